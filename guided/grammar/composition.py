@@ -116,7 +116,7 @@ class _Composer:
         """The body of the texts of a part that is a grammar, by the digest of the part."""
 
     def body(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
-        """The body of a part; ``path`` says in errors where the part stands, from the outside in.
+        """Return the body of a part; errors name the part by ``path``, from the outside in.
 
         Equal grammars are lowered once for all their places, and equal schemas fill one hole:
         ``path`` is then that of the first. Recursive, as deep as constraints nest. Raises what
@@ -303,7 +303,7 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
 
 
 def _has_holes(lark: Lark, path: tuple[str, ...] = ()) -> bool:
-    """Whether other constraints stand in a grammar; raises as ``_filled`` does, naming ``path``."""
+    """Return whether a grammar contains other constraints; raises as ``_filled``, with ``path``."""
     with naming(path):
         return bool(_filled(lark)[2])
 
@@ -319,7 +319,7 @@ def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
 
 
 def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | None) -> cf.Body:
-    """A body with the prefix before its own rules, and ``blank`` before each of its terminals.
+    """Return a body with the prefix before its own rules, and ``blank`` before each terminal.
 
     ``own`` are the names of the grammar's rules; calls of others are of what fills its holes.
     ``blank`` is ``None`` if nothing is ignored. Holes, special tokens and calls of other rules

@@ -53,7 +53,7 @@ _ESCAPED: Final = frozenset('\\"[]()*+?|.{}^$/-')
 
 
 def dump_grammar(grammar: ContextFreeGrammar) -> str:
-    """The rules, start first, in Lark's notation; ``hole 0`` is the text of another recogniser."""
+    """Return the rules in Lark's notation, start first; ``hole 0`` is another recogniser's text."""
     names = [grammar.start, *(name for name in grammar.rules if name != grammar.start)]
     lines = [f"{name}: {_body(grammar.rules[name])}" for name in names]
     lines += [f"%ignore {_body(terminal)}" for terminal in grammar.ignored]
@@ -124,7 +124,7 @@ def _byte_set(values: Iterable[int]) -> CodePoints:
 
 
 def _body(body: Body, *, is_part: bool = False) -> str:
-    """A body; with ``is_part``, in brackets where another body could not contain it as it is."""
+    """Return a body; with ``is_part``, in brackets if another body could not contain it bare."""
     match body:
         case Terminal(regular, before, after):
             return "".join([*map(_look, before), _pattern(regular), *map(_look, after)])
@@ -166,7 +166,7 @@ def _pattern(regular: Regular) -> str:
 
 
 def _text(regular: Regular) -> str | None:
-    """The text of an expression that has only one; ``None`` for others, and for the empty one."""
+    """Return the only text of an expression; ``None`` if it is empty or there are several."""
     parts = regular.parts if isinstance(regular, Concat) else (regular,)
     spelled = [_single(part) for part in parts]
     return None if None in spelled or not parts else "".join(map(str, spelled))
@@ -181,7 +181,7 @@ def _single(part: Regular) -> str | None:
 
 
 def _expression(regular: Regular, *, is_part: bool = False) -> str:
-    """An expression; with ``is_part``, in brackets where another could not contain it as it is."""
+    """Return an expression; with ``is_part``, in brackets if another could not contain it bare."""
     match regular:
         case Chars(chars):
             return _class(chars)
@@ -215,7 +215,7 @@ def _is_unit(part: Regular) -> bool:
 
 
 def _class(chars: CodePoints) -> str:
-    """A set as a pattern writes it: by what it lacks if it contains the last of all characters."""
+    """Return a set as a pattern writes it: by what it lacks if it contains the last character."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _shown(chars.ranges[0][0])
     if chars.ranges and chars.ranges[-1][1] == MAX_CODE_POINT:

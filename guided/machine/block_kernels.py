@@ -22,7 +22,7 @@ def block_ways(
     NDArray[np.int16],
     NDArray[np.bool_],
 ]:
-    """The arrays ``left``, ``way``, ``aim``, ``only`` and ``exits`` of a ``Block``, by state.
+    """Return the arrays ``left``, ``way``, ``aim``, ``only`` and ``exits`` of a block, by state.
 
     ``table`` is int32 ``[states, classes]``, ``label`` int32 ``[states]``, both with DEAD for
     none; ``byte_class`` is uint8 ``[256]``. Every state must lead to a label.

@@ -102,7 +102,7 @@ class ByteMaps:
         return width
 
     def _split_off(self, byte_class: bytes, bytes_: tuple[int, ...], first: int) -> int:
-        """The number of a map in which ``bytes_`` have the classes from ``first`` on, in order.
+        """Return the number of a map whose ``bytes_`` have the classes from ``first`` on, in order.
 
         Raises LimitExceededError if a class would not fit into a byte.
         """

@@ -90,7 +90,7 @@ class StateSharing:
     """
 
     def parses(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
-        """States that together allow what this one does, where that takes less; often none."""
+        """Return states that together allow what this one does, if that takes less; often none."""
         return ()
 
     def beneath(self, state: State, row: int) -> State:
@@ -101,7 +101,7 @@ class StateSharing:
         return state._replace(row=row)
 
     def truncated(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
-        """The stack with only the innermost ``depth`` callers known, the same for many stacks.
+        """Return the stack with only the ``depth`` innermost callers, the same for many stacks.
 
         What a walk is sure of there also holds in ``stack``, except for the end of the text.
         """

@@ -385,7 +385,7 @@ class TransitionTable(TableArrays):
 
 
 def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
-    """The map as an array by label, with the entry for DEAD at the end; see ``add_block``."""
+    """Return the map as an array by label, ending with the entry for DEAD; see ``add_block``."""
     renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
     for old, new in labels.items():
         renamed[old] = new

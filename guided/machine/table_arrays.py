@@ -103,7 +103,7 @@ class TableArrays:
         self.aim, self.only = rows[:, AIM], rows[:, ONLY]
 
     def step(self, row: int, byte: int) -> int:
-        """The row after ``byte`` inside the block, or DEAD; exit actions are not followed."""
+        """Return the row after ``byte`` inside the block, or DEAD; no exit action is followed."""
         at, flat = row * WIDTH, self._flat
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 

@@ -266,7 +266,7 @@ class CompiledConstraint:
         return run
 
     def forces(self, position: Position) -> bool:
-        """Whether exactly one byte may follow; False may be wrong, see ``Recognizer.only_byte``."""
+        """Return whether only one byte may follow; False may be wrong, see ``only_byte``."""
         if position.forces is None:
             self._working.enter()
             try:

@@ -47,14 +47,14 @@ class FewestTokens:
         return count
 
     def tokens(self, text: bytes) -> tuple[TokenId, ...]:
-        """The fewest tokens that spell ``text``; of equally few, those with the longest first."""
+        """Return the fewest tokens that spell ``text``; of equally few, the longest first."""
         place, spelled = self._place(text), np.empty(self.count(text), np.int32)
         _follow(self._trie.arrays, self._steps, place, spelled)
         # Converting them one by one would take longer than finding them, where there are thousands.
         return cast("tuple[TokenId, ...]", tuple(spelled.tolist()))
 
     def _place(self, text: bytes) -> int:
-        """Where ``text`` begins in the last text, which it replaces unless it is a suffix of it."""
+        """Return where ``text`` begins in the last text; it replaces that unless it is a suffix."""
         if not self._text.endswith(text):
             units = len(text) // _BYTES_A_UNIT
             spend(units)

@@ -231,7 +231,7 @@ class _Tail:
         return found
 
     def _ways(self, text: str) -> list[Cuts]:
-        """The ways to split the text that remain possible with any character that may follow.
+        """Return the ways to split the text that remain possible whatever character follows.
 
         Returns none where several remained and no character may follow: the text is then at its
         end.
@@ -291,7 +291,7 @@ class _Tail:
         return piece.head + self._speller.beginning(self.text[piece.part : end])
 
     def is_followed(self, piece: _OpenPiece, begin: int, node: int) -> bool:
-        """Whether a token that reaches beyond the text may begin at a place in an open piece.
+        """Return whether a token that reaches beyond the text may begin in an open piece here.
 
         ``node`` spells the text from ``begin`` on. True may be wrong, False never is: a token must
         be allowed, stay inside the piece, and be one that the tokenizer could put there.
@@ -326,7 +326,7 @@ class _Tail:
         return any(len(self._speller.text(token)) > beyond for token in tokens)
 
     def _allowed(self, node: int, begin: int) -> list[TokenId]:
-        """The tokens that may begin at a place and reach beyond the end, uncertain ones included.
+        """Return the tokens that may, or might, begin at a place and reach beyond the end.
 
         ``node`` spells the text from the place on.
         """

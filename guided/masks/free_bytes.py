@@ -169,7 +169,7 @@ def _counts_as(rows: NDArray[np.int32], row: int, first: int) -> bool:
 
 @inlined
 def _staying(machine: MachineArrays, row: int, first: int) -> tuple[np.uint64, np.uint64]:
-    """The ASCII bytes, one bit each, after which a string continues and counts as in ``first``."""
+    """Return the ASCII bytes after which a string continues and counts as in ``first``, as bits."""
     low = high = np.uint64(0)
     for byte in range(1, 0x80):
         target = target_of(machine, row, byte)

@@ -200,7 +200,7 @@ def _special_ids(description: Description) -> frozenset[int]:
 
 
 def _checked_ends(end_ids: Iterable[int], last: int, logits_width: int | None) -> frozenset[int]:
-    """The end-of-sequence tokens; raises ModelError for one beyond the logits of this or any model.
+    """Return the end-of-sequence tokens; raises ModelError for one that can have no logit.
 
     An end far beyond the tokens is refused: the vocabulary gets a place for each id up to it.
     """

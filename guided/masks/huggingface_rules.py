@@ -90,7 +90,7 @@ def splitting_of(description: _Description, letter: str | None) -> Splitting | N
 
 
 def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
-    """The steps in order, with a sequence replaced by its steps; ``inner`` is the key of these."""
+    """Yield the steps in order, each sequence replaced by its steps; ``inner`` is their key."""
     if step is not None and step["type"] == "Sequence":
         for each in step[inner]:
             yield from _steps(each, inner)
@@ -155,7 +155,7 @@ def _automaton(pattern: str) -> SplitAutomaton:
 
 
 def _is_in(character_class: str) -> CharacterTest:
-    """A test by the tokenizers' own matcher, whose Unicode may be older or newer than others'."""
+    """Return a test by the tokenizers' own matcher, whose Unicode may be another version."""
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import Split
 

@@ -100,7 +100,7 @@ class _Spelling:
         self._texts = texts
 
     def __call__(self, text: str) -> Sequence[int]:
-        """The tokens of a text; raises ModelError if their bytes are not those of the text."""
+        """Return the tokens of a text; raises ModelError if their bytes are not the text's."""
         tokens = self._encode(text)
         if b"".join(map(self._texts.__getitem__, tokens)) != text.encode():
             raise ModelError(
@@ -150,7 +150,7 @@ class _SpellingWithLetter:
         self._byte_tokens = byte_tokens
 
     def __call__(self, text: str) -> Sequence[int]:
-        """The tokens of a text, with those of the letter's bytes where the text contains it."""
+        """Return the tokens of a text, with those of the letter's bytes where it occurs."""
         if self._letter not in text:
             return self._spell(text)
         first, *rest = text.split(self._letter)
@@ -268,7 +268,7 @@ class _JoiningText:
         return [*tokens, *self._spell(text)]
 
     def _agreed(self, tokens: Sequence[int], size: int) -> Sequence[int]:
-        """The tokens of the first ``size`` bytes, then UNCERTAIN if there are more tokens."""
+        """Return the tokens of the first ``size`` bytes, then UNCERTAIN if more follow."""
         for number, token in enumerate(tokens):
             if size <= 0:
                 return [*tokens[:number], UNCERTAIN]
@@ -300,7 +300,7 @@ def _for_spelling(
     *,
     is_byte_level: bool,
 ) -> _Description:
-    """The description of a tokenizer that spells texts exactly: nothing added, nothing lost."""
+    """Return a description of a tokenizer that spells texts exactly: nothing added or lost."""
     model, hidden = _without_hidden(description["model"], token_bytes, byte_tokens, is_byte_level)
     return {
         **description,
@@ -458,7 +458,7 @@ def letters_of_bytes(text: bytes) -> str:
 
 
 def bytes_of_letters(token: str) -> bytes:
-    """The bytes that a byte-level token stands for; one with any other character is literal."""
+    """Return the bytes of a byte-level token; one with any other character is literal."""
     try:
         return token.translate(_LATIN).encode("latin-1")
     except UnicodeEncodeError:

@@ -66,7 +66,7 @@ class IndependentMask:
         return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
 
     def mask_within(self, left: int) -> tuple[Mask, int]:
-        """The tokens with which a string has at most ``left`` more code points, and a fingerprint.
+        """Return the tokens that add at most ``left`` code points to a string, and a fingerprint.
 
         The mask must not be changed. A ``left`` of ``most`` or above excludes no token.
         """
@@ -105,7 +105,7 @@ class IndependentMasks:
     def get(
         self, arrays: MachineArrays, row: int, outline: Outline, node: int = 0
     ) -> IndependentMask:
-        """The mask of a row at the node ``node`` of the trie, for the tokens below that node only.
+        """Return the mask of a row at ``node`` of the trie, for the tokens below that node only.
 
         ``outline`` must be that of the row: rows with equal outlines share their mask, so ``row``
         and ``arrays`` are read only when it is made. A mask that is too large for the cache is

@@ -133,7 +133,7 @@ def walk_inside(
 
 @inlined
 def _characters_of(node: int, trie: TrieArrays, text: TrieText) -> int:
-    """The number of characters that begin in what a node spells, found by its first token below.
+    """Return how many characters begin in what a node spells, by its first token below.
 
     A character within which a token begins is not counted (``TokenTrie.characters``).
     """
@@ -185,7 +185,7 @@ def _note(
 def sorted_by_way(
     sites: NDArray[np.int32], rows: NDArray[np.int32], closings: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """The sites of ``walk_inside`` with the ways of ``walk_sites`` in place of rows, sorted by way.
+    """Return the sites of ``walk_inside`` with ways of ``walk_sites`` for rows, sorted by way.
 
     Rows become their places among ``closings``, which do not depend on where in the table the
     string lies. A row that is left by its exit action gets the place of the first closing row with

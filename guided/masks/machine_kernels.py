@@ -159,7 +159,7 @@ def resolved(stack: int, action: int, machine: MachineArrays) -> tuple[int, int,
 def entered(
     stack: int, row: int, count: int, machine: MachineArrays, key_stack: int, walking: bool
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count after a byte led to ``row``, and whether the stack was read.
+    """Return status, stack, row and count after a byte led to ``row``, and if the stack was read.
 
     Exit actions that have to be taken at once are taken. The caller has checked the bounds on the
     count. If the stack was not read, the result is the same in every stack.

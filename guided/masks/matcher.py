@@ -32,7 +32,7 @@ class Matcher(Protocol):
         ...
 
     def mask(self) -> Mask:
-        """The tokens that may come next, with end-of-sequence tokens where the answer may end.
+        """Return the tokens that may come next, with end-of-sequence tokens if the answer may end.
 
         Not to be written to. Raises LimitExceededError when the recogniser is full; the answer can
         still be ended along ``shortest_end``.

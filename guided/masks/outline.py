@@ -103,7 +103,7 @@ class _Search(NamedTuple):
 
 
 def _searched(arrays: MachineArrays, row: int, reach: int) -> _Search:
-    """What is found from a row on, valid until the next search; empty if there is no outline.
+    """Return what is found from a row on, valid until the next search; empty if no outline.
 
     Only ``closings`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
     for each search, which needs it all zero.

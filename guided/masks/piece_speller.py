@@ -65,7 +65,7 @@ class PieceSpeller:
     def _found(
         self, text: bytes, begun: int, end: int, number: int = 0
     ) -> Iterator[tuple[int, int, Tokens]]:
-        """What the rules from ``number`` on find in a part of a text: begin, end, tokens, in order.
+        """Yield what rules from ``number`` on find in a text's part: begin, end, tokens, in order.
 
         Later rules look only at what the earlier ones leave between their finds.
         """
@@ -93,7 +93,7 @@ class PieceSpeller:
         return self.pieces(text, (*byte_places(whole, cuts), len(text)), begun)
 
     def pieces(self, text: bytes, cuts: Cuts, begun: int) -> Tokens:
-        """The tokens from a place on to the last cut; every piece before that cut is complete.
+        """Return the tokens from a place to the last cut; every piece before that is complete.
 
         Places are in bytes. If a piece begins before ``begun``, only the rest of it is spelled,
         which is right because a token begins at ``begun``. May raise SplitUncertainError.
@@ -115,7 +115,7 @@ class PieceSpeller:
         return None if token is None else (TokenId(token),)
 
     def beginning(self, part: bytes) -> Tokens:
-        """The tokens of a part of a piece, after which a token begins that reaches beyond it.
+        """Return the tokens of a part of a piece; the token after them reaches beyond the part.
 
         If a part ends inside a character and the rules cannot spell it, those of the whole
         characters before. May raise SplitUncertainError.

@@ -79,7 +79,7 @@ class ResolvedWalks:
         return Walk(scratch.words, base, fingerprint ^ change, uncertain, not has_asked), put_off
 
     def corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
-        """The walk of a row, made from ``base``, that of the row ``like``, which it was laid over.
+        """Return the walk of a row, made from ``base``, that of ``like``, over which it was laid.
 
         ``is_local`` then says that nothing of ``base`` has changed.
         """

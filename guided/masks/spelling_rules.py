@@ -86,7 +86,7 @@ class SpellingRules:
         ]
 
     def without(self, apart: frozenset[TokenId]) -> SpellingRules:
-        """The rules of the same tokenizer, but with the tokens ``apart`` standing for no text.
+        """Return the rules of the same tokenizer if the tokens ``apart`` stand for no text.
 
         What it would have spelled with one of them is uncertain from there on.
 

@@ -85,7 +85,7 @@ def program_of(pattern: str) -> Program:
 
 
 def _may_be_empty(steps: Sequence[Step]) -> bool:
-    """Whether there may be a match without a character, assuming that every look-ahead holds."""
+    """Return whether a match without a character is possible if every look-ahead holds."""
     seen, waiting = set[int](), [0]
     while waiting:
         at = waiting.pop()

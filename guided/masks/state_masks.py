@@ -109,7 +109,7 @@ class StateMasks:
         return KeptWalk(held, delta, walk.uncertain)
 
     def _joined(self, state: State, parses: tuple[State, ...]) -> tuple[HeldMask, MaskDelta]:
-        """The tokens after any of the parses of a state, and end tokens if the state accepts."""
+        """Return the tokens after any parse of a state, and end tokens if the state accepts."""
         key = self._keys.of(state)
         known = self._known(key)
         if known is None:
@@ -167,7 +167,7 @@ class StateMasks:
         return self._walked(self._machine.sharing.beneath(state, below))
 
     def _walked_truncated(self, state: State, key: MaskKey) -> KeptWalk | None:
-        """The walk of a state made from those of its truncated stacks, enough for most tokens.
+        """Return the walk of a state made from its truncated stacks' walks, enough for most tokens.
 
         ``None`` if its stack has none. If texts may end, truncated stacks have separate keys.
         """
@@ -194,7 +194,7 @@ class StateMasks:
         return KeptWalk(*self._keep(walk), walk.uncertain)
 
     def _walk_truncated(self, state: State, shorter: KeptWalk | None, is_accepting: bool) -> Walk:
-        """The walk of a truncated stack, made from ``shorter``, that of fewer callers, if given."""
+        """Return the walk of a truncated stack, made from ``shorter`` (fewer callers), if given."""
         if shorter is not None:
             return self._walker.completed(shorter, state, is_truncated=True)
         walk = self._walker.walk(state, is_truncated=True)

@@ -48,7 +48,7 @@ __all__ = ["correct_mask", "walk_to_slots"]
 
 @inlined
 def _next_difference(level: int, walk: Walk) -> tuple[int, int]:
-    """The next child to which two rows of a level lead differently, and where the other row leads.
+    """Return the next child to which two rows of a level lead differently, and the other's target.
 
     The child is the LAST of the level if there is none. If the other row is DEAD, it is not
     known what it allows, and every child counts as different.

@@ -86,7 +86,7 @@ FIRST_ENTRANCE: Final = 2**32
 
 @inlined
 def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
-    """Status, stack, row and count after all bytes of the node ``top``, from the walk's state.
+    """Return status, stack, row and count of the walk's state after all bytes of the node ``top``.
 
     Goes down the trie from the root, as nodes do not know their parents.
 
@@ -118,7 +118,7 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
 def _after_way(
     way: int, about: int, byte: int, closings: NDArray[np.int32], walk: Walk
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count at a site reached by ``way``, and whether the stack was read.
+    """Return status, stack, row and count at a site reached by ``way``, and if the stack was read.
 
     ``walk_sites`` explains the ways. ``about`` is the row or the action that the site has in place
     of its code points. ``byte`` is the last one of its node. Not for BY_PATH, BELOW and BELOW_PATH.

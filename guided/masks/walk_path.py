@@ -152,7 +152,7 @@ class Walk(NamedTuple):
 def walk_at(
     trie: Addresses, machine: Addresses, scratch: Addresses, stack: int, row: int, home: int
 ) -> Walk:
-    """The arrays of a ``TokenTrie``, a ``PackedMachine`` and a ``Scratch`` at their addresses.
+    """Return the arrays of a ``TokenTrie``, ``PackedMachine`` and ``Scratch`` by address.
 
     ``stack`` and ``row`` are those that the walk begins with, even if it continues from another
     node: they determine which key was being written then (``Walk.key_stack``).
@@ -215,7 +215,7 @@ def begin(
 def result(
     status: int, stack: int, action: int, path: NDArray[np.int64]
 ) -> tuple[int, int, int, int, int, int]:
-    """What walks return: status, doubts, fingerprint's change, stack or ASKED, action, put-off.
+    """Return status, doubts, fingerprint's change, stack or ASKED, action, and how many put off.
 
     The last is the number of nodes that were put off; see ``walk_sites``. ASKED is never reset in
     the path, so it is still set when the walk continues.

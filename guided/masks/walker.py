@@ -180,7 +180,7 @@ class Walker:
         return walk
 
     def completed(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
-        """The walk of a truncated stack, with what it left uncertain tried on ``state`` itself.
+        """Return the walk of a truncated stack; what it left uncertain is tried on ``state``.
 
         ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
 
@@ -237,7 +237,7 @@ class Walker:
         return Walk(words, first.base, fingerprint, NOTHING_UNCERTAIN)
 
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
-        """The walk with tokens that end the text; they are set in the mask of ``walk`` itself."""
+        """Return the walk with the tokens that end the text, set in the mask of ``walk`` itself."""
         fingerprint = walk.fingerprint ^ set_tokens(ends, walk.mask)
         return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_local)
 

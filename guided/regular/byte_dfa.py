@@ -173,7 +173,7 @@ def _template(
     numbers: dict[tuple[int, ...], int] = {}
 
     def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
-        """The row of a node: by byte a class of code points that ends there, or a node number."""
+        """Return the row of a node: per byte a class of code points that ends there, or a node."""
         breathe()
         row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
@@ -190,7 +190,7 @@ def _template(
         return tuple(row)
 
     def number(entries: Sequence[tuple[ByteRanges, int]]) -> int:
-        """The number of the node with these spellings, after all that it leads to; never 0."""
+        """Return the number of the node with these spellings, after those it leads to; never 0."""
         row = node(entries)
         known = numbers.setdefault(row, len(rows))
         if known == len(rows):
@@ -212,7 +212,7 @@ def _spelled(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
 
 
 def byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
-    """The class of each byte, uint8 ``[256]``, and a byte of each class: equal columns are one."""
+    """Return the class of each byte, uint8 ``[256]``, and a byte of each: equal columns are one."""
     byte_class, representative = equal_columns(np.ascontiguousarray(rows))
     return byte_class, representative.tolist()
 

@@ -54,7 +54,7 @@ def laid_out(
 
 @making_kernel
 def _hash(row: NDArray[np.int32]) -> np.uint64:
-    """A hash of a row, for the table of rows inside code points; its cells are -1 or more."""
+    """Return a hash of a row, for the table of rows inside code points; cells are -1 or more."""
     value = np.uint64(0xCBF29CE484222325)
     for cell in row:
         value = (value ^ np.uint64(cell + 1)) * np.uint64(0x100000001B3)

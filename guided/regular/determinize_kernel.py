@@ -65,7 +65,7 @@ def minimal_automaton(
     NDArray[np.int32],
     NDArray[np.int32],
 ]:
-    """The minimal automaton of an NFA of ``count`` states; state 0 starts and ``final`` ends.
+    """Return the minimal automaton of an NFA of ``count`` states from 0 to ``final``.
 
     ``collapses`` and ``most`` are as ``subsets_of`` takes them. ``numbers`` has eleven lists one
     after another, and ``sizes`` the length of each: the ends of the ranges of all sets, and how

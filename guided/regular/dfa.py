@@ -145,7 +145,7 @@ class Dfa:
         return self._accepting
 
     def run(self, text: str) -> int:
-        """The label as which the whole text is accepted, or DEAD; slow, as it looks for classes."""
+        """Return the label as which the text is accepted, or DEAD; slow: it looks for classes."""
         if not len(self):
             return DEAD
         state = 0
@@ -161,7 +161,7 @@ class Dfa:
         return self.run(text) != DEAD
 
     def relabelled(self, labels: Mapping[int, int]) -> Dfa:
-        """The automaton with its labels renamed; texts with a label that is not listed drop out."""
+        """Return the automaton with its labels renamed; texts with unlisted labels drop out."""
         renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
         return _finished(self.classes, self.next, np.array(renamed, dtype=np.int32))
 
@@ -189,7 +189,7 @@ def transition_table(
 
 
 def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
-    """The automaton of all texts that match as a whole, or, with ``search``, that contain a match.
+    """Return the automaton of all texts that match as a whole or, with ``search``, contain a match.
 
     Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
     """
@@ -247,7 +247,7 @@ def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES
 
 
 def length_dfa(low: int, high: int | None) -> Dfa:
-    """All texts of at least ``low`` and at most ``high`` code points, ``None`` for any number.
+    """Return all texts of ``low`` to ``high`` code points; ``None`` is no upper bound.
 
     ``low`` must not be above ``high``: a ``Dfa`` has no states from which no text is accepted.
     Raises LimitExceededError past MAX_DFA_STATES.

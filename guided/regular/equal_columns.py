@@ -48,7 +48,7 @@ def joint_columns(
     places: NDArray[np.int32],
     apart: NDArray[np.bool_],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """The columns of the rows ``places`` of a table, int32 ``[all, columns]``, equal ones once.
+    """Return the columns of rows ``places`` of a table, int32 ``[all, columns]``, equal ones once.
 
     Columns that are ``apart``, bool ``[columns]``, and in which some of the rows have a move, are
     separate classes. ``byte_column``, uint8 ``[256]``, has the column of each byte; every column

@@ -322,7 +322,7 @@ def _joined(texts: map[str | None]) -> str | None:
 
 
 def _member(chars: CodePoints) -> str | None:
-    """A member of the set, one that JSON and every tokenizer spell plainly if there is one."""
+    """Return a member of the set, if possible one that JSON and every tokenizer spell plainly."""
     for low, high in _PLAIN_RANGES:
         for first, last in chars.ranges:
             if first <= high and last >= low:

@@ -96,7 +96,7 @@ def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
 
 
 def _and_anything(regular: Regular) -> Regular:
-    """The expression followed by any text, including a look-ahead at its end about that text.
+    """Return the expression followed by any text, with a look-ahead at its end about that text.
 
     The last line is right for every expression. The cases before it are the same texts with less
     look-around to follow along.
@@ -146,7 +146,7 @@ class LookaroundSubsets:
         self.first = self._first()
 
     def _first(self) -> State:
-        """The state before the text. Inner look-arounds come first, so outer ones find them."""
+        """Return the state before the text. Inner look-arounds come first; outer ones find them."""
         here = Position([], at_start=True)
         for look in self.nfa.looks:
             begun = frozenset() if look.ahead else self._closed([(look.start, _FREE)], here)
@@ -202,7 +202,7 @@ class LookaroundSubsets:
         known: dict[Obligation, Obligation | bool],
         final: int | None = None,
     ) -> list[Thread]:
-        """The threads after a code point of class ``index``; those that cannot read it drop out.
+        """Return the threads after a code point of class ``index``; those that cannot read it go.
 
         A thread in ``final`` stays there, whatever is read. ``known`` has what is left of each
         obligation after this code point, and is shared by all calls of one step.
@@ -227,7 +227,7 @@ class LookaroundSubsets:
         here: Position,
         known: dict[Obligation, Obligation | bool],
     ) -> frozenset[Obligation] | None:
-        """What is left of the obligations after a code point, None if one cannot be fulfilled.
+        """Return what is left of the obligations after a code point, None if one is broken.
 
         Enters its results into ``known``, see ``_moved``.
         """
@@ -245,7 +245,7 @@ class LookaroundSubsets:
         return frozenset(left)
 
     def _settled(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
-        """Whether the look-around ``number`` with these threads holds, or what it still needs.
+        """Return whether the look-around ``number`` with these threads holds, or what it needs.
 
         It is decided when no thread is left, or one has reached its end without obligations.
         """
@@ -267,7 +267,7 @@ class LookaroundSubsets:
         return self._settled(number, ended, here)
 
     def _fulfilled(self, threads: ThreadSet, here: Position) -> list[Thread]:
-        """The threads whose obligations the end of the text fulfils, without these obligations."""
+        """Return the threads whose obligations the text's end fulfils, without obligations."""
         return [
             (at, _FREE)
             for at, obligations in threads

@@ -34,7 +34,7 @@ __all__ = ["minimal", "minimal_columns", "smallest"]
 def minimal(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The minimal automaton of a table and labels, int32 ``[states, classes]`` and ``[states]``.
+    """Return the minimal automaton of int32 ``[states, classes]`` moves and ``[states]`` labels.
 
     -1 stands for no move and for no label. States that state 0 does not lead to, or that lead to no
     label, are removed. States keep the order of the first ones of their blocks, so state 0 stays

@@ -173,7 +173,7 @@ class Nfa:
 
 
 def nfa_from_regular(regular: Regular) -> Nfa:
-    """The automaton of an expression; its size is that of the expression with repeats unrolled.
+    """Return the automaton of an expression; its size is the expression's with repeats unrolled.
 
     Raises LimitExceededError past MAX_NFA_STATES, and ValueError for a ``Both`` in it.
     """

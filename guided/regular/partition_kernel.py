@@ -144,7 +144,7 @@ def _classes_by_set(
 
 @making_kernel
 def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Where a set begins or ends to hold: the code point in the upper 32 bits, the set below.
+    """Return where a set begins or ends to hold: code point in the upper 32 bits, set below.
 
     Ascending. A set ends to hold at the code point after the last one of a range.
     """

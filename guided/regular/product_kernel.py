@@ -92,7 +92,7 @@ def _pair_up(
 
 @making_kernel
 def _slots_for(room: int) -> int:
-    """The number of slots for ``room`` pairs: at least twice as many, so that one is always free.
+    """Return the number of slots for ``room`` pairs: at least twice as many, so one is free.
 
     It is a power of two, for the mask of ``_slot``.
     """

@@ -51,7 +51,7 @@ def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
 def count_texts(
     table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
 ) -> NDArray[np.int64]:
-    """How many texts lead from each state to an end, ``limit`` if there are that many or more.
+    """Return how many texts lead from each state to an end, ``limit`` if there are more.
 
     Also ``limit`` if a cycle is ahead, even one that no end follows: pass a trimmed table. 257
     times ``limit`` must fit into int64.
@@ -120,7 +120,7 @@ def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDA
 def _count_texts(
     table: NDArray[np.int32], sizes: NDArray[np.int64], ends: NDArray[np.bool_], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """How many texts lead from each state to an end, at most ``limit``; and if no cycle is ahead.
+    """Return how many texts lead from each state to an end, up to ``limit``; and if acyclic.
 
     States are peeled off from the ends (Kahn, 1962): a state falls when all that it leads to have
     fallen, and then its number is final. From states that never fall a cycle can be reached, and

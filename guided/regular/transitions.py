@@ -132,7 +132,7 @@ def moves_by_state(table: NDArray[np.int32]) -> Moves:
 
 @making_kernel
 def table_of(moves: Moves, group: NDArray[np.int32], groups: int) -> NDArray[np.int32]:
-    """The table of moves, with a column for each group of classes, int32 ``[states, groups]``.
+    """Return the table of moves, with a column per group of classes, int32 ``[states, groups]``.
 
     ``group`` has the group of each class. Every class that a move reads has one, and classes of one
     group have the same moves.

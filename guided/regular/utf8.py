@@ -25,7 +25,7 @@ _SHORT_ESCAPES: Final = {
 
 
 def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
-    """The UTF-8 spellings of the code points ``low`` to ``high``, none of which is a surrogate.
+    """Yield the UTF-8 spellings of the code points ``low`` to ``high``, none a surrogate.
 
     Two sequences, of this range or of others that share no code point with it, agree on no byte in
     their first differing range. So they merge into a trie, which ``byte_dfa`` relies on.
@@ -39,7 +39,7 @@ def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
-    """The UTF-8 spellings of code points that all have the same number of bytes, ascending."""
+    """Yield the UTF-8 spellings of code points with the same number of bytes, ascending."""
     # Cut at the borders of 64, 4096, ... so that all bytes after the cut run from 80 to BF.
     for shift in (6, 12, 18):
         tail = (1 << shift) - 1

@@ -93,7 +93,7 @@ class _Parser:
         """Where each rule is first called."""
 
     def rules(self) -> dict[str, Body]:
-        """The bodies of all rules, by name; rules that they call may be missing (``called_at``)."""
+        """Return the bodies of all rules, by name; called rules may be missing (``called_at``)."""
         bodies: dict[str, Body] = {}
         while self._here.kind != "end":
             name = self._take("name", "a rule is defined as NAME ::= …")
@@ -181,7 +181,7 @@ class _Parser:
         return item
 
     def _bounds(self, token: Token) -> tuple[int, int | None]:
-        """The bounds that a token such as ``{2,3}`` writes, ``None`` for the upper one of ``{2,}``.
+        """Return the bounds that a token such as ``{2,3}`` writes; ``None`` for no upper one.
 
         Raises LimitExceededError past MAX_BOUND, and InvalidConstraintError if they cross.
         """

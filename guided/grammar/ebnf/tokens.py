@@ -134,7 +134,7 @@ def literal_of(text: str, token: Token) -> Regular:
 
 
 def class_of(text: str, token: Token) -> Regular:
-    """The characters between the brackets; a dash at either end, or after a range, is itself.
+    """Return the characters between the brackets; a dash at either end or after a range is itself.
 
     After a ``^`` all other characters. Raises InvalidConstraintError for an invalid range, and
     if no character is left.
@@ -170,7 +170,7 @@ def _is_dash(character: _Character) -> bool:
 
 
 def _characters(text: str, token: Token) -> list[_Character]:
-    """The characters between the first and the last sign of a token, with escapes resolved."""
+    """Return the characters between the first and last sign of a token, with escapes resolved."""
     begin, end = token.position + 1, token.position + len(token.text) - 1
     spend(_WORK * (end - begin))
     return [_character(text, found) for found in _CHARACTER.finditer(text, begin, end)]

@@ -177,7 +177,7 @@ def _add(source: Source, definition: Definition) -> None:
 
 
 def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
-    """The definitions of these names, and all that rules among them refer to, directly or not.
+    """Return the definitions of these names, and what rules among them refer to, directly or not.
 
     What terminals refer to stays with their own grammar. Names without a definition are left out.
     """
@@ -251,7 +251,7 @@ def _is_empty(tree: Tree) -> bool:
 
 
 def _is_declared(name: Name, source: Source) -> bool:
-    """Whether a name in the grammar that was given, where names are full, is only declared."""
+    """Return whether a name in the given grammar, where names are full, is only declared."""
     found = source.definitions.get(name.text)
     return found is not None and found.is_terminal and not found.bodies
 

@@ -28,7 +28,7 @@ def inline_names(texts: Iterable[str]) -> set[str]:
 
 
 def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, dict[str, str]]:
-    """The grammar with a declared terminal in place of each schema, and the schemas by its name.
+    """Return the grammar with a declared terminal for each schema, and the schemas by its name.
 
     The names differ from those that are ``taken`` and from those in the text, see ``inline_names``.
     Everything else stays where it is, except for the declaration at the end. Raises
@@ -73,7 +73,7 @@ def _blanks(written: str, name: int) -> str:
 
 
 def _end_of_json(text: str, at: int) -> int:
-    """Where the JSON value that begins at a place ends; raises InvalidConstraintError for none.
+    """Return where the JSON value at a place ends; raises InvalidConstraintError for none.
 
     What the value says is not checked: it is read again, as a schema, later.
     """

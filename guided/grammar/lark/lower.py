@@ -237,7 +237,7 @@ class _Rules:
         return body
 
     def _argument(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
-        """The body of an argument; for a template the ``Call`` of its name, see the class."""
+        """Return an argument's body; for a template the ``Call`` of its name, see the class."""
         if isinstance(tree, Name) and not tree.is_terminal:
             full = source.full_name(tree.text)
             body = given.get(full, Call(full))
@@ -275,5 +275,5 @@ class _Rules:
 
 
 def _choice(terminals: tuple[Terminal, ...]) -> Body:
-    """A single terminal as itself; several, which a split at the edges makes, as a choice."""
+    """Return a single terminal as itself; several, from a split at the edges, as a choice."""
     return terminals[0] if len(terminals) == 1 else Alternation(terminals)

@@ -80,7 +80,7 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens in order, with a "line" where a statement may end; the last is of kind "end".
+    """Return the tokens in order, with a "line" where a statement may end; the last has kind "end".
 
     Blanks and comments are left out. A line that begins with ``|`` is no end: it is a "|". Raises
     InvalidConstraintError with the position.
@@ -286,7 +286,7 @@ class _Parser:
         return body if closing == ")" else Repeated(body, 0, 1)
 
     def _value(self) -> Tree | None:
-        """A literal, a range, a name or a use of a template; ``None`` if none begins here."""
+        """Return a literal, range, name or use of a template; ``None`` if none begins here."""
         token = self._here
         if token.kind in _LITERALS:
             self._at += 1

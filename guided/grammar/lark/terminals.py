@@ -200,7 +200,7 @@ def regular_of_range(written: Range, source: Source) -> Regular:
 
 
 def _unescaped(text: str) -> str:
-    """A text with the escapes of characters resolved; others stay for the reader of patterns.
+    """Return a text with escapes of characters resolved; others stay for the reader of patterns.
 
     Line breaks become ``\\n``. Raises _WrongEscapeError for what stands for no character.
     """
@@ -210,7 +210,7 @@ def _unescaped(text: str) -> str:
 
 
 def _meant(escape: re.Match[str]) -> str:
-    """The text in place of an escape; the escape itself if the reader of patterns needs it."""
+    """Return the text for an escape; the escape itself if the reader of patterns needs it."""
     kind = str(escape.lastgroup)
     found = escape[kind]
     match kind:

@@ -34,7 +34,7 @@ class Completions:
         self._ways = network.ways, starts, network.first_hole
 
     def left(self, parses: Sequence[tuple[int, int]]) -> int:
-        """An upper bound on the bytes that end the text by the nearest of one or several parses."""
+        """Return an upper bound on the bytes that end the text by the nearest of some parses."""
         return min([self._left(*parse) for parse in parses])
 
     def shortest(self, parses: Sequence[tuple[int, int]]) -> bytes:
@@ -50,7 +50,7 @@ class Completions:
         return self._continuations.left_behind(state, continuation)
 
     def _completion(self, state: int, continuation: int) -> bytes:
-        """The fewest bytes from a state to the end of the text; through holes perhaps a few more.
+        """Return the fewest bytes from a state to the end of the text; through holes perhaps more.
 
         The continuation says where the way leads from the end of the rule that it began in. It must
         be whole: no way leads out of one that was cut off.
@@ -62,7 +62,7 @@ class Completions:
         return b"".join(pieces)
 
     def _to_end_of_rule(self, state: int) -> list[bytes]:
-        """The bytes from a state to the end of its rule, with those of the rules called there."""
+        """Return the bytes from a state to the end of its rule, including those of rules called."""
         network = self._network
         left = network.left[state]
         spend(1 + left // _BYTES_A_UNIT)

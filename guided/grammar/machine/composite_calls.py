@@ -29,7 +29,7 @@ class CompositeCalls(Calls):
         self._holes = holes
 
     def with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with all calls that begin in it, as ``Calls.with_calls`` returns it."""
+        """Return a configuration with all calls that begin in it, as ``Calls.with_calls`` does."""
         # States in holes, which are numbered after the network's, begin no calls.
         first = len(self._network)
         begun = {state: after for state, after in configuration.items() if state >= first}
@@ -66,7 +66,7 @@ class CompositeCalls(Calls):
         return None if self._holes.is_fork(self._holes.at(kept[0]), self._rows) else kept[0]
 
     def closed(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with all its calls; where the text may end, also with its returns."""
+        """Return a configuration with all its calls, and its returns if the text may end there."""
         closed = self.with_calls(configuration)
         if END not in closed:
             return closed

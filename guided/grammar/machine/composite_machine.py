@@ -152,7 +152,7 @@ class CompositeMachine(GrammarMachine):
         return state._replace(stack=stack)
 
     def _after(self, continuation: int) -> State:
-        """The state after a hole, at the beginning of what follows it; kept by the continuation."""
+        """Return the state after a hole, at the start of what follows; kept by the continuation."""
         found = self._after_hole.get(continuation)
         if found is None:
             started = self._started(self.continuations.returned([continuation]))
@@ -173,7 +173,7 @@ class CompositeMachine(GrammarMachine):
         return False
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` if there is a choice or the text may end."""
+        """Return the only byte that may follow, ``None`` if several may or the text may end."""
         several = self.hole_stacks.several.get(state.stack)
         if several is None:
             return super().only_byte(state)
@@ -272,7 +272,7 @@ class CompositeMachine(GrammarMachine):
         return self._placed_several(self.hole_calls.with_returns(closed))
 
     def _placed_several(self, parses: Mapping[int, int]) -> tuple[int, int]:
-        """Stack and row of several parses; every byte leads on from the row to an exit action.
+        """Return stack and row of several parses; every byte leads from the row to an exit action.
 
         ``parses`` has its calls and returns: stacks of several are never left by an exit.
         """
@@ -291,7 +291,7 @@ class CompositeMachine(GrammarMachine):
         return self._moved(self.hole_calls.with_returns(closed), byte)
 
     def _moved(self, closed: Mapping[int, int], byte: int) -> dict[int, int]:
-        """Where a byte leads from a configuration: states, each with the number of what follows it.
+        """Return the states that a byte leads to, each with the number of what follows it.
 
         ``closed`` has its calls and returns, see ``CompositeCalls.with_returns``: ways that are not
         in it are lost. The result lacks its calls and returns, and is empty if the byte is not
@@ -315,7 +315,7 @@ class CompositeMachine(GrammarMachine):
         return _CompositeCompletions(self.network, self.continuations, self.holes)
 
     def bytes_left(self, state: State) -> int:
-        """An upper bound on the length of ``shortest_end``: to the hole's end, and from there."""
+        """Return an upper bound on the length of ``shortest_end``: to the hole's end, then on."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().bytes_left(state)
@@ -372,7 +372,7 @@ class _Parses(StateSharing):
         self._machine = machine
 
     def parses(self, state: State) -> tuple[State, ...]:
-        """Each parse that is in a hole as a separate state, and all others as one state or two.
+        """Return each parse in a hole as a separate state, and all others as one state or two.
 
         Empty if the state does not have several parses, or none of them is in a hole. Together
         the states allow what ``state`` does, except for the end of the text, for which the caller

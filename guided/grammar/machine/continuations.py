@@ -84,7 +84,7 @@ class Continuations:
         return number
 
     def left_behind(self, state: int, continuation: int) -> int:
-        """The least number of bytes from a state to the end of the text; 0 from END and UNKNOWN."""
+        """Return the least number of bytes from a state to the end; 0 from END and UNKNOWN."""
         return 0 if state < 0 else self._left[state] + self.left[continuation]
 
     def best(self, continuation: int) -> tuple[int, int]:
@@ -109,7 +109,7 @@ class Continuations:
             frames[state] = self.union(known, continuation)
 
     def returned(self, ended: Iterable[int]) -> dict[int, int]:
-        """Where rules with these continuations return to: a new dict of continuations by state.
+        """Return where rules with these continuations return to: a new dict by state.
 
         END is among the states where the text may end, UNKNOWN if one of them was cut off.
         """
@@ -166,7 +166,7 @@ class Continuations:
         return self.of(frames)
 
     def cut(self, continuation: int, depth: int) -> int:
-        """The continuation down to ``depth`` callers; beyond them it is CUT, of unknown frames.
+        """Return the continuation down to ``depth`` callers; beyond, it is CUT, of unknown frames.
 
         An end of the text (ROOT) that is nearer stays known, and with no callers everything is CUT.
         Recursive, but ``depth`` is small (``state_masks`` uses at most two callers).
@@ -212,7 +212,7 @@ class GrammarStacks:
         return len(self.frames)
 
     def of(self, continuations: tuple[int, ...]) -> int:
-        """The stack with these continuations, by slot; raises LimitExceededError when full."""
+        """Return the stack of these continuations, by slot; LimitExceededError when full."""
         number = self._numbers.setdefault(continuations, len(self.frames))
         if number == len(self.frames):
             if number >= self.most:

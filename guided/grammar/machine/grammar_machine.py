@@ -165,7 +165,7 @@ class GrammarMachine(PushdownMachine):
         return state_of(stack, row)
 
     def resolve(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row after an exit action; EXACT where the stack is truncated there.
+        """Return stack and row after an exit action; EXACT where the stack is truncated there.
 
         The row may be one that reads no byte, see ``_settled``. Results are kept for each stack and
         action.

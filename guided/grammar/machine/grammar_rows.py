@@ -195,7 +195,7 @@ class GrammarRows:
         self.may_end.add(self.end)
 
     def items(self, row: int) -> Items:
-        """The items of a row, which must be one that was laid down here; kept once looked up.
+        """Return the items of a row, which must have been laid down here; kept once looked up.
 
         Those of a row that is Both are the items before its byte.
         """
@@ -246,7 +246,7 @@ class GrammarRows:
         return row
 
     def _label(self, meaning: Return | Enter | Both) -> int:
-        """The label of a meaning; equal meanings have one label. Labels begin at FIRST_UNSURE."""
+        """Return the label of a meaning, one for equal meanings. Labels begin at FIRST_UNSURE."""
         label = self._labels.setdefault(meaning, FIRST_UNSURE + len(self._meanings))
         if label == FIRST_UNSURE + len(self._meanings):
             self._meanings.append(meaning)
@@ -264,7 +264,7 @@ class GrammarRows:
     # --- single states --------------------------------------------------------------------
 
     def _state(self, state: int, slot: int) -> int:
-        """The row of a single state with its continuation in a slot, in the block of its rule."""
+        """Return the row of one state with its continuation in a slot, in the block of its rule."""
         rule = self.network.rule_of(state)
         first = self._blocks.get((rule, slot))
         if first is None:

@@ -105,7 +105,7 @@ class Holes:
         return found
 
     def is_fork(self, at: HoleState, rows: GrammarRows) -> bool:
-        """Whether a text in a hole may reach a byte that continues in the hole as well as after it.
+        """Return whether a text in a hole may reach a byte that continues both in and after it.
 
         Such a text, for example the number ``1`` before ``2``, is one of several parses from the
         start. Only states with the stack of the start can be forks: inside a container the text of
@@ -159,7 +159,7 @@ class Holes:
     def after_action(
         self, isomorphic: IsomorphicParses, action: int
     ) -> list[tuple[HoleState, int]] | None:
-        """Where an action leads from each of the parses that may take it, with its continuation.
+        """Return where an action leads from each parse that may take it, with its continuation.
 
         ``action`` is one of a row that the first parse may be in, so each map has it. ``None``
         if that depends on a text, or has one to be remembered; empty if none may take it.

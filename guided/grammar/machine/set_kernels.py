@@ -80,7 +80,7 @@ def _hash(items: Ints, begin: int, end: int) -> np.uint64:
 
 @making_kernel
 def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
-    """The bucket of the set whose items stand from ``begin`` to ``end``, or where it belongs.
+    """Return the bucket of the set with the items from ``begin`` to ``end``, or where it belongs.
 
     One is always free: ``StateSets`` has four times as many as there is room for sets. Their number
     is a power of two.
@@ -103,7 +103,7 @@ def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
 
 @making_kernel
 def find_set(sets: SetTables, begin: int, end: int) -> int:
-    """The set with the items that stand from ``begin`` to ``end``, -1 for none in the table."""
+    """Return the set with the items from ``begin`` to ``end``, -1 if the table has none."""
     return int(sets.buckets[_bucket(sets, begin, end)])
 
 
@@ -299,7 +299,7 @@ def _like(
     known_ends: Ints,
     num_known: int,
 ) -> tuple[int, int]:
-    """The row of a set whose accepting states have the same slots, and the number of known ends.
+    """Return the row of a set whose accepting states have equal slots, and how many ends are known.
 
     ``row`` is that of set ``number`` itself, returned if no other is found. ``known_ends`` has
     a set and its row for each list of slots met so far, int32 ``[_FEW_ENDS, 2]``; a new one is
@@ -320,7 +320,7 @@ def _like(
 def _end_alike(
     items: Ints, first: Ints, number: int, other: int, accepting: NDArray[np.bool_]
 ) -> bool:
-    """Whether the slots of the states that end rules are the same in two sets, in their order.
+    """Return whether the slots of the states that end rules are the same in two sets, in order.
 
     False if they are the same in another order: see ``_like`` for why that does no harm.
     """

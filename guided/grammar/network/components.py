@@ -10,7 +10,7 @@ __all__ = ["components"]
 
 
 def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
-    """The strongly connected components of a graph given by the targets of each node (Tarjan).
+    """Return the strongly connected components of a graph, given each node's targets (Tarjan).
 
     A component comes after all those that it leads to. Every target must be a node of ``edges``.
     """

@@ -101,7 +101,7 @@ def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]
 
 
 def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
-    """Whether an end is reached by calls of ``rules`` alone; with ``reads_bytes`` also by bytes.
+    """Return whether calls of ``rules`` alone reach an end; with ``reads_bytes`` also bytes.
 
     Assertions are never taken: ``lookarounds`` has left none.
     """

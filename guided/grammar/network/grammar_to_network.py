@@ -103,7 +103,7 @@ def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dic
 
 
 def rules_of(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Rules:
-    """The automata of the rules that the start rule leads to, in which assertions are symbols.
+    """Return the automata of the rules that the start rule leads to; assertions are symbols.
 
     Rules are numbered from START + 1 on in the order of ``reached_rules``; numbers of rules that
     are written out in others are left out. Raises LimitExceededError.
@@ -135,7 +135,7 @@ def _automata(
     replaced: Mapping[str, Body],
     made: Callable[[Nfa], Dfa | None],
 ) -> dict[int, Dfa] | None:
-    """The automata of all rules but the ``replaced`` ones, which are written out in their callers.
+    """Return the automata of all rules but ``replaced`` ones, which are written out in callers.
 
     ``made`` turns an expression's automaton into a deterministic one; ``None`` if it refuses one.
     """

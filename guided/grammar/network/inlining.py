@@ -83,7 +83,7 @@ class _CallSites:
         """For each site whether something must stand before the call, and after it."""
 
     def through(self, inner: _CallSites, known: _CallSites | None) -> _CallSites:
-        """The sites of a rule that the callee here calls at ``inner``, added to those ``known``.
+        """Return the sites of a rule that the callee here calls at ``inner``, added to ``known``.
 
         They are for a callee that will be written out: what it calls is then called here.
         """
@@ -169,7 +169,7 @@ class _Inlining:
         return (self.num_sites.get(rule, 0) - 1) * size, size, rule
 
     def _may_be_taken_in(self, rule: int) -> bool:
-        """Whether a rule no longer calls itself, and is small enough to be copied to its callers.
+        """Return whether a rule no longer calls itself and is small enough to copy to its callers.
 
         If the counts do not decide, the rule is written out, and they are counted again.
         Terminals always may: ``_spelled_out`` decides at the end how often they are copied. And a

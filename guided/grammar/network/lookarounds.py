@@ -147,7 +147,7 @@ class AssertionAutomaton:
         return _Level(behind, frozenset(obligations))
 
     def _obligation(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
-        """What is left of a look-ahead in a state of its automaton, ``None`` if it is broken.
+        """Return what is left of a look-ahead in a state of its automaton, ``None`` if broken.
 
         Nothing is left where it is fulfilled. ``at`` is DEAD if what it looks for can no longer
         be found.
@@ -427,7 +427,7 @@ class _Product:
         return determined(nfa)
 
     def _number(self, passage: _Passage) -> int:
-        """The number of a rule of the product, from 1 on; ``automata`` builds those returned."""
+        """Return the number of a rule of the product, from 1 on; ``automata`` builds these."""
         number = self._numbers.setdefault(passage, 1 + len(self._numbers))
         if number >= MAX_RULES:
             raise LimitExceededError(

@@ -125,7 +125,7 @@ def shortest_ways(
 
 @making_kernel
 def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of each key among ``keys`` (a counting sort): those of ``k`` from ``first[k]`` on.
+    """Return the places of each key among ``keys`` (a counting sort): ``k``'s from ``first[k]`` on.
 
     Keys are numbers from 0 on, less than ``count``; returns ``first`` and the places. Those of a
     key ascend, which decides between moves of equal cost.

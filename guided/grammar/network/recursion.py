@@ -118,7 +118,7 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
 
 
 def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
-    """The automaton with its calls of itself that lead to an end replaced by a way to its start.
+    """Return the automaton; a way to its start replaces its calls of itself that lead to an end.
 
     ``is_end``, bool ``[states]``, says which states count as ends here. Returns the automaton
     itself if no such call leads to one, and ``None`` if it would grow much; raises

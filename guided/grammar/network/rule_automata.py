@@ -51,7 +51,7 @@ def first_calls(dfa: Dfa) -> set[int]:
 
 
 def determined(nfa: Nfa) -> Dfa:
-    """The deterministic automaton of a rule; raises LimitExceededError if it is too large."""
+    """Return a rule's deterministic automaton; raises LimitExceededError if it is too large."""
     dfa = dfa_from_nfa(nfa, most=_MAX_DETERMINED)
     if dfa is None:
         raise LimitExceededError(
@@ -88,7 +88,7 @@ def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
 
 
 def paste_without(dfa: Dfa, rules: Set[int]) -> tuple[Nfa, int]:
-    """A new automaton without the calls of some rules, and the first state of the copy in it.
+    """Return a new automaton without the calls of some rules, and the copy's first state.
 
     Its start is a separate state, so that moves may be added that lead to the copy's start. The
     states of ``dfa`` are copied in their order; those that accept lead to ``nfa.final``.
@@ -110,7 +110,7 @@ def substituted(
     within: Mapping[int, Set[int]] = _NOTHING,
     chosen: Callable[[int], bool] = lambda _: True,
 ) -> Dfa | None:
-    """The automaton with the calls of ``replaced`` rules replaced by the rules' own automata.
+    """Return the automaton with calls of ``replaced`` rules replaced by these rules' automata.
 
     Only calls whose targets, states of ``dfa``, are ``chosen``; the others stay. ``within`` says
     for these rules which calls are replaced in them, wherever they lead, and so on. It leads in no

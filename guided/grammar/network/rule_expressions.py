@@ -169,7 +169,7 @@ class RuleExpressions:
         return spelled
 
     def _spelling(self, regular: Regular) -> Regular:
-        """A terminal's expression over bytes: spelled out, as a graph, or as the call of a rule.
+        """Return a terminal's expression over bytes: spelled out, as a graph, or as a call.
 
         The larger it is, the more a separate automaton saves. Only large ones are rules to be
         called. ``_bytes`` keeps it. Raises LimitExceededError if its automaton is too large.
@@ -270,7 +270,7 @@ def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
 
 
 def _graph(dfa: ByteDfa) -> Regular:
-    """The texts of an automaton over bytes, as a graph with one end that has no moves out of it."""
+    """Return the texts of an automaton over bytes, as a graph with one end without moves."""
     if not len(dfa):
         return Alternate(())
     end = len(dfa)

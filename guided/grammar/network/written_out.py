@@ -59,7 +59,7 @@ def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
 
 
 def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -> dict[str, Body]:
-    """The bodies of rules that need no automata of their own: they are written out where called.
+    """Return the bodies of rules that need no automata: they are written out where called.
 
     They are small ones that are called from one place, which is no copy of another, and very small
     ones. No rules that are written out call each other in a circle. ``reached`` is in the order of

@@ -83,7 +83,7 @@ def dump(grammar: JsonGrammar) -> str:
 
 
 def _lines(formula: Formula, levels: int) -> list[str]:
-    """A formula with at most ``levels`` levels of others inside; what lies deeper is one "…".
+    """Return a formula with at most ``levels`` levels of others inside; deeper ones are one "…".
 
     Never empty: ``_headed`` relies on a first line.
     """

@@ -68,7 +68,7 @@ def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
 
 @cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
 def _compared(value: Decimal) -> NumberTable:
-    """A table whose labels are the order of a number and a value; linear in the value's digits.
+    """Return a table whose labels are the order of a number and a value; linear in the digits.
 
     Kept and shared, as ``bounded`` is. Numbers with an exponent have no move, except for a value
     of zero.
@@ -113,7 +113,7 @@ def _compared(value: Decimal) -> NumberTable:
 
 
 def _orders(digits: str) -> NDArray[np.int64]:
-    """Where each digit in place of each of these leads; ``[digits, 10]``, less and more as rows.
+    """Return where each digit in place of each leads; ``[digits, 10]``, less and more as rows.
 
     They are added to the first of three rows for equal, less and more, and so follow ``_EQUAL``,
     ``_LESS`` and ``_MORE``.

@@ -40,7 +40,7 @@ def exact_text(value: Decimal) -> str:
 
 
 def split(value: Decimal) -> tuple[str, int]:
-    """The digits of a magnitude without zeros at either end, and the power of ten of the last.
+    """Return the digits of a magnitude without outer zeros, and the power of ten of the last.
 
     Zero has no digits. The value is ``int(digits) * 10**power`` without its sign; the power of zero
     is 0.
@@ -60,7 +60,7 @@ MAX_EXPONENT_DIGITS: Final = 3
 def number_syntax(
     canonical: bool, most_whole: int | None, most_fraction: int | None
 ) -> NumberTable:
-    """All numbers with at most this many digits before and after the point; ``None``: any number.
+    """Return all numbers with at most this many digits before and after the point; ``None``: any.
 
     Canonical ones have neither an exponent nor a minus sign in front of zero. States that are
     ``bare`` have read ``-0``, which needs a digit above 0 after its point where that matters. The

@@ -87,7 +87,7 @@ def only_holding(table: NumberTable) -> NumberTable:
 
 
 def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
-    """The numbers for which every table holds, and, with ``fails``, those for which one fails.
+    """Return the numbers for which every table holds; with ``fails``, also those where one fails.
 
     If one of them is undecided, so is the result. Raises LimitExceededError if there may be
     too many states. The given tables are not changed, and their order does not matter to what is
@@ -155,7 +155,7 @@ def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-unty
 def _trimmed(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The states that lead to a label, renumbered in their order; none where the start does not.
+    """Return the states that lead to a label, renumbered in order; none if the start does not.
 
     For tables that are too large for ``minimal``, which trims as well.
     """

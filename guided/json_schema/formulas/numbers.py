@@ -82,7 +82,7 @@ def holds(assertion: NumberAssertion, value: Decimal) -> bool:
 
 
 def is_narrowed(assertion: NumberAssertion) -> bool:
-    """Whether multiples are left out: only the nearest to zero of a large divisor are listed.
+    """Return whether multiples are left out: a large divisor lists only those nearest to zero.
 
     Limits on digits and spellings do not count. The result has to agree with what the automaton of
     the assertion accepts.
@@ -285,7 +285,7 @@ def _states(assertion: Numbers) -> int:
 
 @functools.lru_cache(maxsize=512)
 def _is_listed(assertion: Numbers) -> bool:
-    """Whether multiples are listed one by one, as following remainders takes too many states.
+    """Return whether multiples are listed, because following remainders takes too many states.
 
     Also with fewer states, if bounds on both sides leave few multiples, which are then all listed.
     """

@@ -119,7 +119,7 @@ class ArrayEnding:
         return comma + b",".join(texts) + b"]"
 
     def item_formulas(self) -> list[Formula] | None:
-        """The formula of each of the items that complete the array; ``None`` as for ``text``.
+        """Return the formula of each item that completes the array; ``None`` as for ``text``.
 
         With any other first item that fits its formula the rest can still be found: an item that
         repeats the first is then another text. For ``ContainerEnds.next_items``, which reads only
@@ -225,7 +225,7 @@ class ArrayEnding:
         return any(n < about.low for n, about in zip(met, self.contains, strict=True))
 
     def _situation(self, steps: list[_Step]) -> object:
-        """What everything that follows depends on, where items need not differ or repeat others."""
+        """Return what all that follows depends on, if items need not differ or repeat others."""
         last = steps[-1]
         return (min(len(steps) - 1, max(self.low, self.alike)), last.broken, last.met)
 
@@ -342,7 +342,7 @@ class ArrayEnding:
 
 
 def _formulas_of(steps: list[_Step]) -> list[Formula]:
-    """The formula of each item of a finished search, with those of repeated items made equal.
+    """Return the formula of each item of a finished search; repeated items get equal ones.
 
     ``same_as`` is an index in the result; the later formula serves for both, as it includes the
     earlier one.

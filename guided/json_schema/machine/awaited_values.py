@@ -111,7 +111,7 @@ class AwaitedValues:
     # --- stacks in which a value is awaited -----------------------------------------------
 
     def enter(self, stack: int, pending: Pending | None) -> int | None:
-        """The stack in which a value is awaited, if some value leaves a completion; else ``None``.
+        """Return the stack that awaits a value if some value leaves a completion; else ``None``.
 
         ``stack`` is that of the container, and ``pending`` takes its place.
         """
@@ -134,7 +134,7 @@ class AwaitedValues:
         return inner if self.has_completion(inner) else None
 
     def enter_only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
-        """The stack of one known value only: others with its truth vector may be dead ends."""
+        """Return the stack of one known value only: others with its vector may be dead ends."""
         self.searches.incomplete += 1
         narrowed = self.narrowed(pending, formula_of_value(value, self.truths.formulas))
         return None if narrowed is None else self.enter_by_value(stack, narrowed, value)
@@ -243,7 +243,7 @@ class AwaitedValues:
         return likely if hint is None or hint in likely else [*likely, hint]
 
     def leaves_completion(self, stack: int, truth: int) -> bool:
-        """Whether the containers around a value with this truth vector can still be completed.
+        """Return whether the containers around a value with this vector can still be completed.
 
         If later items have to differ from it, an example stands for all values of the vector.
         Results are kept by ``accepted`` and ``accepts``, not here. A sure value has only one ask,

@@ -77,7 +77,7 @@ class BareStringMachine(PushdownMachine):
         return state.row == END_ROW
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The end: there is only one exit action, and nothing follows it; see ``Recognizer``."""
+        """Return the end: the only exit action, which nothing follows; see ``Recognizer``."""
         assert stack == ROOT and action == DONE, (stack, action)
         return ROOT, END_ROW
 
@@ -87,7 +87,7 @@ class BareStringMachine(PushdownMachine):
         return None
 
     def _entered(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
-        """The state after a byte that leads to a row, ``None`` if the string gets too long."""
+        """Return the state after a byte that leads to a row, ``None`` if a string gets too long."""
         table = self.table
         if table.label[row] != DEAD:
             return _END
@@ -104,7 +104,7 @@ class BareStringMachine(PushdownMachine):
         return int(self.table.left[state.row])
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, with no more code points than a bound allows."""
+        """Return bytes that complete the text, with no more code points than a bound allows."""
         text, row = bytearray(), state.row
         while (way := int(self.table.way[row])) != STOP:
             text.append(way)
@@ -142,7 +142,7 @@ def _spelled(text: str | SpecialToken) -> bytes:
 
 
 def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
-    """The strings that fit, each up to the first end; a greatest length is counted separately.
+    """Return the strings that fit, each up to the first end; a greatest length counts separately.
 
     Results are kept for the whole process, once for all bounds.
     """

@@ -141,7 +141,7 @@ class Completions:
         return self._remembered_end(state, passed, bytes(text))
 
     def _rest(self, stack: int, action: int, state: State) -> int:
-        """The number of bytes that end the document after an exit action, or from between values.
+        """Return how many bytes end the document after an exit action, or from between values.
 
         Remembered by stack and action. ``state`` is read only for _FROM_HERE, when it is a state
         between two values with this stack and no texts. All such states of a stack have ends of
@@ -196,7 +196,7 @@ class Completions:
         return text
 
     def _ahead(self, state: State) -> bytes:
-        """The next bytes of the completion: those of an automaton, or the rest of a container.
+        """Return the next bytes of the completion: an automaton's, or the rest of a container.
 
         A free name comes first: its automaton leads to the nearest name, which may be taken. Never
         empty, or ``shortest_end`` would not advance; the bytes need not reach the end at once.
@@ -230,7 +230,7 @@ class Completions:
         return self._ends.get(state) if is_between else None
 
     def _filled(self, state: State, ahead: bytes) -> State | None:
-        """The state after ``ahead``, where that is all that a string owes and is only counted.
+        """Return the state after ``ahead``, if that is all that a string owes and is only counted.
 
         Each letter of it then does what the first one does, and there may be very many.
         """
@@ -259,7 +259,7 @@ class Completions:
         return bytes(text)
 
     def _owed_text(self, state: State) -> bytes:
-        """The rest of a begun code point, or the other code points that a string owes, in bytes.
+        """Return the rest of a begun code point, or the other code points a string owes, in bytes.
 
         All of them where they leave the row as it is, else the first. Any letters will do: a least
         length is counted outside the automaton only for strings with no other ask

@@ -90,7 +90,7 @@ class ContainerEnds:
         return text
 
     def can_end(self, frame: Frame, parent: int) -> bool:
-        """Whether something completes a container inside ``parent``, as far as searches find.
+        """Return whether something completes a container in ``parent``, as far as searches find.
 
         Results are kept by frame and ``want``, so the result is always the same, unless ``inherit``
         brings a completion that no search found.

@@ -80,7 +80,7 @@ class DocumentStates:
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
-        """All that the state where a value begins depends on, so that stacks can share it."""
+        """Return all that the state where a value begins depends on, so stacks can share it."""
         return (*self._edges.key(stack), spaced)
 
     # --- objects --------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class DocumentStates:
         return self._member_rows[key]
 
     def _after_comma(self, quote: dict[int, int]) -> int:
-        """The state after a comma, where only a name may come; ``quote`` is its only edge."""
+        """Return the state after a comma where only a name may come; ``quote`` is its only edge."""
         after_quote = quote[ord('"')]
         if after_quote not in self._commas:
             self._commas[after_quote] = self.structural.state(quote)

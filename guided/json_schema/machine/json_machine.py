@@ -83,7 +83,7 @@ class JsonMachine(PushdownMachine):
         self.start = State(ROOT, self.rows.value(ROOT, spaced=False))
 
     def _nbytes_beside(self) -> int:
-        """About how many bytes the schema, automata of strings and remembered completions take."""
+        """Return about how many bytes the schema, string automata and kept completions take."""
         strings = self.evaluation.scalars.strings.nbytes
         return self._grammar.nbytes + strings + self._completions.nbytes
 
@@ -191,7 +191,7 @@ class JsonMachine(PushdownMachine):
             assert 0 <= parent < number, (number, parent)
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
-        """Why there is no document, or why none was found: only UnsatisfiableError is certain.
+        """Return why no document exists or was found: only UnsatisfiableError is certain.
 
         Too long values come before searches that gave up, as both count in ``num_given_up``.
         """

@@ -54,7 +54,7 @@ def _follow(machine: JsonMachine) -> None:
 
 
 def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
-    """What may end or begin where a text stands between two parts, what leads furthest first.
+    """Return what may end or begin where a text stands between two parts, furthest ways first.
 
     A missing label loses nothing: it is resolved when a text gets there.
     """

@@ -85,7 +85,7 @@ class NameSpace:
         self._endless: dict[int, bool] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
-        """The content of the names of these classes, labelled by class; ``None`` for no names.
+        """Return the content of the names of these classes, by class; ``None`` for no names.
 
         Kept and shared by all callers, so it must not be changed.
         """
@@ -206,7 +206,7 @@ class ShortestTexts:
 
 @functools.lru_cache(maxsize=16)
 def _any_names(missing: frozenset[int]) -> Block:
-    """The content of all names, which most schemas leave free; kept for other recognisers."""
+    """Return the content of all names, which most schemas leave free; recognisers share it."""
     dfa = combine([], lambda _: 0)
     return block_of(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
 

@@ -158,7 +158,7 @@ class NameStates:
         return self.table.lay_over(nodes[:, UNDER], moves[order])
 
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
-        """The states after the byte at ``depth`` where names leave the trie, by that byte."""
+        """Return the states after the byte at ``depth`` where names leave the trie, by byte."""
         groups: dict[int, list[Chain]] = {}
         for chain in sorted(self._chains(names), key=_TEXT):
             groups.setdefault(chain.text[depth], []).append(chain)
@@ -202,7 +202,7 @@ def _depth(nodes: NDArray[np.int32], node: int) -> int:
 def _with_closing_quotes(
     content: Block,
 ) -> tuple[Block, NDArray[np.int8], NDArray[np.int64]]:
-    """The block with a quote after each of its texts, which leads to one more state per label.
+    """Return the block with a quote after each text, which leads to one more state per label.
 
     Returns the block, and by state the role and how many names it can still become, NO_BOUND for
     infinitely many; both as ``TransitionTable.add_block`` takes them.

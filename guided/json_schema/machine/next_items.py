@@ -96,7 +96,7 @@ class NextItems:
         return self.awaited.narrowed(pending, self.formulas.all_of(more)) if more else pending
 
     def is_roomy(self, stack: int) -> bool:
-        """Whether what may follow an item does not depend on its text: infinitely many values fit.
+        """Return whether what may follow an item ignores its text: infinitely many values fit.
 
         Then no mask has to be made for each text of the item. ``False`` is always right and only
         costs time; ``True`` lets walks continue without the text (``Exits.needs_text``).

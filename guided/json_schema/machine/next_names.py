@@ -56,7 +56,7 @@ class NextNames:
         return self.awaited.enter(stack, self.objects.class_written(frame, number, key))
 
     def after_names(self, stack: int) -> int:
-        """The stack in which no spelled-out name is left, and other names may follow as here.
+        """Return the stack in which no spelled-out name is left; other names may follow as here.
 
         Stacks that differ only in how many of the spelled-out names were written lead to the same
         one, and so share masks. It is ``stack`` itself if names still make a difference, see
@@ -122,7 +122,7 @@ class NextNames:
     def _candidate_of_search(
         self, stack: int, frame: ObjectFrame
     ) -> tuple[tuple[str, ...], frozenset[int]]:
-        """The name with which the known completion begins, where likely truth vectors miss it.
+        """Return the name that begins the known completion, if likely truth vectors miss it.
 
         Only for a stack that has a completion and may not close, so that it has a member first. The
         search for it gave the object only names that it may have, so both assertions hold.

@@ -92,7 +92,7 @@ class NumberRules:
     def _numbers(
         self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
-        """An automaton of numbers with some truth vectors, or all, and the vector of each label.
+        """Return an automaton of numbers with some truth vectors, or all, and each label's vector.
 
         A label is an index in the list. ``combine`` fills the list while it makes the automaton, so
         it has only vectors that some number has.
@@ -119,12 +119,12 @@ class NumberRules:
         return self._numbers(asks, None)[1]
 
     def is_narrowed(self, ask: Formula) -> bool:
-        """Whether numbers that fit are left out, beyond those left out for digits and spellings."""
+        """Return whether numbers that fit are left out for more than digits and spellings."""
         merged = _merged_numbers(ask, self.formulas)
         return any(is_narrowed(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether infinitely many numbers fit; spellings do not count, as each number has many.
+        """Return whether infinitely many numbers fit, not counting that each has many spellings.
 
         Numbers that are forbidden one by one are removed first: there are finitely many, and
         without them the automaton is small.

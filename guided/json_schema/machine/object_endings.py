@@ -151,7 +151,7 @@ class ObjectEnding:
         return True
 
     def _may_have(self, name: str) -> bool:
-        """Whether a spelled-out name may still come, be spelled, and fit what names have to fit.
+        """Return whether a spelled-out name may still come, be spelled, and fit as names must.
 
         In the order of the schema a name before the last one written may not.
         """

@@ -67,7 +67,7 @@ class Sharing:
         return found
 
     def _written_out(self, node: SchemaNode) -> Formula:
-        """The formula of a node with small nodes inside written out; the node itself if too large.
+        """Return the formula of a node with small nodes written out; the node itself if too large.
 
         ``left`` is how many nodes may still be written out: a list, so inner functions share it.
         """
@@ -97,7 +97,7 @@ class _TooLargeError(Exception):
 
 
 def _with_children(about: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
-    """The assertion with ``visit`` applied to the formulas inside it; itself if none changes.
+    """Return the assertion with ``visit`` applied to the formulas inside; itself if none changes.
 
     Any other assertion keeps its nodes, which is also right, only not shared; so does ``Unique``,
     as no schema writes formulas into it.
@@ -158,7 +158,7 @@ class Restriction:
         return found
 
     def types(self, formula: Formula) -> frozenset[JsonType]:
-        """The types of the values that may fit, as far as only assertions about types decide.
+        """Return the types of values that may fit, as far as assertions about types alone decide.
 
         Never too few: for a negation, all types.
         """
@@ -175,7 +175,7 @@ class Restriction:
     def _inside_first(
         self, formula: Formula, known: Container[Formula], kind: JsonType | None
     ) -> Iterator[Formula]:
-        """The formulas inside one, itself last; each must be known before the next is requested.
+        """Yield the formulas inside one, itself last; each must be known before the next request.
 
         For what has no values of ``kind``, only itself. Formulas nest deeper than calls may.
         """
@@ -246,7 +246,7 @@ class Restriction:
                 return formula
 
     def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
-        """The alternatives, with those that list numbers or strings joined into one list per kind.
+        """Return the alternatives; those that list numbers or strings become one list per kind.
 
         All others keep their places, and equal ones become one.
         """

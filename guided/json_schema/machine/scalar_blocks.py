@@ -135,7 +135,7 @@ class TruthLabels:
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
-        """The label for values for which ``fits`` says which leaves hold; DEAD if not wanted.
+        """Return the label of values of which ``fits`` says which leaves hold; DEAD if unwanted.
 
         Labels are numbered as truth vectors come up; ``found`` has the vector of each. Entries of
         ``fits`` beyond the leaves are ignored.
@@ -197,7 +197,7 @@ class Signatures:
         self._known: dict[Formula, Signature] = {}
 
     def of(self, formula: Formula) -> Signature:
-        """The signature of a formula without schema nodes, which mean nothing to other grammars.
+        """Return a formula's signature without schema nodes, which mean nothing elsewhere.
 
         Signatures may be keys of caches that live longer than the grammar, so they hold no formula
         of it.
@@ -242,5 +242,5 @@ def without_listed_choices(
 
 
 def is_endless(table: NDArray[np.int32]) -> bool:
-    """Whether an automaton accepts infinitely many texts: a cycle is reachable from its start."""
+    """Return whether an automaton accepts infinitely many texts: its start leads to a cycle."""
     return len(table) > 0 and bool(endless_states(table)[0])

@@ -110,7 +110,7 @@ class _Search(Generic[_Found]):
     def branch(
         self, agenda: list[Formula], choices: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """What ``realise`` makes of the formulas in ``agenda`` and of ``choices`` taken together.
+        """Return what ``realise`` makes of the formulas in ``agenda`` and ``choices`` together.
 
         ``literals`` are those chosen so far, and are added to; ``agenda`` is used up. ``None``
         if they contradict each other, if ``realise`` refuses, or if tries ran out
@@ -191,7 +191,7 @@ class _Search(Generic[_Found]):
         return None
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
-        """Whether a part of a choice can be kept together with the literals, as one try shows.
+        """Return whether a part of a choice can be kept with the literals, as one try shows.
 
         It is tried alone, once; ``True`` if that does not decide.
         """

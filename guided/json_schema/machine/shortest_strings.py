@@ -32,7 +32,7 @@ class ShortestStrings:
         self._strings: Final = strings
 
     def least_length(self, ask: Formula) -> int:
-        """The number of code points that every string that fits has, as far as a bound says so."""
+        """Return how many code points every string that fits has, as far as a bound says so."""
         return without_length(ask, self._strings.formulas)[1][0]
 
     def shortest(self, ask: Formula) -> bytes | None:

@@ -75,7 +75,7 @@ class StringRules(StringAutomata):
     def listed(
         self, asks: tuple[Formula, ...], truths: Collection[int]
     ) -> list[tuple[str, int]] | None:
-        """The strings with one of the truth vectors, and that vector, if assertions list them.
+        """Return the strings with one of the vectors, and that vector, if assertions list them.
 
         ``None`` if a string that has one of the truth vectors may not be in a list.
         """
@@ -98,7 +98,7 @@ class StringRules(StringAutomata):
         return [(text, truth) for text, truth in breathing(judged) if truth in truths]
 
     def listing(self, ask: Formula) -> list[str] | None:
-        """All strings that fit a formula, where an assertion lists those that may; else ``None``.
+        """Return all strings that fit a formula, if an assertion lists candidates; else ``None``.
 
         In the order of the shortest of the lists. The list is new each time.
         """
@@ -129,7 +129,7 @@ class StringRules(StringAutomata):
     def without_listed(
         self, asks: tuple[Formula, ...]
     ) -> tuple[tuple[Formula, ...], dict[str, int]]:
-        """What is asked of strings that no assertion lists, and the truth vectors of those listed.
+        """Return what is asked of strings that no assertion lists, and the vectors of listed ones.
 
         Returns no strings where one of them is as long as allowed, since the count then ends what
         seems endless to ``lay_texts``; nor where one of them cannot be spelled.

@@ -53,7 +53,7 @@ class ValueEdges:
         return pending.asks, self._evaluation.awaited.accepted(stack)
 
     def of(self, stack: int) -> tuple[dict[int, int], int]:
-        """The first bytes of the value awaited, with their states, and that of a short value.
+        """Return the first bytes of the awaited value with their states, and that of a short value.
 
         The dictionary is kept and shared by all stacks with this key: callers copy it before they
         change it.
@@ -104,7 +104,7 @@ class ValueEdges:
         return edges
 
     def _opens(self, stack: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
-        """Whether a container of a kind may open; one that fits nothing has the truth vector 0."""
+        """Return whether a container of a kind may open; if it fits nothing, its vector is 0."""
         if len(asks) == 1 and self._evaluation.restriction.to(kind, asks[0]) is FALSE:
             return self._evaluation.awaited.accepts(stack, 0)
         return self._evaluation.awaited.open(stack, kind) is not None

@@ -209,7 +209,7 @@ _RIGHT = CodePoints.of(
 
 
 def idn_hostname() -> Regular:
-    """Names in which every label is valid and, if one is written from the right, all allow that.
+    """Return names whose labels are valid and, if one is written from the right, all allow that.
 
     First what labels are made of; what breaks a rule about neighbours or directions is then
     removed. So ``_fault`` may be wider than the faults, never narrower.
@@ -267,7 +267,7 @@ def _long_labels() -> Iterator[Regular]:
 
 
 def _fault() -> Regular:
-    """A label with hyphens in the wrong place, or a neighbour that a character does not allow.
+    """Return a label with misplaced hyphens, or a neighbour that a character does not allow.
 
     Each of the sequences may occur anywhere in a name, so one that has to stay inside a label must
     not read dots.
@@ -401,7 +401,7 @@ def _composing() -> CodePoints:
 
 @functools.cache
 def _bidi(*classes: str) -> CodePoints:
-    """What may stand in a label of these bidirectional classes (Unicode Standard Annex 9)."""
+    """Return what a label of these bidirectional classes may contain (Unicode Standard Annex 9)."""
     by_class = _by_bidirectional_class()
     return CodePoints.of((c, c) for name in classes for c in by_class.get(name, ()))
 

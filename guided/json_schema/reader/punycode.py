@@ -90,7 +90,7 @@ class GraphWriter:
         return Graph.of(self._count, self._moves, start, END)
 
     def _digit(self, choices: tuple[Choice, ...], reach: int) -> int:
-        """The state in which the next digit of a number is read; its threshold follows ``reach``.
+        """Return the state that reads the next digit of a number; its threshold follows ``reach``.
 
         One for all equal choices and thresholds: nothing else matters to the digits that follow. A
         state is recorded before its moves are made, so that it may lead back to itself.
@@ -143,7 +143,7 @@ def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]
 
 @functools.cache
 def _digits(low: int, high: int) -> CodePoints:
-    """The characters of digits from ``low`` to ``high``: letters for 0 to 25, digits for 26 to 35.
+    """Return the characters of digits ``low`` to ``high``: letters up to 25, digits up to 35.
 
     Both ends are included; there are no capital letters.
     """

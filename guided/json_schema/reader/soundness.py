@@ -54,7 +54,7 @@ def is_sound(lowering: Lowering) -> bool:
 
 
 def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[int]:
-    """The schemas that a keyword applies to the same value, by identity: the edges for ``endless``.
+    """Return the schemas a keyword applies to the same value, by identity: edges for ``endless``.
 
     For the keywords in ``survey._NOTED`` for which ``is_sound`` has no other case. Whatever is no
     schema object, such as a Boolean or a list of names, has no edges and does no harm.
@@ -75,7 +75,7 @@ def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[i
 
 
 def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
-    """The nodes of a graph from which an endless way leads on; other nodes may be missing in it.
+    """Return the nodes of a graph from which an endless way leads on; it may lack other nodes.
 
     ``ended`` grows during the loop; each node enters it once, so this is linear.
     """

@@ -440,7 +440,7 @@ def _at_pointer(
 
 
 def _is_index(token: str) -> bool:
-    """Whether a token of a JSON pointer is an index: no zero in front (RFC 6901, section 4)."""
+    """Return whether a token of a JSON pointer is an index: no leading 0 (RFC 6901, section 4)."""
     plain = token.isascii() and token.isdecimal() and len(token) < 10
     return plain and (token == "0" or token[0] != "0")  # noqa: S105 - of a pointer
 

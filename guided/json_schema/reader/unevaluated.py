@@ -151,7 +151,7 @@ def _contains_evaluates(visit: Visit) -> bool:
 
 
 def _evaluators(visit: Visit, keyword: str) -> Iterator[tuple[Formula, Visit]]:
-    """Every schema that evaluates members or items of the same value, and under which condition.
+    """Yield each schema that evaluates members or items of the same value, and its condition.
 
     The schema of ``visit`` comes first, under the condition TRUE. A schema may occur several times,
     under different conditions. Formulas are those of ``visit.formulas``, so conditions are compared

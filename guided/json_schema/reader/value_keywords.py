@@ -59,7 +59,7 @@ def _bound(
     strict_keyword: str,
     tighter: Callable[[Decimal, Decimal], Decimal],
 ) -> Bound | None:
-    """The tighter of an inclusive and an exclusive bound; at equal values, the exclusive one.
+    """Return the tighter of an inclusive and an exclusive bound; of equal ones, the exclusive.
 
     ``tighter`` returns the tighter of two values: the greater of low bounds, the less of high ones.
     """

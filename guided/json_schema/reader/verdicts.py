@@ -57,7 +57,7 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
 def _enforcement(
     word: Keyword, location: Location, options: JsonOptions
 ) -> tuple[Enforcement, str]:
-    """How far a keyword that asserts something is enforced, and a note; first what makes it void.
+    """Return how far an asserting keyword is enforced, and a note; first what makes it void.
 
     The order matters: a keyword without the one that it needs is void, whatever else is true of it.
     """

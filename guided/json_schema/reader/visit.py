@@ -63,7 +63,7 @@ class Lowering:
         return self.node(Visit(self, location, self.entered(frozenset(), location.resource)))
 
     def entered(self, scope: Scope, resource: Resource) -> Scope:
-        """The scope inside a resource, see ``enter``; made once, as each place in it has it."""
+        """Return the scope inside a resource, see ``enter``; made once, as each place has it."""
         key = (scope, resource, len(resource.dynamic))
         found = self._scopes.get(key)
         if found is None:
@@ -174,7 +174,7 @@ class Visit:
                 yield condition, visit
 
     def _applied(self) -> Iterator[tuple[Formula, Visit | bool]]:
-        """The subschemas that apply to the same value, each with the condition under which it does.
+        """Yield the subschemas that apply to the same value, each with its condition.
 
         For ``unevaluatedItems`` and ``unevaluatedProperties``: which subschemas may have evaluated
         items or members, and when. A branch of anyOf or oneOf counts where it holds. ``not``

@@ -124,7 +124,7 @@ class _Parser(CharacterReader):
         return self.quantified(self.atom(character, start))
 
     def atom(self, character: str, start: int) -> Regular:
-        """What a quantifier may follow; ``character`` stands at ``start`` and has been read."""
+        """Return what a quantifier may follow; ``character``, at ``start``, has been read."""
         match character:
             case ".":
                 return _ANY if "s" in self.flags else _DOT
@@ -159,7 +159,7 @@ class _Parser(CharacterReader):
         return Look(item, ahead, negative)
 
     def group(self, start: int) -> Regular:
-        """A group whose '(' stands at ``start`` and has been read; names mean nothing here."""
+        """Return a group whose '(' at ``start`` has been read; names mean nothing here."""
         if self.take("?"):
             if self.take("P<") or self.take("<"):
                 end = self.text.find(">", self.position)
@@ -251,7 +251,7 @@ class _Parser(CharacterReader):
         return low, high
 
     def repeats_too_often(self, times: str, start: int) -> LimitExceededError:
-        """The error for a bound at ``start``; ``times`` is how it is written, perhaps cut off."""
+        """Return the error for a bound at ``start``; ``times`` is its text, perhaps cut off."""
         return LimitExceededError(
             f"the pattern repeats {times} times at character {start}, more than {MAX_REPEAT}",
             limit=MAX_REPEAT,

@@ -148,7 +148,7 @@ class CharacterReader(PatternText):
             self.invalid("unmatched ']'", start, _NO_SETS)
 
     def escape(self, start: int, *, in_class: bool) -> int | CodePoints:
-        """The value of an escape: one code point, perhaps a surrogate, or a set of code points.
+        """Return an escape's value: one code point, perhaps a surrogate, or a set of code points.
 
         The backslash stands at ``start``, which errors point to, and has been read. ``in_class``
         says that the escape stands in brackets: ``\\b`` is the backspace there.
@@ -183,7 +183,7 @@ class CharacterReader(PatternText):
         return ord(character)
 
     def unicode_escape(self, start: int) -> int:
-        """The code point of ``\\u{1F600}``, ``\\u00e9`` or a pair of surrogates, after its ``u``.
+        """Return the code point of ``\\u{1F600}``, ``\\u00e9`` or a surrogate pair, after ``u``.
 
         May be a lone surrogate, which ``scalar`` refuses if it stands alone; ``start`` is where
         the backslash stands.
@@ -229,7 +229,7 @@ class CharacterReader(PatternText):
         return code_point
 
     def hexadecimal(self, count: int, start: int) -> int:
-        """The number that the next ``count`` characters write, all of which must be digits."""
+        """Return the number that the next ``count`` characters write; all must be digits."""
         digits = self.text[self.position : self.position + count]
         self.position += count
         if len(digits) < count:

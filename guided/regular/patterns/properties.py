@@ -43,7 +43,7 @@ _BINARY, _FOLD = "", "fold"
 
 @functools.lru_cache(maxsize=512)  # requests choose the names
 def unicode_property(text: str) -> CodePoints | None:
-    """The code points that ``text`` names, as it stands in ``\\p{…}``; None for an unknown name."""
+    """Return the code points that ``text`` names in ``\\p{…}``; None for an unknown name."""
     name, equals, value = text.partition("=")
     if equals:
         return _named(_VALUED[name], value) if name in _VALUED else None
@@ -67,7 +67,7 @@ def property_names() -> tuple[str, ...]:
 
 
 def nearest_property(text: str) -> str | None:
-    """What an unknown name may have been meant to say, as written in other dialects: ``IsGreek``.
+    """Return what an unknown name of another dialect may have been meant to say: ``IsGreek``.
 
     The first one in the table, ``None`` if no name is similar; for hints in errors.
     """

@@ -101,7 +101,7 @@ class _Translation:
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
     def term(self, operation: Any, argument: Any, flags: int) -> Regular:
-        """One node of Python's parse tree; ``flags`` are those that are on where it stands."""
+        """Return one node of Python's parse tree; ``flags`` are those that are on at its place."""
         if operation in _UNSUPPORTED:
             self.refuse(*_UNSUPPORTED[operation])
         match operation:
@@ -134,7 +134,7 @@ class _Translation:
         self.refuse(f"the operation {operation}", "")
 
     def anchor(self, code: Any, flags: int) -> Regular:
-        """A boundary of words, or an anchor, which is refused if patterns are not anchored."""
+        """Return a word boundary or an anchor, which is refused if patterns are not anchored."""
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             negative = code is op.AT_NON_BOUNDARY
             boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
@@ -189,7 +189,7 @@ def _folded(chars: CodePoints, flags: int) -> CodePoints:
 
 
 def _members(items: Any, flags: int) -> CodePoints:
-    """The set of a class in brackets, negated last; categories such as ``\\w`` are not folded.
+    """Return the set of a class in brackets, negated last; categories like ``\\w`` do not fold.
 
     ``items`` are those of Python's parser: NEGATE, if present, comes first, then LITERAL, RANGE and
     CATEGORY, and there are no others.

@@ -61,7 +61,7 @@ def split_edges(regular: Regular) -> tuple[Piece, ...]:
 
 
 def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
-    """The pieces of a part; ``first`` and ``last`` say whether it begins and ends the terminal.
+    """Return the pieces of a part; ``first`` and ``last`` say if it begins and ends the terminal.
 
     Recursive, as deep as the expression nests. Raises what ``split_edges`` raises.
     """
@@ -89,7 +89,7 @@ def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
 def _concatenated(
     parts: tuple[Regular, ...], *, first: bool, last: bool, left_out: int = 0
 ) -> list[Piece]:
-    """The pieces of parts one after another, from which ``left_out`` optional ones were left out.
+    """Return the pieces of consecutive parts; ``left_out`` optional ones are left out of them.
 
     An optional part at an edge that hides look-around is a choice of two cases, without it and with
     a text of it that is not empty; both are split again. Then the first and the last part with a
@@ -135,7 +135,7 @@ def _all_look_away(
 
 
 def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
-    """A repeat with its first and its last round written out, as only these two are at an edge."""
+    """Return a repeat with its first and last round written out: only these are at an edge."""
     # x{2,5} -> x x{0,3} x; for a lower bound below 2, fewer rounds are separate cases
     cases: list[Regular] = [EMPTY_TEXT] if low == 0 else []
     if (low <= 1 or _is_empty(item)) and high != 0:
@@ -188,7 +188,7 @@ def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
 
 
 def _is_empty(node: Regular) -> bool:
-    """Whether a part has at most the empty text; ``Chars`` count as having one, even if empty."""
+    """Return whether a part has at most the empty text; ``Chars`` count as one, even if empty."""
     match node:
         case Concat(parts) | Alternate(parts):
             return all(map(_is_empty, parts))
