@@ -61,7 +61,7 @@ def dump_grammar(grammar: ContextFreeGrammar) -> str:
 
 
 def dump_automata(automata: RuleAutomata) -> str:
-    """For each rule the moves out of each state: bytes, ``assert 0``, ``call 1`` or ``hole 0``."""
+    """Return each rule's moves out of each state: bytes, ``assert 0``, ``call 1`` or ``hole 0``."""
     lines: list[str] = []
     for rule in sorted(automata):
         dfa = automata[rule]
@@ -78,7 +78,7 @@ def dump_automata(automata: RuleAutomata) -> str:
 
 
 def dump_network(network: Network) -> str:
-    """For each rule the moves and calls out of each state; for a hole what its texts are like.
+    """Return each rule's moves and calls out of each state; for a hole what its texts are like.
 
     Bytes that lead to the same state are shown as one set. States are numbered as in the network.
     """

@@ -153,7 +153,7 @@ class _Reader:
             self._repeated(begin)
 
     def _atom(self, *, ignores_case: bool) -> None:
-        """One character, a group, or a look-ahead for one character; its steps are appended.
+        """Read one character, a group, or a look-ahead for one character, and append its steps.
 
         Any other group that begins with a question mark is refused.
         """

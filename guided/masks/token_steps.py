@@ -132,7 +132,7 @@ class TokenSteps:
         yield from (np.array(group) for group in groups.values())
 
     def _slots(self, state: State) -> NDArray[np.int32]:
-        """For each token a number for where it leads, NOWHERE if a walk cannot decide.
+        """Return for each token a number for where it leads, NOWHERE if a walk cannot decide.
 
         Numbers are equal where stack, row and count are, and mean nothing beyond that. A walk that
         stopped for a transition or for room begins again; what it wrote is overwritten.

@@ -134,7 +134,7 @@ class Vocabulary:
 
 
 def _single_bytes(token_bytes: Sequence[bytes | None], spell: Speller) -> dict[int, TokenId]:
-    """For each byte that is a token alone, that token, by byte.
+    """Return, by byte, the token that is this byte alone, for the bytes that have one.
 
     Of several tokens it is the one that ``spell`` takes, which can only be tried for ASCII bytes.
     For another byte it is the one with the lowest id. The result ascends by byte.

@@ -190,7 +190,7 @@ def _sets_alone(
     class_first: NDArray[np.int32],
     classes: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """For each group of classes the set that it equals, where both are one class; else -1.
+    """Return for each group of classes the set that it equals, if both are one class; else -1.
 
     ``class_first`` and ``classes`` are those of ``_moves_over_classes``. Then the set itself can
     stand for the group, and its ranges need not be made again. Groups of several classes have -1

@@ -32,7 +32,7 @@ class Partition:
         self.members: Final = members
 
     def holders(self, first: int, count: int) -> list[int]:
-        """For each class which of ``count`` disjoint sets from ``first`` on has it; -1 for none.
+        """Return by class which of ``count`` disjoint sets from ``first`` on has it, -1 for none.
 
         Sets are counted from ``first``: 0 is the set with that place among those given.
         """

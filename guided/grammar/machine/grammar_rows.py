@@ -374,7 +374,7 @@ class GrammarRows:
         return row
 
     def _labels_of_ends(self, numbers: list[int], alike: list[int]) -> list[int]:
-        """By set the label of what ends in it, DEAD for nothing.
+        """Return by set the label of what ends in it, DEAD for nothing.
 
         ``alike`` has by set the place in ``numbers`` of a set in which the rules of the same slots
         end, DEAD if no rule ends, so that few sets have to be examined.

@@ -262,7 +262,7 @@ def _set_written(
 
 @making_kernel
 def _no_pairs(items: Ints, begin: int, end: int, rules: int) -> Ints:
-    """By rule and slot the number of their pair, -1 while there is none.
+    """Return by rule and slot the number of their pair, -1 while there is none.
 
     It has room for the slots of the items from ``begin`` to ``end``: bytes lead to no others.
     """

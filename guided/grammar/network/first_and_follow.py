@@ -35,7 +35,7 @@ def call_order(network: Network) -> list[int]:
 
 
 def follow_sets(network: Network) -> NDArray[np.bool_]:
-    """By rule the classes of bytes that may come after its texts, bool ``[rules, classes]``.
+    """Return by rule the byte classes that may come after its texts, bool ``[rules, classes]``.
 
     The sets are for all callers of a rule: in one place some bytes may not come. Holes are rules
     too.

@@ -259,7 +259,7 @@ class _Inlining:
         return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
 
     def _spelled_out(self, rules: list[int]) -> dict[int, set[int]]:
-        """By rule the terminals to write out in it: first where that copies the fewest states.
+        """Return by rule the terminals to write out in it, first those that copy the fewest states.
 
         A copy saves calls while a text is read, and costs states. A terminal whose copies would
         have more than _MAX_COPIES states in total stays a call everywhere. Among equals the lowest
@@ -284,7 +284,7 @@ class _Inlining:
 
 
 def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
-    """By rule the sites where an automaton calls it.
+    """Return by rule the sites where an automaton calls it.
 
     Calls that lead to the same state count as one: one copy of the rule serves them all.
     """

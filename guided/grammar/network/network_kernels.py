@@ -110,7 +110,7 @@ def shortest_ways(
     calls: NDArray[np.int32],
     known: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """For each state the bytes to the end of its rule, int64 ``[states]``, and ``ways``.
+    """Return by state the bytes to the end of its rule, int64 ``[states]``, and ``ways``.
 
     ``starts`` has the first state of each rule. ``known`` has the bytes of states that need no
     move, 0 at an end, and -1 for all others. This is Dijkstra's algorithm, backwards from the ends,

@@ -122,7 +122,7 @@ def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
 
 
 def class_by_byte(dfa: Dfa) -> NDArray[np.int32]:
-    """By byte the class of an automaton that it is in, int32 ``[256]``, DEAD for none.
+    """Return by byte its class in an automaton, int32 ``[256]``, DEAD for none.
 
     Classes are disjoint, and their ranges ascend, so those of bytes come first.
     """

@@ -192,7 +192,7 @@ def multiples(grid: Grid, *, pointless: bool, exponents: bool = False) -> Number
 
 
 def _verdicts(count: int, places: int) -> NDArray[np.int32]:
-    """For each remainder, whether a multiple results when ``places`` more zeros count."""
+    """Return for each remainder whether a multiple results when ``places`` more zeros count."""
     held = np.arange(count) * pow(10, places, count) % count == 0
     return np.where(held, HOLDS, FAILS).astype(np.int32)
 

@@ -161,9 +161,9 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
 
 
 def _scientific(value: Decimal) -> Iterator[str]:
-    """As Python and JavaScript write very small or large numbers, and as people do.
+    """Yield spellings with exponent, as Python, JavaScript and people write extreme numbers.
 
-    Nothing for zero, and for numbers that these programs write without an exponent.
+    Yields nothing for zero, and for numbers that these programs write without an exponent.
     """
     digits, last = split(value)
     exponent = last + len(digits) - 1

@@ -116,11 +116,10 @@ _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.i
 
 @making_kernel
 def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
-    """The pairs of states that a text leads to, and what both tables decide together.
+    """Pair the states of two tables that a text leads to, and decide what both say together.
 
-    Returns a table and its labels; the pair of both starts is its state 0. If one has no move
-    the pair has none. Room for all pairs is allocated at once, which is why ``_MAX_PAIRS`` bounds
-    them.
+    Returns a table and its labels; the pair of both starts is its state 0. If one has no move, the
+    pair has none. Room for all pairs is allocated at once, which is why ``_MAX_PAIRS`` bounds them.
     """
     rows = len(right)
     number = np.full(len(left) * rows, DEAD, dtype=np.int32)

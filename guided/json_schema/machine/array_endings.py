@@ -146,7 +146,7 @@ class ArrayEnding:
         return self.low <= self.high
 
     def _least(self) -> list[bytes] | None:
-        """As few items as possible, where only their place distinguishes them.
+        """Return as few items as possible, if only their place distinguishes them.
 
         From ``alike`` on one text serves for all. ``None`` if one of them has no value.
         """

@@ -123,7 +123,7 @@ _CELLS: Final = 100_000
 
 
 def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
-    """For each state the least number of code points to an accepting one, including a begun one.
+    """Return by state the fewest code points to an accepting one, including a begun one.
 
     ``content.between`` says how many states, the first ones, stand between two code points. Every
     state of a ``ByteDfa`` can still accept, so all numbers are finite. ``need`` is new; the kernel

@@ -94,7 +94,7 @@ _MAX_REFERENCES: Final = 10
 
 
 def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
-    """For every branch, by index, the others that may hold of the same value.
+    """Return for every branch, by index, the others that may hold of the same value.
 
     Others that never do may be included, since only outlines are compared.
     """

@@ -77,7 +77,7 @@ class GraphWriter:
         return self._count - 1
 
     def move(self, source: int, chars: CodePoints, target: int) -> None:
-        """A move from one state to another; there may be several for a character."""
+        """Add a move from one state to another; there may be several for a character."""
         if chars:
             self._moves.append((source, chars, target))
 

@@ -104,7 +104,7 @@ def _loose(name: str) -> str:
 
 @functools.cache
 def _table() -> Mapping[tuple[str, str], str]:
-    """By kind, empty for binary properties, and each of its names: the ranges as text.
+    """Return the ranges as text, by kind (empty for binary properties) and by each name.
 
     In the file a line has the kind, all names, and after a tab the ranges. For the kind ``fold`` a
     name is the difference between the folding of its code points and them.
