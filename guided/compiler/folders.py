@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from guided.errors import ModelError
-from guided.masks.huggingface import Description
+from guided.masks.described_tokenizer import Description
 
 if TYPE_CHECKING:
     from tokenizers import AddedToken, Tokenizer

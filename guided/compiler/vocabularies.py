@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from guided.compiler.folders import read_folder
 from guided.compiler.numbers import number, numbers
 from guided.errors import ModelError, RequestError
+from guided.masks.described_tokenizer import Description
 from guided.masks.huggingface import (
-    Description,
     vocabulary_from_description,
     vocabulary_from_tokenizer,
 )

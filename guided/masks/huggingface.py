@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from guided.errors import ModelError
+from guided.masks.described_tokenizer import Description
 from guided.masks.huggingface_spelling import bytes_of_letters, make_speller
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
@@ -20,10 +21,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Description", "vocabulary_from_description", "vocabulary_from_tokenizer"]
-
-Description: TypeAlias = dict[str, Any]
-"""A part of what ``tokenizer.json`` holds."""
+__all__ = ["vocabulary_from_description", "vocabulary_from_tokenizer"]
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SIGN = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
+from guided.masks.described_tokenizer import Description
 from guided.masks.spelling_rules import Tokens
 from guided.masks.split_automaton import SplitAutomaton
 from guided.masks.split_pattern import (
@@ -27,9 +28,6 @@ from guided.spec import TokenId
 
 __all__ = ["found_texts", "splitting_of"]
 
-_Description: TypeAlias = dict[str, Any]
-"""A part of what ``tokenizer.json`` holds."""
-
 _BYTE_LEVEL: Final = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The pattern that the ByteLevel step splits by; no description contains it."""
 _ONE: Final = Program((Step(READ), Step(MATCH)), ("",))
@@ -38,7 +36,7 @@ _MANY: Final = Program((Step(READ), Step(FORK, 0, 2), Step(MATCH)), ("",))
 
 
 def found_texts(
-    description: _Description, token_bytes: Sequence[bytes | None], letter: str | None
+    description: Description, token_bytes: Sequence[bytes | None], letter: str | None
 ) -> list[dict[bytes, Tokens]] | None:
     """Return the added tokens found in texts: those found in the text as it stands, then those
     found once it is normalized.
@@ -61,7 +59,7 @@ def found_texts(
     return [found[False], found[True]]
 
 
-def splitting_of(description: _Description, letter: str | None) -> Splitting | None:
+def splitting_of(description: Description, letter: str | None) -> Splitting | None:
     """Return how the tokenizer splits texts, ``None`` if that is not known.
 
     ``letter`` is what it writes for spaces; texts themselves do not contain it.
@@ -89,7 +87,7 @@ def splitting_of(description: _Description, letter: str | None) -> Splitting | N
     return Splitting(stages)
 
 
-def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
+def _steps(step: Description | None, inner: str) -> Iterator[Description]:
     """Yield the steps in order, each sequence replaced by its steps; ``inner`` is their key."""
     if step is not None and step["type"] == "Sequence":
         for each in step[inner]:
@@ -98,7 +96,7 @@ def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
         yield step
 
 
-def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
+def _stage(step: Description, letter: str | None) -> SplitAutomaton | None:
     """Return what a step splits by, ``None`` for nothing; raises UnknownPatternError.
 
     Steps by a pattern are known only without a ``letter``: such a step would see it in place of

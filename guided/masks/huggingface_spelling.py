@@ -7,12 +7,12 @@ text becomes a token that stands for no text, or one that stands for a single by
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guided.errors import ModelError
+from guided.masks.described_tokenizer import Description, tokenizer_from
 from guided.masks.huggingface_rules import found_texts, splitting_of
 from guided.masks.spelling_rules import UNCERTAIN, SpellingRules
 from guided.masks.unigram_ties import UnigramTies
@@ -30,8 +30,6 @@ __all__ = [
     "token_names",
 ]
 
-_Description: TypeAlias = dict[str, Any]
-"""A part of what ``tokenizer.json`` holds."""
 _TokenBytes: TypeAlias = Sequence[bytes | None]
 
 _TRIAL: Final = ' a  b\n\n\t{"x": [1, 2345, -0.5e3], "é": "漢字 😀 e\u0301"} Don\'t.  \r\n \x7f'
@@ -41,21 +39,19 @@ _NEVER: Final = "\ufdd0" * 8
 
 
 def make_speller(
-    description: _Description, token_bytes: _TokenBytes, space: str | None, *, is_byte_level: bool
+    description: Description, token_bytes: _TokenBytes, space: str | None, *, is_byte_level: bool
 ) -> tuple[Speller, SpellingRules]:
     """Return a speller for the tokenizer described, and its rules.
 
     ``space`` is the letter that it writes for spaces, ``None`` if it has none. Raises ModelError
     if the tokenizer loses part of a text, or lacks the token of a byte that the speller needs.
     """
-    from tokenizers import Tokenizer
-
     byte_tokens = {} if is_byte_level else _byte_tokens(description)
     if not is_byte_level:
         # Raises if there is none: the copy writes this token for unknown text (_Encoding).
         _tokens_of_bytes("\0", byte_tokens)
     exact = _for_spelling(description, token_bytes, space, byte_tokens, is_byte_level=is_byte_level)
-    copy = Tokenizer.from_str(json.dumps(exact))
+    copy = tokenizer_from(exact)
     # Special tokens in a text are text: a schema may well contain "</s>".
     copy.encode_special_tokens = True
     # The copy may still take tokens that were left out; they stand for nothing here.
@@ -69,7 +65,7 @@ def make_speller(
     return spell, _rules(exact, copy, texts, byte_tokens, space)
 
 
-def _byte_tokens(description: _Description) -> dict[int, int]:
+def _byte_tokens(description: Description) -> dict[int, int]:
     """Return the token of each byte that the tokenizer falls back to."""
     names = dict(token_names(description["model"]))
     found = ((byte, names.get(f"<0x{byte:02X}>")) for byte in range(256))
@@ -162,7 +158,7 @@ class _SpellingWithLetter:
 
 
 def _rules(
-    exact: _Description,
+    exact: Description,
     spelling: Tokenizer,
     texts: Sequence[bytes],
     byte_tokens: Mapping[int, int],
@@ -195,7 +191,7 @@ def _rules(
     )
 
 
-def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
+def _model_alone(exact: Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
     """Return a tokenizer that joins the parts of one piece, and does not look for it as a whole.
 
     ``space`` is how the vocabulary writes a space, ``None`` if it writes a space as it is:
@@ -209,7 +205,7 @@ def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) ->
         model = {**exact["model"], "ignore_merges": False}
         steps = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
         bare = {**exact, "model": model, **dict.fromkeys(steps), "added_tokens": []}
-        alone = Tokenizer.from_str(json.dumps(bare))
+        alone = tokenizer_from(bare)
     if space is not None:
         alone.normalizer = normalizers.Replace(" ", space)
     return alone
@@ -293,13 +289,13 @@ class _Whole:
 
 
 def _for_spelling(
-    description: _Description,
+    description: Description,
     token_bytes: _TokenBytes,
     space: str | None,
     byte_tokens: Mapping[int, int],
     *,
     is_byte_level: bool,
-) -> _Description:
+) -> Description:
     """Return a description of a tokenizer that spells texts exactly: nothing added or lost."""
     model, hidden = _without_hidden(description["model"], token_bytes, byte_tokens, is_byte_level)
     return {
@@ -319,11 +315,11 @@ def _for_spelling(
 
 
 def _without_hidden(
-    model: _Description,
+    model: Description,
     token_bytes: _TokenBytes,
     byte_tokens: Mapping[int, int],
     is_byte_level: bool,
-) -> tuple[_Description, set[str]]:
+) -> tuple[Description, set[str]]:
     """Return the model without tokens that no text may become, and the names of those.
 
     They are special tokens, those beyond the logits, and the tokens of bytes: unknown text becomes
@@ -347,7 +343,7 @@ def _without_hidden(
     return changed, names
 
 
-def hide_tokens(model: _Description, names: Collection[str], never: str = _NEVER) -> _Description:
+def hide_tokens(model: Description, names: Collection[str], never: str = _NEVER) -> Description:
     """Return the model without the tokens of some names, so that no text becomes one of them.
 
     ``never`` is what no text contains. Ids do not change: a hidden token keeps its place under a
@@ -369,7 +365,7 @@ def hide_tokens(model: _Description, names: Collection[str], never: str = _NEVER
     return {**model, "vocab": vocab, "merges": merges}
 
 
-def token_names(model: _Description) -> Iterable[tuple[str, int]]:
+def token_names(model: Description) -> Iterable[tuple[str, int]]:
     """Return the tokens of a model, each with its id."""
     vocab = model["vocab"]
     if isinstance(vocab, dict):
@@ -382,7 +378,7 @@ def _names_any(merge: str | Sequence[str], names: Collection[str]) -> bool:
     return left in names or right in names or left + right in names
 
 
-def _exact(normalizer: _Description | None, space: str | None) -> _Description | None:
+def _exact(normalizer: Description | None, space: str | None) -> Description | None:
     """Keep only the steps of a normalizer that lose nothing: how spaces and bytes are written.
 
     Returns ``None`` for a step that is not kept; a sequence stays, though it may be empty. Any step
@@ -400,7 +396,7 @@ def _exact(normalizer: _Description | None, space: str | None) -> _Description |
     return None
 
 
-def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | None:
+def _without_dummy_space(pre_tokenizer: Description | None) -> Description | None:
     """Return the step without the space that it would put before a text.
 
     The given description is not changed; unchanged parts may be shared with it.
@@ -419,7 +415,7 @@ def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | N
     return pre_tokenizer
 
 
-def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
+def _as_text(entry: Description, token_bytes: _TokenBytes) -> Description:
     """Mark an added token as special, so that it is not looked for, where it could not be used.
 
     It cannot be used if it takes in the white space beside it, or stands for no text.

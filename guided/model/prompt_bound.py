@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from guided.spec.prompt_bound import PromptBound
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from guided.model.load import ModelTexts
 
 __all__ = ["prompt_bound"]
@@ -28,19 +30,24 @@ def prompt_bound(model: ModelTexts, context_window: int) -> PromptBound | None:
     No token stands for more bytes than the longest one, times the factor by which the normalizer
     may shorten a text. Bytes that a token may swallow, or that no token spells, are not counted.
     """
-    described: dict[str, Any] = json.loads(model.tokenizer.backend_tokenizer.to_str())
-    shrinks_by = _shrinks_by(described["normalizer"])
+    tokenizer: Tokenizer = model.tokenizer.backend_tokenizer
+    # Describing the normalizer alone; all of a large tokenizer takes a second.
+    normalizer = tokenizer.normalizer
+    # A sequence without steps is false.
+    described = None if normalizer is None else json.loads(normalizer.__getstate__())
+    shrinks_by = _shrinks_by(described)
     if shrinks_by is None:
         return None
     known = [text for text in model.vocabulary.token_bytes if text]
     single = {text for text in known if len(text) == 1}
     lost = {byte for byte in range(256) if bytes([byte]) not in single}
     # A token that takes the spaces beside it may stand for any number of them.
-    if any(entry["lstrip"] or entry["rstrip"] for entry in described["added_tokens"]):
+    added = tokenizer.get_added_tokens_decoder().values()
+    if any(entry.lstrip or entry.rstrip for entry in added):
         lost.update("".join(filter(str.isspace, map(chr, range(_LAST_SPACE + 1)))).encode())
     left_out = bytes(sorted(lost))
     # A special token stands for its name if a text spells it.
-    names = [str(entry["content"]).encode() for entry in described["added_tokens"]]
+    names = [entry.content.encode() for entry in added]
     longest = max(len(text.translate(None, left_out)) for text in [*known, *names])
     return PromptBound(context_window, longest * shrinks_by, left_out) if longest else None
 

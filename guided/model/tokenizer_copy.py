@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
+from guided.masks.described_tokenizer import Description, tokenizer_from
 from guided.masks.huggingface_spelling import hide_tokens, token_names
 from guided.model.control_tokens import ControlTokens
 
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from tokenizers.models import Model
 
 __all__ = ["renamed", "without_control"]
-
-_Description: TypeAlias = dict[str, Any]
-"""The contents of ``tokenizer.json``."""
 
 _STEPS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -86,13 +84,11 @@ def _sharing(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
 
 def _rebuilt(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
     """Make a copy with a model whose control tokens have names that no text has."""
-    from tokenizers import Tokenizer
-
-    described: _Description = json.loads(tokenizer.to_str())
-    return Tokenizer.from_str(json.dumps(_without(described, control)))
+    described: Description = json.loads(tokenizer.to_str())
+    return tokenizer_from(_without(described, control))
 
 
-def _without(described: _Description, control: ControlTokens) -> _Description:
+def _without(described: Description, control: ControlTokens) -> Description:
     """Return the description of a tokenizer in which no text has the control tokens' names."""
     model = described["model"]
     # Those that the model also knows could result from its merges or pieces.
