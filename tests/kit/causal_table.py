@@ -19,11 +19,11 @@ __all__ = ["PAGE", "read_table", "save_draft", "table_text"]
 PAGE = Path(__file__).parents[2] / "docs" / "model-types.md"
 _HEAD = """# Types of models
 
-Every type for which transformers {version} has a causal model is tried as a user would run it: a tiny
-model with random weights is saved to a folder and loaded by `load_engine` in float32 on the CPU. Then
-it answers a mixed batch twice, with forced runs and with trees of guesses by another model.
-A type is **equal** if every token is that of its own `generate()`. The others are refused before
-they answer, with the reason given here. {equal} of {all} are equal, and none answers
+Every type for which transformers {version} has a causal model is tried as a user would run it:
+a tiny model with random weights is saved to a folder and loaded by `load_engine` in float32 on the
+CPU. Then it answers a mixed batch twice, with forced runs and with trees of guesses by another
+model. A type is **equal** if every token is that of its own `generate()`. The others are refused
+before they answer, with the reason given here. {equal} of {all} are equal, and none answers
 differently.
 
 This page is written by `python -m tests.kit.causal_table`. `make test-long` tries all types,
