@@ -19,15 +19,15 @@ __all__ = ["PAGE", "read_table", "save_draft", "table_text"]
 PAGE = Path(__file__).parents[2] / "docs" / "model-types.md"
 _HEAD = """# Types of models
 
-Every type of which transformers {version} has a causal model, tried as a user would run it: a tiny
-model with random weights, saved to a folder and loaded by `load_engine` in float32 on the CPU. Then
-it answers a mixed batch twice, with forced runs and with trees of guesses by another model.
-**Equal** are those whose every token is that of their own `generate()`. Others are refused before
-they answer, with the reason that is told here. {equal} of {all} are equal, and none answers
-otherwise.
+Every type for which transformers {version} has a causal model is tried as a user would run it:
+a tiny model with random weights is saved to a folder and loaded by `load_engine` in float32 on the
+CPU. Then it answers a mixed batch twice, with forced runs and with trees of guesses by another
+model. A type is **equal** if every token is that of its own `generate()`. The others are refused
+before they answer, with the reason given here. {equal} of {all} are equal, and none answers
+differently.
 
-This page is written by `python -m tests.kit.causal_table`. `make test-long` tries all of it,
-`make test` some types. How a model is found out about when it is loaded is in
+This page is written by `python -m tests.kit.causal_table`. `make test-long` tries all types,
+`make test` some of them. What is found out about a model when it is loaded, and how, is in
 [decision 18](decisions/0018-what-a-probe-shows.md).
 
 | type | | reason |
