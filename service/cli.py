@@ -54,7 +54,7 @@ def serve(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="TOML file with settings, named as the options but with underscores.",
+            help="TOML file with settings, named like the options but with underscores.",
             envvar="GUIDED_CONFIG",
             exists=True,
             dir_okay=False,
@@ -62,10 +62,10 @@ def serve(
     ] = None,
     **settings: Any,
 ) -> None:
-    """Serve a model over gRPC, and OpenAI's API where --http-port is given, until told to stop.
+    """Serve a model over gRPC, and over OpenAI's HTTP API if --http-port is given, until stopped.
 
-    Each setting may be given as an option, in the environment as GUIDED_ and its name in
-    capitals, or in the file of --config; the first of these that says something counts.
+    A setting may be given as an option, as an environment variable (GUIDED_ and its name in
+    capitals) or in the file of --config. If several give it, the first in this order counts.
     """
     given = {name: value for name, value in settings.items() if value is not None}
     raise typer.Exit(serve_config(_config(config, given)))

@@ -54,138 +54,154 @@ class ServerConfig(BaseSettings):
     )
 
     model: str | None = None
-    """Hub id, folder or GGUF file; else the default model."""
+    """Hub id, folder or GGUF file. Default: SmolLM2-135M-Instruct."""
     reward_model: str | None = None
-    """Folder of a reward model (a classifier of one label), for requests that rank by it."""
+    """Folder of a reward model (a classifier with one label), for requests that rank answers by
+    it."""
     draft_models: Annotated[tuple[str, ...], NoDecode, Several("--draft-model")] = ()
-    """Smaller model that drafts, best with the same tokens; may be given again."""
+    """Smaller model that drafts, best with the same tokenizer; may be repeated."""
     draft_widths: Annotated[tuple[int, ...] | None, NoDecode, Several()] = None
-    """Tokens that draft models draft after each token, level by level, e.g. 3,2,1,1; 1,1,1,1."""
+    """Tokens that draft models draft after each token, level by level, e.g. 3,2,1,1. Default:
+    1,1,1,1."""
     heads: Annotated[tuple[str, ...], NoDecode, Several("--heads")] = ()
-    """Folder of Medusa or EAGLE-3 heads for the model, which draft; may be given again."""
+    """Folder of Medusa or EAGLE-3 heads for the model, which draft; may be repeated."""
     adapters: Annotated[dict[str, str], NoDecode, Several("--adapter")] = {}
-    """NAME=FOLDER of a LoRA adapter that requests may ask for; may be given again."""
+    """NAME=FOLDER of a LoRA adapter that requests may name; may be repeated."""
     device: str = "auto"
-    """Where the model computes: auto (CUDA if there is any), cpu, cuda or cuda:N."""
+    """Where the model computes: auto (CUDA if available), cpu, cuda or cuda:N. Default: auto."""
     dtype: Literal["bfloat16", "float16", "float32", "float64", "int8", "int4", "stored"] | None = (
         None
     )
-    """Format of the weights, e.g. float32 or int8; else that of a GGUF file (stored), bfloat16, or
-    another where that is slow."""
+    """Format of the weights, e.g. float32 or int8. Default: that of a GGUF file (stored), else
+    bfloat16, or another format where bfloat16 is slow."""
     threads: int | None = Field(default=None, ge=1)
-    """Threads of a model call; else one for each core, or each rank's part of them."""
+    """Threads of a model call. Default: one per physical core, divided among the ranks."""
     tensor_parallel: int = Field(default=1, ge=1)
-    """Ranks, processes that each hold a share of the model; 1. On CUDA each has a device."""
+    """Number of ranks: processes that each hold a share of every layer. Default: 1. On CUDA each
+    rank has its own device."""
     pipeline_parallel: int = Field(default=1, ge=1)
-    """Ranks that each hold some layers of the model instead, which need less of each other; 1."""
+    """Number of ranks that each hold some whole layers instead, and exchange less. Default: 1."""
     drafters: Annotated[tuple[str, ...] | None, NoDecode] = None
-    """What guesses tokens, in this order, of lookup, suffix and lookahead; else lookup,suffix."""
+    """Drafters to use, in this order, of lookup, suffix and lookahead. Default: lookup,suffix."""
     max_batch: int | None = Field(default=None, ge=1)
-    """Answers that one model call computes for, at most; else 16 on the CPU and 64 on CUDA."""
+    """Maximum number of answers computed in one model call. Default: 16 on the CPU, 64 on CUDA."""
     step_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of one model call, drafts aside; else 512 on the CPU and 2,048 on CUDA."""
+    """Maximum number of tokens in one model call, not counting drafts. Default: 512 on the CPU,
+    2,048 on CUDA."""
     cache_tokens: Annotated[int | None, _MEMORY] = Field(default=None, ge=1)
-    """Tokens that all running requests may hold together; else 16,384, or as many as fit."""
+    """Maximum number of tokens that all running requests hold together. Default: 16,384, or as many
+    as fit."""
     kv_memory: Annotated[ByteSize | None, _MEMORY] = Field(default=None, gt=0)
-    """Memory for keys and values instead, e.g. 2GiB."""
+    """Memory for keys and values, e.g. 2GiB, instead of --cache-tokens."""
     kv_dtype: Annotated[Literal["int8"] | None, _MEMORY] = None
-    """Format of keys and values: int8; else as they are computed."""
+    """Format in which keys and values are kept: int8. Default: as they are computed."""
     reuse_prefixes: Annotated[bool, _MEMORY] = True
-    """Keep what was computed of prompts for requests that begin alike. On by default."""
+    """Keep what was computed for prompts, for requests that begin the same way. On by default."""
     standby: Annotated[bool, _MEMORY] = True
-    """Keep a process that has loaded the model, of which a lost engine is made again at once. On by
-    default; the weights are in memory once."""
+    """Keep a process with the model loaded, from which a lost engine is restarted at once. On by
+    default; the weights are in memory only once."""
     host: Annotated[str, _NETWORK] = "127.0.0.1"
-    """Address to listen on; 127.0.0.1. Any but this machine's own take a certificate."""
+    """Address to listen on. Default: 127.0.0.1. Any but a loopback address needs a certificate or
+    --insecure."""
     port: Annotated[int, _NETWORK] = Field(default=50051, ge=0, le=65535)
-    """Port to listen on; 50051. 0 takes a free one."""
+    """Port to listen on; 0 picks a free one. Default: 50051."""
     http_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
-    """Port for OpenAI's API over HTTP; else none. 0 takes a free one."""
+    """Port for OpenAI's API over HTTP; 0 picks a free one. Default: not served."""
     http_host: Annotated[str, _NETWORK] = "127.0.0.1"
-    """Address to serve it on; 127.0.0.1. Any but this machine's own take a certificate."""
+    """Address for OpenAI's API. Default: 127.0.0.1. Any but a loopback address needs a certificate
+    or --insecure."""
     playground: Annotated[bool | None, _NETWORK] = None
-    """Serve the playground, a page in the browser, beside it; else on this machine's own addresses
-    only. It asks for the same tokens."""
+    """Serve the playground, a web page, with OpenAI's API; its calls need a token like all others.
+    Default: only on loopback addresses."""
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
-    """Port for Prometheus metrics; else none. 0 takes a free one."""
+    """Port for Prometheus metrics; 0 picks a free one. Default: not served."""
     metrics_host: Annotated[str, _NETWORK] = "127.0.0.1"
-    """Address to serve metrics on; 127.0.0.1. Any but this machine's own take a certificate."""
+    """Address for metrics. Default: 127.0.0.1. Any but a loopback address needs a certificate or
+    --insecure."""
     reflection: Annotated[bool | None, _NETWORK] = None
-    """Tell anybody which methods there are; else on this machine's own addresses only."""
+    """Offer gRPC reflection, which lists the server's methods. Default: only on loopback
+    addresses."""
     tls_cert: Annotated[Path | None, _ACCESS] = None
-    """PEM file of the server's certificate chain, which encrypts traffic; read again when it
+    """PEM file with the server's certificate chain, which turns encryption on; read again when it
     changes."""
     tls_key: Annotated[Path | None, _ACCESS] = None
-    """PEM file of its private key."""
+    """PEM file with the certificate's private key."""
     tls_client_ca: Annotated[Path | None, _ACCESS] = None
-    """PEM file of who signs certificates of clients, which then have to show one."""
+    """PEM file with the certificate of the authority that signs client certificates, which clients
+    must then show."""
     tokens: Annotated[Path | None, _ACCESS] = None
-    """TOML file of the tokens that callers have to show, and their quotas; read again when it
-    changes. Made with 'guided tokens new'."""
+    """TOML file with the tokens that callers must show, and their quotas; read again when it
+    changes. 'guided tokens new' makes its entries."""
     insecure: Annotated[bool, _ACCESS] = False
-    """Listen beyond this machine without encryption, where something else protects traffic."""
+    """Listen beyond this machine without encryption, where something else protects the traffic."""
     top_priority: Annotated[int, _ACCESS] = Field(default=-3, ge=-100, le=100)
-    """Smallest number, which is served first, that counts as a priority; -3, half a minute ahead.
-    Tokens may have another."""
+    """Lowest priority number that counts; lower is served earlier, and numbers below are raised to
+    it. Default: -3, a head start of 30 seconds. Tokens may set their own."""
     max_connections: Annotated[int, _LIMITS] = Field(default=2000, ge=1)
-    """Connections at once; 2000, or half of the descriptors that the system allows. Where they are
-    nearly as many, idle ones are ended, and more are closed at once."""
+    """Maximum number of connections. Default: 2000, or half of the file descriptors that the system
+    allows. Idle ones are closed as the limit comes near, and new ones beyond it immediately."""
     max_requests_in_flight: Annotated[int, _LIMITS] = Field(default=64, ge=1)
-    """Requests at once, each of a batch counted; 64. More have to wait."""
+    """Maximum number of requests at once, each of a batch counted; more wait. Default: 64."""
     max_requests_queued: Annotated[int, _LIMITS] = Field(default=4096, ge=0)
-    """Requests that may wait for a place; 4096. More are told to come again."""
+    """Maximum number of waiting requests; more are told to try again later. Default: 4096."""
     max_held_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**28), ge=2**16)
-    """Memory for messages of calls and what is made of them, from their arrival to their end, e.g.
-    1GiB; 256 MiB. A caller has as much of it as it leaves free. More are told to come again."""
+    """Maximum memory for the messages of all calls and what is made of them, from arrival to end,
+    e.g. 1GiB. One caller may use as much as it leaves free; more calls are told to try again later.
+    Default: 256 MiB."""
     max_requests_of_one: Annotated[int | None, _LIMITS] = Field(default=None, ge=1)
-    """Those of them that one caller may have at once, so that others find a place; else half."""
+    """Maximum number of requests in flight of one caller, so that others find a place. Default:
+    half of --max-requests-in-flight."""
     max_streams_per_connection: Annotated[int, _LIMITS] = Field(default=256, ge=1)
-    """Calls at once over one connection; 256. More wait at their sender."""
+    """Maximum number of calls at once over a connection; more wait at their sender. Default:
+    256."""
     max_health_watchers: Annotated[int, _LIMITS] = Field(default=1000, ge=0)
-    """Calls that watch the health at once; 1000, or half of the connections."""
+    """Maximum number of calls that watch the health. Default: 1000, or half of the connections."""
     max_batch_size: Annotated[int, _LIMITS] = Field(default=64, ge=1)
-    """Requests in one batch; 64."""
+    """Maximum number of requests in one batch. Default: 64."""
     max_message_bytes: Annotated[int, _LIMITS] = Field(default=4 * 2**20, ge=1024)
-    """Size of one call's message in bytes; 4 MiB."""
+    """Maximum size of one call's message in bytes. Default: 4 MiB."""
     max_message_fields: Annotated[int, _LIMITS] = Field(default=50_000, ge=1000)
-    """Fields of one call's message, each part of a list counted; 50,000."""
+    """Maximum number of fields in a call's message, each item of a list counted. Default:
+    50,000."""
     max_stored_constraints: Annotated[int, _LIMITS] = Field(default=1024, ge=1)
-    """Constraints that are kept for requests to name; 1024. Those that are not used go first."""
+    """Maximum number of constraints kept for requests to name; the least recently used are dropped
+    first. Default: 1024."""
     max_stored_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**26), ge=1)
-    """Size of their messages together, e.g. 1GiB; 64 MiB."""
+    """Maximum size of all stored constraints' messages together, e.g. 1GiB. Default: 64 MiB."""
     retry_after_seconds: Annotated[float, _TIMES] = Field(default=0.5, gt=0)
-    """What callers who are turned away are asked to wait; 0.5."""
+    """Wait that callers who are turned away are asked for. Default: 0.5."""
     stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
-    """How long the reader of a stream or a batch may take nothing, and the sender of a call may
-    take for its message, before they are cut off; 60."""
+    """Time without progress after which a caller is cut off: one who reads nothing of a stream or
+    batch, or whose message has not arrived. Default: 60."""
     look_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
-    """How long a look at a constraint from the playground may take, its wait for a place with it,
-    before it is given up; 60."""
+    """Time for the playground's inspection of a constraint, including its wait for a place.
+    Default: 60."""
     silence_seconds: Annotated[float, _TIMES] = Field(default=15.0, ge=1.5)
-    """How long the engine may say nothing before the server is not serving any more; 15."""
+    """Silence of the engine after which the server reports that it is not serving. Default: 15."""
     hang_seconds: Annotated[float, _TIMES] = Field(default=60.0, ge=3)
-    """How long the engine may say nothing before it is killed and started again; 60."""
+    """Silence of the engine after which it is killed and restarted. Default: 60."""
     stuck_seconds: Annotated[float, _TIMES] = Field(default=900.0, ge=3)
-    """How long one step of the engine may take before it is killed and started again; 900."""
+    """Duration of one engine step after which the engine is killed and restarted. Default: 900."""
     idle_seconds: Annotated[float, _TIMES] = Field(default=900.0, gt=0)
-    """How long a connection may stay open without a call; 900."""
+    """Time that a connection may stay open without a call. Default: 900."""
     connection_age_seconds: Annotated[float, _TIMES] = Field(default=3600.0, gt=0)
-    """Age at which a connection takes no more calls, so that clients make another; 3600. What it
-    runs has as long again."""
+    """Age at which a connection takes no new calls, so that clients reconnect; its running calls
+    have as long again. Default: 3600."""
     lame_duck_seconds: Annotated[float, _TIMES] = Field(default=0.5, ge=0)
-    """How long after SIGTERM requests are still taken while health says NOT_SERVING; 0.5."""
+    """Time after SIGTERM while health says NOT_SERVING but requests are taken. Default: 0.5."""
     drain_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
-    """What running requests have to finish after that; 30."""
+    """Time that running requests then have to finish. Default: 30."""
     restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=0.5, ge=0)
-    """Wait before a lost engine is started again; 0.5, doubled by each failure."""
+    """Wait before a lost engine is restarted, doubled after each failure. Default: 0.5."""
     max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
-    """Longest such wait; 30."""
+    """Longest wait before a restart. Default: 30."""
     log_format: Annotated[Literal["auto", "json", "console"], _LOG] = "auto"
-    """Lines of JSON, or lines to read; auto, which is console in a terminal and json elsewhere."""
+    """Log JSON lines, or lines for people (console). Default: auto, which is console in a terminal
+    and json elsewhere."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _LOG] = "info"
-    """The least level that is logged; info."""
+    """Lowest level that is logged. Default: info."""
     log_requests: Annotated[bool, _LOG] = True
-    """Log a line of level info for each request that has ended. On by default."""
+    """Log one line at level info for each finished request. On by default."""
 
     @field_validator("heads", "drafters", "draft_models", "draft_widths", mode="before")
     @classmethod
