@@ -60,7 +60,9 @@ def command_line() -> typer.Typer:
     _command(inspect, inspect_schema, "schema")
     _command(inspect, inspect_generate, "generate")
     app.add_typer(inspect, name="inspect")
-    train = typer.Typer(no_args_is_help=True, help="Train what makes a model faster or better.")
+    train = typer.Typer(
+        no_args_is_help=True, help="Train drafters for a model, or the model itself."
+    )
     _command(train, medusa, "medusa")
     _command(train, eagle, "eagle")
     _command(train, draft, "draft")
@@ -103,15 +105,15 @@ def _options(
     show_version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and leave.", callback=_show_version, is_eager=True
+            "--version", help="Print the version and exit.", callback=_show_version, is_eager=True
         ),
     ] = False,
 ) -> None:
     """Make language models answer in exactly the structure you ask for.
 
-    Start a server with [bold]guided serve[/bold] and ask it with [bold]guided generate[/bold].
-    [bold]guided check[/bold] says beforehand what a JSON Schema or a Pydantic model will hold an
-    answer to; it needs neither a model nor a server.
+    Start a server with [bold]guided serve[/bold] and request answers with [bold]guided
+    generate[/bold]. [bold]guided check[/bold] reports beforehand how a JSON Schema or a Pydantic
+    model will be enforced; it needs neither a model nor a server.
     """
 
 
@@ -125,22 +127,30 @@ def _inspect(
     grammar: GrammarFlag = None,
     text: Annotated[
         list[Path] | None,
-        typer.Option(help="File with a text of the grammar to follow; may be repeated."),
+        typer.Option(help="File with a text to trace through the grammar; may be repeated."),
     ] = None,
     walks: Annotated[
-        int, typer.Option(min=0, help="Random texts to follow where none is given.")
+        int, typer.Option(min=0, help="Number of random texts to trace if --text is not given.")
     ] = 20,
     vocabulary: Annotated[
-        str, typer.Option(help="Model whose tokens are meant, as for 'inspect model'.")
+        str, typer.Option(help="Model whose vocabulary is used, named as for 'inspect model'.")
     ] = "default",
     dump: Annotated[
         bool, typer.Option("--dump", help="Print the grammar's rules and its network instead.")
     ] = False,
     tokens: Annotated[  # noqa: ARG001 - the group has read it
-        bool, typer.Option(_GENERATE, help="Show where each token of an answer came from.")
+        bool,
+        typer.Option(
+            _GENERATE,
+            help="Generate an answer and show where each token came from; add --help for the"
+            " options.",
+        ),
     ] = False,
 ) -> None:
-    """Show what a model needs, what a grammar costs, or how an answer comes to be."""
+    """Show the memory a model needs, the cost of a grammar, or where an answer's tokens came from.
+
+    The commands below inspect models, schemas and answers; --grammar inspects a grammar.
+    """
     if context.invoked_subcommand is None and grammar is None:
         raise typer.BadParameter("there is neither a command nor --grammar")
     if grammar is not None and dump:
@@ -151,11 +161,11 @@ def _inspect(
 
 @shown_with("guided prepare", "RUN guided prepare    # in a container's file")
 def _prepare() -> None:
-    """Compile what the first check or constraint would wait for.
+    """Compile kernels ahead of time, so that the first check or constraint need not wait for them.
 
-    An installation from source holds it already for the processor that it was installed on. Run
-    this where guided was installed on another machine, for example when a container is built. What
-    models are computed with is compiled when one is first loaded.
+    An installation from source has already compiled them for the processor that it was installed
+    on. Run this where guided was installed on another machine, for example when building a
+    container. The kernels of models are compiled when a model is first loaded.
     """
     with telling_of_compilation():
         # Imported here, so that the other commands need not wait for it.

@@ -42,31 +42,33 @@ def batch(
     requests: Annotated[
         Path,
         typer.Argument(
-            metavar="IN.jsonl", help="File with a request a line.", exists=True, dir_okay=False
+            metavar="IN.jsonl", help="File with one request per line.", exists=True, dir_okay=False
         ),
     ],
     results: Annotated[
         Path,
-        typer.Argument(metavar="OUT.jsonl", help="File for a result a line.", dir_okay=False),
+        typer.Argument(
+            metavar="OUT.jsonl", help="File for the results, one per line.", dir_okay=False
+        ),
     ],
     address: Annotated[
-        str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
+        str, typer.Option(help="Address of the server.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
     timeout: Annotated[
-        float, typer.Option(help="Seconds for each request from when it is sent.")
+        float, typer.Option(help="Seconds allowed for each request, from when it is sent.")
     ] = 600.0,
     concurrency: Annotated[
-        int, typer.Option(min=1, help="Requests in flight together, at most.")
+        int, typer.Option(min=1, help="Maximum number of requests in flight.")
     ] = 128,
     **flags: Any,
 ) -> None:
-    """Ask a server for the answers to a file of requests, and go on where an earlier run ended.
+    """Have a server answer a file of requests, and continue where an earlier run ended.
 
     A request is a JSON object with prompt, messages or raw_prompt; schema, regex, choice or grammar
-    ({"lark": TEXT} or {"ebnf": TEXT}); an id, if you like; and any option of the client, such as
-    max_tokens. All lines are checked before anything is sent. Results come in the order in which
-    they are finished, each with the line and the id of its request. The exit status is 1 if
-    requests failed; run the command again to ask for these.
+    ({"lark": TEXT} or {"ebnf": TEXT}); optionally an id; and any option of the client, such as
+    max_tokens. All lines are checked before anything is sent. Results are written in the order in
+    which they finish, each with the line number and the id of its request. The exit status is 1 if
+    any request failed; run the command again to retry those.
     """
     from guided.client import Client
 

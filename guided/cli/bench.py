@@ -58,51 +58,57 @@ def bench(
     workload: Annotated[
         Path | None,
         typer.Option(
-            help="File of JSON lines with prompt, schema and max_tokens; else a small one of ours.",
+            help="File of JSON lines with prompt, schema and max_tokens. Default: a small workload"
+            " that comes with guided.",
             exists=True,
             dir_okay=False,
         ),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests at once.")] = 4,
-    rounds: Annotated[int, typer.Option(min=1, help="How often the workload is run.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, help="Number of requests at once.")] = 4,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Number of times that the workload is run.")
+    ] = 1,
     plain: Annotated[
-        bool, typer.Option(help="Run it by masks alone as well, for the speed-up.")
+        bool, typer.Option(help="Also run the workload with masks alone, to show the speed-up.")
     ] = True,
     drafters: Annotated[
-        bool, typer.Option("--drafters", help="Compare each drafter, all of them, and none.")
+        bool,
+        typer.Option("--drafters", help="Compare each drafter, all of them together, and none."),
     ] = False,
     temperature: Annotated[
         list[float] | None,
-        typer.Option(help="With --drafters, a temperature to draw at; may be given again.", min=0),
+        typer.Option(help="With --drafters, a temperature to sample at; may be repeated.", min=0),
     ] = None,
     address: Annotated[
-        str | None, typer.Option(help="Measure the server at this address, not an own engine.")
+        str | None,
+        typer.Option(help="Measure the server at this address instead of an engine of its own."),
     ] = None,
     model: ModelFlag = None,
     dtype: DtypeFlag = None,
     device: DeviceFlag = "auto",
     threads: ThreadsFlag = None,
     draft_model: Annotated[
-        list[str] | None, typer.Option(help="Smaller model that drafts; may be given again.")
+        list[str] | None, typer.Option(help="Smaller model that drafts; may be repeated.")
     ] = None,
     heads: Annotated[
         list[str] | None,
-        typer.Option(help="Folder of heads for the model, which draft; may be given again."),
+        typer.Option(help="Folder of heads for the model, which draft; may be repeated."),
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every figure and request to this file.")
+        Path | None, typer.Option("--json", help="Write all figures and requests to this file.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the figures into this file (.png, .svg, .pdf).")
+        Path | None, typer.Option(help="Plot the figures to this file (.png, .svg, .pdf).")
     ] = None,
     **connection: Any,
 ) -> None:
-    """Measure how fast a model answers, with guided's short cuts and without them.
+    """Measure how fast a model answers, with guided's shortcuts and without them.
 
-    Runs a workload on an engine of its own, or on a server, and prints both beside each other. The
-    small workload that comes with guided takes a minute or two. With --drafters it is run without
-    drafting, by each drafter alone and by all together. For an engine of its own on the CPU it
-    tells what model calls cost, and how far they are from what the memory of this machine allows.
+    Runs a workload both ways on an engine of its own, or on a server, and prints the figures side
+    by side. The small workload that comes with guided takes a minute or two. With --drafters, the
+    workload is run without drafting, with each drafter alone and with all of them. For an engine of
+    its own on the CPU, also reports what model calls cost, and how close they come to what the
+    memory of this machine allows.
     """
     if plot is not None:
         _check_plot(plot)

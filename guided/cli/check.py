@@ -56,21 +56,21 @@ def check(
     ],
     document: DocumentFlag = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, also where it is refused.")
+        bool, typer.Option("--json", help="Print one JSON object, also for a refused constraint.")
     ] = False,
     address: Annotated[
         str | None,
         typer.Option(
-            help="Have the server that listens there check it, for the model that it has.",
+            help="Have the server at this address check it, for that server's model.",
             metavar="HOST:PORT",
         ),
     ] = None,
     **flags: Any,
 ) -> None:
-    """Say how a JSON Schema, a grammar or a Python type would be enforced, keyword by keyword.
+    """Report how a JSON Schema, a grammar or a Python type would be enforced, keyword by keyword.
 
-    Prints a verdict for each keyword and the shortest answer there is. Ends with status 1 if it
-    cannot be enforced. Needs no model and no server, unless --address names one.
+    Prints a verdict for each keyword, and the shortest possible answer. Exits with status 1 if the
+    constraint cannot be enforced. Needs neither a model nor a server, unless --address is given.
     """
     try:
         options = read_json_options(flags)

@@ -34,7 +34,8 @@ DeviceFlag: TypeAlias = Annotated[
     str, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
 ]
 ModelFlag: TypeAlias = Annotated[
-    str | None, typer.Option(help="Name or folder of the model; else the default model.")
+    str | None,
+    typer.Option(help="Hub id, folder or GGUF file of the model. Default: SmolLM2-135M-Instruct."),
 ]
 ThreadsFlag: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")]
 

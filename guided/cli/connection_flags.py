@@ -32,28 +32,30 @@ def _switch(spelled: str, variable: str, text: str) -> Any:
 
 _FLAGS: Final[Mapping[str, tuple[Any, object]]] = {
     "tls": (
-        _switch("--tls", "GUIDED_TLS", "Encrypt; any flag of a certificate does as well."),
+        _switch("--tls", "GUIDED_TLS", "Encrypt the connection; --ca, --cert and --key imply it."),
         False,
     ),
     "ca": (
-        _file("--ca", "GUIDED_CA", "PEM file of who signs the server's certificate."),
+        _file(
+            "--ca", "GUIDED_CA", "PEM file with the authority that signed the server's certificate."
+        ),
         None,
     ),
     "cert": (
-        _file("--cert", "GUIDED_CLIENT_CERT", "PEM file of a certificate to show the server."),
+        _file("--cert", "GUIDED_CLIENT_CERT", "PEM file with a certificate to show the server."),
         None,
     ),
-    "key": (_file("--key", "GUIDED_CLIENT_KEY", "PEM file of its private key."), None),
+    "key": (_file("--key", "GUIDED_CLIENT_KEY", "PEM file with the key of --cert."), None),
     "token_file": (
         _file(
             "--token-file",
             "GUIDED_TOKEN_FILE",
-            "File with the token to show the server; else the variable GUIDED_TOKEN.",
+            "File with the token to show the server. Default: the token in GUIDED_TOKEN.",
         ),
         None,
     ),
     "insecure": (
-        _switch("--insecure", "GUIDED_CLIENT_INSECURE", "Let the token go unencrypted."),
+        _switch("--insecure", "GUIDED_CLIENT_INSECURE", "Allow sending the token unencrypted."),
         False,
     ),
 }

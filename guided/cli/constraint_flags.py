@@ -50,11 +50,12 @@ GrammarFlag: TypeAlias = Annotated[
     ),
 ]
 RegexFlag: TypeAlias = Annotated[
-    str | None, typer.Option(help="Pattern of Python's re that the whole answer matches.")
+    str | None,
+    typer.Option(help="Regular expression of Python's re that the whole answer matches."),
 ]
 ChoiceFlag: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--choice", help="A text that the answer may be; may be repeated."),
+    typer.Option("--choice", help="One of the texts that the answer may be; may be repeated."),
 ]
 
 
@@ -92,7 +93,7 @@ def read_grammar_file(file: Path) -> Lark | Ebnf:
 TemplateFlag: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="File with the text of the answer, {name} where a hole is; {{ and }} are braces.",
+        help="File with the answer's text, with {name} for each hole; {{ and }} are plain braces.",
         exists=True,
         dir_okay=False,
     ),
@@ -101,8 +102,8 @@ HoleFlag: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--hole",
-        help="What fills a hole of the template: NAME=FILE, a schema (.json) or a grammar, or"
-        " NAME=/PATTERN/, of Python's re; may be repeated.",
+        help="Constraint of a hole in the template: NAME=FILE with a schema (.json) or a grammar,"
+        " or NAME=/PATTERN/ with a regular expression; may be repeated.",
     ),
 ]
 
@@ -143,17 +144,21 @@ _TRIGGER = "<tool_call>"
 ToolsFlag: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="File with the tools that the answer may call, as OpenAI's API takes them: a JSON list"
-        " of objects with name and parameters, each by itself or under function.",
+        help="File with the tools that the answer may call, as in OpenAI's API: a JSON list of"
+        " objects with name and parameters, either directly or under function.",
         exists=True,
         dir_okay=False,
     ),
 ]
 ToolChoiceFlag: TypeAlias = Annotated[
-    Calls, typer.Option(help="Whether the answer calls tools: as it likes, at least once, never.")
+    Calls,
+    typer.Option(
+        help="Whether the answer calls tools: as the model likes (auto), at least once (required)"
+        " or never (none)."
+    ),
 ]
 SingleCallFlag: TypeAlias = Annotated[
-    bool, typer.Option("--single-call", help="Let the answer hold at most one call.")
+    bool, typer.Option("--single-call", help="Allow at most one call in the answer.")
 ]
 
 

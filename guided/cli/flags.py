@@ -67,7 +67,7 @@ DocumentFlag: TypeAlias = Annotated[
     typer.Option(
         "--document",
         metavar="URI=FILE",
-        help="Another schema that the schema refers to; may be given again.",
+        help="Another schema that the schema refers to; may be repeated.",
     ),
 ]
 
@@ -124,7 +124,7 @@ def request_flags() -> Iterator[Parameter]:
                 name,
                 spelling.kind if is_other else hints[name],
                 None if is_other else defaults[name],
-                f"{told.text.removesuffix('.')}; may be given again." if is_list else told.text,
+                f"{told.text.removesuffix('.')}; may be repeated." if is_list else told.text,
                 spelled=spelling.name,
                 metavar=spelling.metavar,
                 group=told.group or group,

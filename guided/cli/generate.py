@@ -32,15 +32,15 @@ __all__ = ["generate", "logprob_lines"]
 @with_flags(*asked_flags(), *connection_flags())
 def generate(
     address: Annotated[
-        str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
+        str, typer.Option(help="Address of the server.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
-    stream: Annotated[bool, typer.Option(help="Print the text as it grows.")] = False,
+    stream: Annotated[bool, typer.Option(help="Print the text as it arrives.")] = False,
     **flags: Any,
 ) -> None:
-    """Ask a server for an answer, which may be held to a schema, a grammar or a pattern.
+    """Request an answer from a server, optionally constrained by a schema, grammar or pattern.
 
-    The text of the answer goes to standard output, what it cost and what the model thought before
-    it to standard error.
+    Prints the text of the answer to standard output; its cost, and any thoughts of the model before
+    it, to standard error.
     """
     from guided.client import Client
 

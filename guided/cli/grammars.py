@@ -45,7 +45,7 @@ _NAME = "NAME|FILE.lark"
 
 @grammars.command("list")
 def list_grammars() -> None:
-    """Tell which grammars there are."""
+    """List the grammars that come with guided."""
     table = Table("grammar", "what it is for")
     for name in grammar_names():
         table.add_row(name, Text(read_grammar(name).summary))
@@ -54,7 +54,7 @@ def list_grammars() -> None:
 
 @grammars.command()
 def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Grammar to print.")]) -> None:
-    """Print a grammar, to be used as it is or changed."""
+    """Print a grammar, to use as it is or to change."""
     typer.echo(read_grammar(name).text, nl=False)
 
 
@@ -64,11 +64,12 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar=f"[{_NAME}]...",
-            help="Grammars of the library, or files with .accept and .reject beside; without, all.",
+            help="Grammars of the library, or files with examples beside them in .accept and"
+            " .reject. Default: the whole library.",
         ),
     ] = None,
 ) -> None:
-    """Check grammars against their examples; ends with status 1 if one does not fit them."""
+    """Check grammars against their examples; exit with status 1 if any example fails."""
     console = Console(soft_wrap=True)
     failed = False
     for grammar in map(_named, names or grammar_names()):

@@ -47,7 +47,7 @@ def inspect_generate(
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write all of it to this file, too, to be opened in a browser."),
+        typer.Option(help="Also write everything to this file, as a page for a browser."),
     ] = None,
     model: ModelFlag = None,
     dtype: DtypeFlag = None,
@@ -55,11 +55,11 @@ def inspect_generate(
     threads: ThreadsFlag = None,
     **flags: Any,
 ) -> None:
-    """Make an answer, and show where each of its tokens came from.
+    """Generate an answer and show where each of its tokens came from.
 
-    Tokens are forced, copied, drafted, corrected or sampled. Makes the answer in this process and
-    asks no server. With --tree it draws what was drafted for a step, what the grammar refused of
-    it, and what the model took.
+    Tokens are forced, copied, drafted, corrected or sampled. The answer is generated in this
+    process, without a server. With --tree, also shows what was drafted for a step, what the grammar
+    refused of it, and what the model accepted.
     """
     asked, options = read_asked_flags(flags)
     if options["top_logprobs"] is None:

@@ -29,23 +29,30 @@ def inspect_model(
     dtype: DtypeFlag = None,
     device: DeviceFlag = "auto",
     cache_tokens: Annotated[
-        int | None, typer.Option(help="Tokens that all running requests may hold together.")
+        int | None,
+        typer.Option(help="Maximum number of tokens that all running requests hold together."),
     ] = None,
     kv_memory: Annotated[
-        str | None, typer.Option(help="Memory for keys and values instead, e.g. 2GiB.")
+        str | None,
+        typer.Option(help="Memory for keys and values, e.g. 2GiB, instead of --cache-tokens."),
     ] = None,
-    kv_dtype: Annotated[str | None, typer.Option(help="Format of keys and values: int8.")] = None,
+    kv_dtype: Annotated[
+        str | None, typer.Option(help="Format in which keys and values are kept: int8.")
+    ] = None,
     tensor_parallel: Annotated[
-        int, typer.Option(min=1, help="Ranks, processes that each hold a share of the model.")
+        int,
+        typer.Option(
+            min=1, help="Number of ranks: processes that each hold a share of every layer."
+        ),
     ] = 1,
     pipeline_parallel: Annotated[
-        int, typer.Option(min=1, help="Ranks that each hold some layers of the model instead.")
+        int, typer.Option(min=1, help="Number of ranks that each hold some whole layers instead.")
     ] = 1,
 ) -> None:
-    """Say whether a model would run here, and how much memory it would take.
+    """Report whether a model would run here, and how much memory it would take.
 
-    Ends with status 1 if it would not run. Reads no weights, but fetches a model that is not here
-    yet, and converts one that has to be.
+    Exits with status 1 if it would not run. Reads no weights, but fetches a model that is not on
+    this machine yet, and converts one that has to be converted.
     """
     # Imported here, so that the other commands need not wait for it.
     with needing("guided inspect model", "server"):

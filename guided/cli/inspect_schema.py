@@ -32,9 +32,10 @@ def inspect_schema(
     document: DocumentFlag = None,
     **flags: Any,
 ) -> None:
-    """Print what a JSON Schema is read as: a formula for each of its schemas that matters.
+    """Print how a JSON Schema is read: as a formula for each of its subschemas that matters.
 
-    Each has a number, by which others refer to it, and its JSON pointer. Needs no model.
+    Each formula has a number, by which others refer to it, and the JSON pointer of its subschema.
+    Needs no model.
     """
     # Imported here, so that the other commands need not wait for it.
     from guided.json_schema.formulas.dump import dump

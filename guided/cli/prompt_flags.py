@@ -15,19 +15,19 @@ from guided.spec import Message
 __all__ = ["MessagesFlag", "PromptFlag", "SystemFlag", "read_prompt_flags"]
 
 _STANDARD_INPUT = "-"
-_PANEL = "What is asked"
+_PANEL = "Prompt"
 
 PromptFlag: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="What to ask the model; - reads it from standard input.", rich_help_panel=_PANEL
+        help="Prompt for the model; - reads it from standard input.", rich_help_panel=_PANEL
     ),
 ]
 SystemFlag: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--system",
-        help="File with the system message, which stands before all else.",
+        help="File with the system message, which comes before all other messages.",
         exists=True,
         dir_okay=False,
         rich_help_panel=_PANEL,
@@ -37,7 +37,7 @@ MessagesFlag: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         help="File with a conversation: a JSON list of objects with role and content. --prompt, if"
-        " given, is its last turn.",
+        " given, is added as its last turn.",
         exists=True,
         dir_okay=False,
         rich_help_panel=_PANEL,

@@ -30,17 +30,17 @@ _HELD_OUT_SHARE = 5
 
 def _numbers() -> Iterator[Parameter]:
     """Yield the flags named like fields of ``Settings``, which validates them."""
-    yield flag("sft_steps", int, 200, "Steps of sft.")
-    yield flag("preference_steps", int, 30, "Steps of dpo or grpo.")
-    yield flag("sft_batch", int, 4, "Answers of a step of sft.")
-    yield flag("preference_batch", int, 8, "Answers of a step of grpo, or pairs of one of dpo.")
-    yield flag("group", int, 4, "Answers that are drawn for a task.")
-    yield flag("temperature", float, 1.0, "At which they are drawn.")
+    yield flag("sft_steps", int, 200, "Number of steps of sft.")
+    yield flag("preference_steps", int, 30, "Number of steps of dpo or grpo.")
+    yield flag("sft_batch", int, 4, "Answers per step of sft.")
+    yield flag("preference_batch", int, 8, "Answers per step of grpo, or pairs per step of dpo.")
+    yield flag("group", int, 4, "Answers sampled per task.")
+    yield flag("temperature", float, 1.0, "Temperature of these answers.")
     yield flag("sft_rate", float, 5e-5, "Learning rate of sft.")
     yield flag("preference_rate", float, 1e-5, "Learning rate of dpo or grpo.")
-    yield flag("bf16", bool, False, "Compute products in bfloat16; weights stay in float32.")
+    yield flag("bf16", bool, False, "Compute matrix products in bfloat16; weights stay in float32.")
     yield flag("save_every", int, 50, "Steps between checkpoints.")
-    yield flag("seed", int, 0, "Of tasks, of data order and of draws.")
+    yield flag("seed", int, 0, "Seed of the tasks, the data order and the samples.")
 
 
 @shown_with(
@@ -50,13 +50,15 @@ def _numbers() -> Iterator[Parameter]:
 )
 @with_flags(*_numbers())
 def reward_tune(
-    out: Annotated[Path, typer.Option(help="Folder of the run; one that was ended goes on.")],
-    model: Annotated[str, typer.Option(help="Name or folder of the model.")] = "default",
+    out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted run is resumed.")],
+    model: Annotated[
+        str, typer.Option(help="Hub id or folder; 'default' is the default model.")
+    ] = "default",
     tasks: Annotated[
         Path | None,
         typer.Option(
             help="File of JSON lines with prompt or messages, schema or grammar, expected and"
-            " max_tokens; else small tasks of ours.",
+            " max_tokens. Default: generated tasks.",
             exists=True,
             dir_okay=False,
         ),
@@ -64,19 +66,21 @@ def reward_tune(
     held_out: Annotated[
         Path | None,
         typer.Option(
-            help="File of tasks to measure with; else the last fifth of --tasks.",
+            help="File of tasks to measure with. Default: the last fifth of --tasks.",
             exists=True,
             dir_okay=False,
         ),
     ] = None,
-    make: Annotated[int, typer.Option(min=1, help="Tasks of ours to train on.")] = 400,
-    make_held_out: Annotated[int, typer.Option(min=1, help="Tasks of ours to hold out.")] = 64,
+    make: Annotated[int, typer.Option(min=1, help="Number of tasks to generate.")] = 400,
+    make_held_out: Annotated[
+        int, typer.Option(min=1, help="Number of tasks to generate and hold out.")
+    ] = 64,
     stage: Annotated[
         Literal["sft", "dpo", "grpo", "all"],
-        typer.Option(help="What to do; all is sft, then what --preference names."),
+        typer.Option(help="Stage to run; all is sft, followed by the one that --preference names."),
     ] = "all",
     preference: Annotated[
-        Literal["grpo", "dpo"], typer.Option(help="What follows sft in --stage all.")
+        Literal["grpo", "dpo"], typer.Option(help="Stage that follows sft in --stage all.")
     ] = "grpo",
     sft_answers: Annotated[
         Literal["expected", "best"],
@@ -84,18 +88,18 @@ def reward_tune(
     ] = "expected",
     weight: Annotated[
         list[str] | None,
-        typer.Option(help="What a term of the reward is worth, e.g. right=2; may be repeated."),
+        typer.Option(help="Weight of a term of the reward, e.g. right=2; may be repeated."),
     ] = None,
     evaluate: Annotated[
-        bool, typer.Option("--evaluate", help="Measure before and after, on tasks held out.")
+        bool, typer.Option("--evaluate", help="Measure before and after, on held-out tasks.")
     ] = False,
     **numbers: Any,
 ) -> None:
     """Teach a model to answer in a given structure by itself.
 
-    It first imitates answers, then learns from rewards for its own: for those that their schema or
-    grammar accepts, and that are right. Each stage leaves a folder that guided serve loads. The
-    same command goes on where an earlier one was ended.
+    The model first imitates answers, then learns from rewards for its own: for those that their
+    schema or grammar accepts, and that are right. Each stage writes a folder that guided serve
+    loads. The same command again resumes an interrupted run.
     """
     prepare_environment()
     # Nothing is fetched from the hub except a model named by its hub id.

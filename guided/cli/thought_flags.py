@@ -16,19 +16,24 @@ ReasoningFlag: TypeAlias = Annotated[
     int | None,
     typer.Option(
         metavar="TOKENS",
-        help="Let the model think first, with this part of --max-tokens; 0 has it answer at once.",
+        help="Let the model think first, for at most this many of --max-tokens; with 0 it answers"
+        " at once.",
         rich_help_panel=_PANEL,
     ),
 ]
 ThoughtsBeginFlag: TypeAlias = Annotated[
     str,
     typer.Option(
-        help="What the thoughts begin with, where the chat template does not say.",
+        help="Text that begins the thoughts, if the chat template does not say.",
         rich_help_panel=_PANEL,
     ),
 ]
 ThoughtsEndFlag: TypeAlias = Annotated[
-    str, typer.Option(help="What they end with, likewise.", rich_help_panel=_PANEL)
+    str,
+    typer.Option(
+        help="Text that ends the thoughts, if the chat template does not say.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 
 

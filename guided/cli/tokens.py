@@ -13,19 +13,20 @@ from guided.cli.common import examples_of, shown_with
 __all__ = ["tokens"]
 
 tokens = typer.Typer(
-    name="tokens", no_args_is_help=True, help="Make the tokens that a server takes."
+    name="tokens", no_args_is_help=True, help="Make the access tokens that callers show a server."
 )
 
 NameArgument: TypeAlias = Annotated[
-    str, typer.Argument(help="Whose token it is, of letters, digits and . _ -")
+    str, typer.Argument(help="Name of the token's owner, of letters, digits and . _ -")
 ]
 
 
 @shown_with("guided tokens new alice >> tokens.toml", "guided serve --tokens tokens.toml")
 def _new(name: NameArgument) -> None:
-    """Make a token: its table goes to standard output, the token itself to standard error.
+    """Make a token: print its table to standard output, and the token itself to standard error.
 
-    The table holds a hash alone. The token is not kept anywhere; give it to its owner.
+    The table is for the server's token file and holds only a hash. The token is not stored
+    anywhere; give it to its owner.
     """
     token = new_token()
     typer.echo(_table(name, token))
@@ -34,7 +35,7 @@ def _new(name: NameArgument) -> None:
 
 @shown_with("guided tokens hash alice < secret.txt >> tokens.toml")
 def _hash(name: NameArgument) -> None:
-    """Print the table of a token that is read from standard input."""
+    """Print the table of an existing token, read from standard input."""
     typer.echo(_table(name, checked_token(sys.stdin.read().strip())))
 
 

@@ -44,15 +44,15 @@ _PATIENCE_SECONDS: Final = 10.0
 @with_flags(*connection_flags())
 def top(
     address: Annotated[
-        str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
+        str, typer.Option(help="Address of the server.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Print one frame and leave.")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between updates.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,
     **connection: Any,
 ) -> None:
-    """Watch a server: requests, tokens a second, drafters, cache, and where its time goes.
+    """Watch a server: requests, tokens per second, drafters, cache, and where its time goes.
 
-    Press q or Ctrl-C to leave. Rates are those of the last ten seconds.
+    Press q or Ctrl-C to quit. Rates cover the last ten seconds.
     """
     from guided.client import Client
 

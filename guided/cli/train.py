@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["draft", "eagle", "medusa"]
 
 ModelArgument: TypeAlias = Annotated[
-    str | None, typer.Argument(help="Name or folder of the model; else the default model.")
+    str | None,
+    typer.Argument(help="Hub id or folder of the model. Default: SmolLM2-135M-Instruct."),
 ]
 OutFlag: TypeAlias = Annotated[
-    Path, typer.Option("--out", help="Folder for what is trained, and for checkpoints.")
+    Path, typer.Option("--out", help="Folder for the trained weights and for checkpoints.")
 ]
-_DATA = "What is trained on"
+_DATA = "Training data"
 
 
 def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
@@ -36,30 +37,30 @@ def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
             Path | None,
             None,
             "File or folder of JSON lines with prompt or messages, schema or grammar, and"
-            " max_tokens; else prompts that are made.",
+            " max_tokens. Default: generated prompts.",
             group=_DATA,
         ),
-        flag("prompts", int, 2000, "How many prompts are made.", group=_DATA),
+        flag("prompts", int, 2000, "Number of prompts to generate.", group=_DATA),
         flag(
             "answers",
             Path | None,
             None,
-            "File where the answers are kept, to be used again; else in the folder --out.",
+            "File that keeps the model's answers for later runs. Default: answers.jsonl in --out.",
             group=_DATA,
         ),
         flag(
             "temperature",
             float,
             0.7,
-            "Every other answer is drawn at this temperature, the others are greedy.",
+            "Temperature of every other answer; the rest are greedy.",
             group=_DATA,
         ),
-        flag("steps", int, steps, "Steps of training."),
-        flag("minutes", float | None, None, "End the training after so many minutes of this run."),
-        flag("batch", int, batch, "Texts of a step, in each process."),
-        flag("learning_rate", float, learning_rate, "Of Adam, at its highest."),
+        flag("steps", int, steps, "Number of training steps."),
+        flag("minutes", float | None, None, "Stop training after this many minutes of this run."),
+        flag("batch", int, batch, "Texts per step, in each process."),
+        flag("learning_rate", float, learning_rate, "Peak learning rate of Adam."),
         flag("save_every", int, 100, "Steps between checkpoints."),
-        flag("seed", int, 0, "Of the prompts, and of all that is random in training."),
+        flag("seed", int, 0, "Seed of the prompts and of all randomness in training."),
         flag("threads", int | None, None, "Threads of a model call on the CPU."),
     )
 
@@ -73,16 +74,16 @@ def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
 def medusa(
     out: OutFlag,
     model: ModelArgument = None,
-    heads: Annotated[int, typer.Option(min=1, help="Tokens that are guessed at once.")] = 4,
-    layers: Annotated[int, typer.Option(min=1, help="Residual blocks of a head.")] = 1,
-    places: Annotated[int, typer.Option(min=1, help="Places of a step that are trained on.")] = 256,
+    heads: Annotated[int, typer.Option(min=1, help="Number of heads, one token each.")] = 4,
+    layers: Annotated[int, typer.Option(min=1, help="Residual blocks per head.")] = 1,
+    places: Annotated[int, typer.Option(min=1, help="Positions per step to train on.")] = 256,
     device: DeviceFlag = "auto",
     **flags: Any,
 ) -> None:
-    """Train Medusa heads: each guesses a token further on, from the model's last hidden state.
+    """Train Medusa heads, each of which guesses one later token from the last hidden state.
 
-    Takes up again what was interrupted. The default model's heads take less than half an hour on
-    two cores, its answers included.
+    Resumes an interrupted run. For the default model this takes less than half an hour on two
+    cores, including its answers.
     """
     prepare_environment()
     with needing("guided train", "train"):
@@ -105,21 +106,21 @@ def eagle(
     out: OutFlag,
     model: ModelArgument = None,
     vocabulary: Annotated[
-        int, typer.Option(min=2, help="Tokens that the head can say, the most frequent ones.")
+        int, typer.Option(min=2, help="Size of the head's vocabulary, of the most frequent tokens.")
     ] = 8192,
     intermediate: Annotated[
-        int | None, typer.Option(min=1, help="Width of the MLP; else that of the model.")
+        int | None, typer.Option(min=1, help="Width of the MLP. Default: the model's.")
     ] = None,
     depth: Annotated[
-        int, typer.Option(min=1, help="Steps on its own features that are trained.")
+        int, typer.Option(min=1, help="Number of steps on its own features to train.")
     ] = 4,
-    places: Annotated[int, typer.Option(min=1, help="Places of a text that are trained on.")] = 32,
+    places: Annotated[int, typer.Option(min=1, help="Positions per text to train on.")] = 32,
     device: DeviceFlag = "auto",
     **flags: Any,
 ) -> None:
-    """Train an EAGLE-3 head: one layer that reads the model's hidden states and goes on by itself.
+    """Train an EAGLE-3 head: one layer that drafts from the model's hidden states, then its own.
 
-    Takes up again what was interrupted.
+    Resumes an interrupted run.
     """
     prepare_environment()
     with needing("guided train", "train"):
@@ -146,22 +147,22 @@ def eagle(
 def draft(
     out: OutFlag,
     model: ModelArgument = None,
-    layers: Annotated[int, typer.Option(min=1, help="Layers of the small model.")] = 2,
-    width: Annotated[int, typer.Option(min=1, help="Numbers in its hidden states.")] = 256,
-    heads: Annotated[int, typer.Option(min=1, help="Heads of its attention.")] = 4,
+    layers: Annotated[int, typer.Option(min=1, help="Number of layers of the small model.")] = 2,
+    width: Annotated[int, typer.Option(min=1, help="Width of its hidden states.")] = 256,
+    heads: Annotated[int, typer.Option(min=1, help="Number of attention heads.")] = 4,
     from_layer: Annotated[
         list[int] | None,
         typer.Option(
-            help="Layer of the model that it begins with instead, from 0; may be repeated."
+            help="Layer of the model to start from instead, counted from 0; may be repeated."
         ),
     ] = None,
-    places: Annotated[int, typer.Option(min=1, help="Places of a step that are trained on.")] = 256,
+    places: Annotated[int, typer.Option(min=1, help="Positions per step to train on.")] = 256,
     device: DeviceFlag = "auto",
     **flags: Any,
 ) -> None:
-    """Distil a small model with the same tokenizer, which --draft-model of the server loads.
+    """Distil a small model with the same tokenizer, for guided serve --draft-model.
 
-    Takes up again what was interrupted.
+    Resumes an interrupted run.
     """
     prepare_environment()
     with needing("guided train", "train"):

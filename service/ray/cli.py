@@ -53,29 +53,29 @@ def _ray(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="File in the format of Ray Serve; else it is made of the other options.",
+            help="Config file of Ray Serve. Default: a config made from the other options.",
             exists=True,
             dir_okay=False,
         ),
     ] = None,
     replicas: Annotated[
-        str, typer.Option(help="Engines, as a number or a range to scale in: 2, 1-8.")
+        str, typer.Option(help="Number of engines, or a range to scale within: 2, 1-8.")
     ] = "1",
-    cpus: Annotated[float | None, typer.Option(help="Cores of each engine; else one.")] = None,
-    gpus: Annotated[float | None, typer.Option(help="GPUs of each engine; else none.")] = None,
-    port: Annotated[int, typer.Option(help="Port for gRPC, on each node with a replica.")] = 9000,
+    cpus: Annotated[float | None, typer.Option(help="CPU cores per engine. Default: 1.")] = None,
+    gpus: Annotated[float | None, typer.Option(help="GPUs per engine. Default: none.")] = None,
+    port: Annotated[int, typer.Option(help="gRPC port on each node that has a replica.")] = 9000,
     write: Annotated[
         Path | None, typer.Option(help="Write the config to this file and deploy nothing.")
     ] = None,
     address: Annotated[
-        str, typer.Option(help="Ray's dashboard.", envvar="RAY_DASHBOARD_ADDRESS")
+        str, typer.Option(help="Address of Ray's dashboard.", envvar="RAY_DASHBOARD_ADDRESS")
     ] = "http://127.0.0.1:8265",
     **settings: Any,
 ) -> None:
-    """Serve a model on a Ray cluster that runs, and return once all engines are ready.
+    """Serve a model on a running Ray cluster, and return once all engines are ready.
 
-    What is deployed is a config of Ray Serve; 'serve deploy' takes the same file. To deploy again
-    with other settings replaces engine after engine, while the others answer.
+    Deploys a config of Ray Serve, which 'serve deploy' takes as well. Deploying again with other
+    settings replaces one engine after another while the rest keep answering.
     """
     with needing("guided deploy ray", "ray"):
         from guided_service.ray.ray_config import config_of, read_ray_config, written
