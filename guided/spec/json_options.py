@@ -54,18 +54,24 @@ class JsonOptions:
 
     whitespace: Annotated[
         int | None,
-        Option("White space characters at most between two tokens of JSON.", at_least(0)),
+        Option("Maximum number of white space characters between two JSON tokens.", at_least(0)),
     ] = 0
     """``"compact"`` is 0, ``"free"`` is ``FREE_WHITESPACE``."""
-    key_order: Annotated[KeyOrder, Option("Order of an object's members.")] = KeyOrder.SCHEMA
+    key_order: Annotated[KeyOrder, Option("Order of the members of an object.")] = KeyOrder.SCHEMA
     format: Annotated[FormatMode, Option('What the keyword "format" means.')] = FormatMode.ASSERT
     spelling: Annotated[Spelling, Option("Spelling of numbers and strings.")] = Spelling.CANONICAL
     max_string_length: Annotated[
-        int | None, Option("Characters of a string that the schema does not bound.", at_least(1))
+        int | None,
+        Option(
+            "Maximum number of characters in a string that the schema does not bound.", at_least(1)
+        ),
     ] = 10_000
     max_number_digits: Annotated[
         int | None,
-        Option("Digits on either side of the point where the schema sets no bound.", at_least(1)),
+        Option(
+            "Maximum number of digits on either side of the point where the schema sets no bound.",
+            at_least(1),
+        ),
     ] = 20
 
     if TYPE_CHECKING:

@@ -19,7 +19,7 @@ class Reasoning:
     """The model thinks before it answers; its thoughts are no part of the answer."""
 
     max_tokens: Annotated[
-        int | None, Option("Budget of the thoughts, a part of that of the answer.", at_least(0))
+        int | None, Option("Budget of the thoughts, part of the answer's budget.", at_least(0))
     ] = None
     """In tokens, without those of ``begin`` and ``end``; ``None``: half of the request's budget.
 

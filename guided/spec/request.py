@@ -151,12 +151,12 @@ class Beams:
     ends it, divided by (number of those tokens) ** ``length_penalty``.
     """
 
-    width: Annotated[int, Option("Beginnings that are kept; at least n.", at_least(1))]
+    width: Annotated[int, Option("Number of beginnings that are kept; at least n.", at_least(1))]
     length_penalty: Annotated[
         float,
         Option(
-            "Beams: divide sums of log-probabilities by length to this power; 0 compares sums, 1"
-            " means, and more favours longer answers.",
+            "Beams: divide the sum of log-probabilities by the length to this power: 0 compares"
+            " sums, 1 means, and more favours longer answers.",
             between(-10, 10),
             group=_SEVERAL,
         ),
@@ -178,30 +178,30 @@ class GenerationRequest:
     """Plain text is passed to the model unchanged; messages go through its chat template."""
     constraint: Constraint = None
     max_tokens: Annotated[
-        int, Option("Budget of the answer in tokens, forced ones included.", at_least(1))
+        int, Option("Budget of the answer in tokens, including forced ones.", at_least(1))
     ] = 256
     sampling: Sampling = field(default_factory=Sampling)
     forcing: Annotated[Forcing, Option("Which tokens are taken without asking the model.")] = (
         Forcing.CANONICAL
     )
     show_schema: Annotated[
-        bool, Option("Tell the model the schema in a system message; only with messages.")
+        bool, Option("Show the model the schema in a system message; not with a raw prompt.")
     ] = False
     stop: Annotated[
         tuple[str, ...],
-        Option("End the answer where this text is complete, even unfinished.", group=_STOPPING),
+        Option("End the answer at this text, even if that leaves it incomplete.", group=_STOPPING),
     ] = ()
     stop_tokens: Annotated[
         tuple[TokenId, ...],
-        Option("End the answer with this token, even unfinished.", group=_STOPPING),
+        Option("End the answer at this token, even if that leaves it incomplete.", group=_STOPPING),
     ] = ()
     include_stop: Annotated[
-        bool, Option("Leave what ended the answer in its text.", group=_STOPPING)
+        bool, Option("Keep the stop text or token in the answer's text.", group=_STOPPING)
     ] = False
     top_logprobs: Annotated[
         int | None,
         Option(
-            "Give log-probabilities of tokens, and of the k likeliest allowed ones beside each.",
+            "Return log-probabilities of each token and of the k likeliest allowed in its place.",
             between(0, MOST_TOP_LOGPROBS),
             group=_STOPPING,
         ),
@@ -209,47 +209,45 @@ class GenerationRequest:
     priority: Annotated[
         int,
         Option(
-            "The smaller, the earlier it is served where it has to wait.",
+            "Order among waiting requests; a smaller number is served earlier.",
             between(-HIGHEST_PRIORITY, HIGHEST_PRIORITY),
         ),
     ] = 0
     deadline: Annotated[
         float | None,
         Option(
-            "Seconds after which an answer that is not complete is closed.",
+            "Seconds after which an incomplete answer is closed.",
             above(0, LONGEST_DEADLINE),
         ),
     ] = None
-    n: Annotated[int, Option("Answers to be given.", at_least(1), group=_SEVERAL)] = 1
+    n: Annotated[int, Option("Number of answers to return.", at_least(1), group=_SEVERAL)] = 1
     """Answer ``i`` of a seed equals that of a request with ``seed + i``, modulo 2**63."""
     best_of: Annotated[
-        int | None, Option("Draw so many answers, and give the n best of them.", group=_SEVERAL)
+        int | None, Option("Draw this many answers and return the n best.", group=_SEVERAL)
     ] = None
-    rank: Annotated[
-        Rank, Option("What tells which are best; only with best-of.", group=_SEVERAL)
-    ] = Rank.LIKELIHOOD
+    rank: Annotated[Rank, Option("How the answers of best-of are ranked.", group=_SEVERAL)] = (
+        Rank.LIKELIHOOD
+    )
     beams: Annotated[
-        Beams | None, Option("Search for the likeliest answers with so many beams.", group=_SEVERAL)
+        Beams | None,
+        Option("Search for the likeliest answers with this many beams.", group=_SEVERAL),
     ] = None
     cache_salt: Annotated[
         str,
-        Option("Share beginnings of prompts, and what answers said, with this salt alone."),
+        Option("Share cached prompts and answers only with requests of the same salt."),
     ] = ""
-    model: Annotated[
-        str, Option("Answer with this model, by the name that the server has for it.")
-    ] = ""
+    model: Annotated[str, Option("Model that should answer, by the server's name for it.")] = ""
     """Empty: the server's only model, or its first."""
-    adapter: Annotated[
-        str, Option("Answer with this LoRA adapter, one of those that the server has loaded.")
-    ] = ""
+    adapter: Annotated[str, Option("LoRA adapter to use, one that the server has loaded.")] = ""
     """Empty: the model alone."""
     on_incomplete: Annotated[
-        OnIncomplete, Option("What becomes of an answer that its budget or deadline would close.")
+        OnIncomplete,
+        Option("Whether an answer that its budget or deadline cuts short is closed or an error."),
     ] = OnIncomplete.CLOSE
     drafters: Annotated[
         tuple[str, ...],
         Option(
-            "Let only this drafter guess tokens, one of those that the server has, or 'none'.",
+            "Use only this drafter, one that the server has, or 'none'.",
             group=_DRAFTS,
         ),
     ] = ()
@@ -257,7 +255,7 @@ class GenerationRequest:
     max_drafted: Annotated[
         int | None,
         Option(
-            "Guess at most so many tokens for one model call, with the runs that they force.",
+            "Maximum number of tokens drafted for one model call, including the runs they force.",
             at_least(0),
             group=_DRAFTS,
         ),
@@ -266,7 +264,7 @@ class GenerationRequest:
     draft_widths: Annotated[
         tuple[int, ...],
         Option(
-            "Have draft models guess no more tokens after each than that, level by level.",
+            "Maximum number of tokens that draft models draft after each token, level by level.",
             group=_DRAFTS,
         ),
     ] = ()
@@ -274,20 +272,21 @@ class GenerationRequest:
     verification: Annotated[
         Verification,
         Option(
-            "What decides whether a guessed token stays; 'typical' is not exact.", group=_DRAFTS
+            "Rule that decides whether a drafted token is kept; 'typical' is not exact.",
+            group=_DRAFTS,
         ),
     ] = Verification.COUPLED
     allow_special_tokens: Annotated[
         bool | None,
         Option(
-            "Whether text that spells a special token, such as <|im_end|>, is that token; else in"
-            " plain texts alone, and never in messages."
+            "Read text that spells a special token, such as <|im_end|>, as that token. Default:"
+            " only in raw prompts, not in messages."
         ),
     ] = None
     """``None``: a plain text is written by the program, which replaces the template, while the
     content of messages is mostly written by others. See docs/intake.md."""
     report: Annotated[
-        bool, Option("Tell with the answer how far it is held to its schema, by keyword.")
+        bool, Option("Report with the answer how far it is held to each keyword of its schema.")
     ] = False
     """The server makes it while it answers; without a server, ``guided.check`` does."""
     tools: ToolUse | None = None

@@ -29,67 +29,82 @@ class Sampling:
     banned. An option that is ``None`` does nothing; without a ``seed`` one is drawn.
     """
 
-    temperature: Annotated[float, Option("0 takes the likeliest token.", between(0, 100))] = 0.0
+    temperature: Annotated[
+        float, Option("Randomness; 0 takes the likeliest token.", between(0, 100))
+    ] = 0.0
     top_k: Annotated[int | None, Option("Keep the k likeliest tokens.", at_least(1))] = None
     top_p: Annotated[
         float | None,
-        Option("Keep the least set of likeliest tokens whose probability reaches p.", above(0, 1)),
+        Option("Keep the smallest set of the likeliest tokens that reaches p.", above(0, 1)),
     ] = None
     seed: Annotated[
         int | None,
         Option(
-            "The same seed gives the same tokens whatever else is in the batch.",
+            "The same seed gives the same tokens, whatever else is in the batch.",
             Rule(lambda value: 0 <= value < 2**63, "is not between 0 and 2**63 - 1"),
         ),
     ] = None
     min_p: Annotated[
         float | None,
-        Option("Keep the tokens at least p times as likely as the likeliest.", above(0, 1)),
+        Option(
+            "Keep the tokens that are at least p times as likely as the likeliest.", above(0, 1)
+        ),
     ] = None
     # Locally typical sampling, arXiv:2202.00666.
     typical_p: Annotated[
         float | None,
-        Option("Keep the least set, nearest to the entropy, that reaches p.", above(0, 1)),
+        Option(
+            "Keep the smallest set of tokens, those of surprise nearest to the entropy, that"
+            " reaches p.",
+            above(0, 1),
+        ),
     ] = None
     # Both cutoffs are those of arXiv:2210.15191.
     epsilon_cutoff: Annotated[
-        float | None, Option("Keep the tokens of at least this probability.", inside(0, 1))
+        float | None, Option("Keep the tokens with at least this probability.", inside(0, 1))
     ] = None
     eta_cutoff: Annotated[
         float | None,
-        Option("Keep the tokens of at least min(eta, sqrt(eta) * exp(-entropy)).", inside(0, 1)),
+        Option(
+            "Keep the tokens with at least the probability min(eta, sqrt(eta) * exp(-entropy)).",
+            inside(0, 1),
+        ),
     ] = None
     repetition_penalty: Annotated[
         float,
         Option(
-            "Divide positive logits of tokens in prompt or answer, else multiply.", above(0, 100)
+            "Divide positive logits of tokens in prompt or answer by this, multiply negative ones.",
+            above(0, 100),
         ),
     ] = 1.0
     presence_penalty: Annotated[
         float,
-        Option("Subtract it from the logit of every token that the answer has.", between(-2, 2)),
+        Option("Subtract this from the logit of every token in the answer.", between(-2, 2)),
     ] = 0.0
     frequency_penalty: Annotated[
         float,
-        Option("The same, once for each time that the answer has the token.", between(-2, 2)),
+        Option(
+            "Subtract this from a token's logit once for each time that it is in the answer.",
+            between(-2, 2),
+        ),
     ] = 0.0
     no_repeat_ngram_size: Annotated[
         int | None,
         Option(
-            "No run of so many tokens comes twice in prompt and answer, where there is another"
-            " allowed token; forced runs are taken all the same.",
+            "Do not repeat any run of this many tokens of prompt and answer if another token is"
+            " allowed; forced runs may repeat.",
             at_least(1),
         ),
     ] = None
     logit_bias: Annotated[
         tuple[tuple[int, float], ...],
-        Option("Token ids and what is added to their logits, from -100 to 100; ordered by token."),
+        Option("Number from -100 to 100 to add to the logit of a token, given by its id."),
     ] = ()
     # Contrastive search, arXiv:2202.06417.
     penalty_alpha: Annotated[
         float | None,
         Option(
-            "Contrastive search: of the top-k likeliest tokens, take the one of the largest"
+            "Contrastive search: of the top-k likeliest tokens, take the one with the largest"
             " (1 - alpha) * probability - alpha * likeness to a token before it.",
             between(0, 1),
         ),
