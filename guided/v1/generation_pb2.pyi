@@ -30,23 +30,23 @@ class _OnIncompleteEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnIncomp
     ON_INCOMPLETE_UNSPECIFIED: _OnIncomplete.ValueType  # 0
     """The server's choice, which is to close it."""
     ON_INCOMPLETE_CLOSE: _OnIncomplete.ValueType  # 1
-    """It is closed along its shortest way to a valid end, and its finish reason says so."""
+    """It is closed by the shortest completion, and its finish reason says so."""
     ON_INCOMPLETE_ERROR: _OnIncomplete.ValueType  # 2
-    """The request fails with OUT_OF_RANGE. The ErrorInfo has the reason "INCOMPLETE_ANSWER", and
-    among its metadata are text, the answer as it was closed (of a long one the beginning),
+    """The request fails with OUT_OF_RANGE. The ErrorInfo has the reason "INCOMPLETE_ANSWER"; its
+    metadata include text, which is the answer as it was closed (only the beginning of a long one),
     finish_reason, and the counts of Usage by their names.
     """
 
 class OnIncomplete(_OnIncomplete, metaclass=_OnIncompleteEnumTypeWrapper):
-    """What becomes of an answer that its budget or its deadline cuts short."""
+    """What happens to an answer that its budget or its deadline cuts short."""
 
 ON_INCOMPLETE_UNSPECIFIED: OnIncomplete.ValueType  # 0
 """The server's choice, which is to close it."""
 ON_INCOMPLETE_CLOSE: OnIncomplete.ValueType  # 1
-"""It is closed along its shortest way to a valid end, and its finish reason says so."""
+"""It is closed by the shortest completion, and its finish reason says so."""
 ON_INCOMPLETE_ERROR: OnIncomplete.ValueType  # 2
-"""The request fails with OUT_OF_RANGE. The ErrorInfo has the reason "INCOMPLETE_ANSWER", and
-among its metadata are text, the answer as it was closed (of a long one the beginning),
+"""The request fails with OUT_OF_RANGE. The ErrorInfo has the reason "INCOMPLETE_ANSWER"; its
+metadata include text, which is the answer as it was closed (only the beginning of a long one),
 finish_reason, and the counts of Usage by their names.
 """
 Global___OnIncomplete: _TypeAlias = OnIncomplete  # noqa: Y015
@@ -58,33 +58,39 @@ class _Verification:
 class _VerificationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verification.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     VERIFICATION_UNSPECIFIED: _Verification.ValueType  # 0
-    """That of coupled."""
+    """The server's choice, which is coupled."""
     VERIFICATION_COUPLED: _Verification.ValueType  # 1
-    """It stays if it is the token that would be drawn without guesses; the answer of a seed does not
-    depend on what was guessed.
+    """A token is kept if it would be drawn without drafts, so the answer of a seed does not depend on
+    the drafts.
     """
     VERIFICATION_REJECTION: _Verification.ValueType  # 2
-    """It stays with the chance that makes up for how it was guessed. Answers have the same law; which
-    answer a seed has depends on what was guessed.
+    """A token is kept with a probability that makes up for how it was drafted. Answers follow the same
+    distribution, but which answer a seed has depends on the drafts.
     """
     VERIFICATION_TYPICAL: _Verification.ValueType  # 3
-    """It stays if it is likely enough. More stay, and answers have another law than the model's."""
+    """A token is kept if it is likely enough. More are kept, and answers do not follow the model's
+    distribution.
+    """
 
 class Verification(_Verification, metaclass=_VerificationEnumTypeWrapper):
-    """What decides whether a guessed token stays. At temperature 0 all of them take the likeliest token."""
+    """Rule that decides whether a drafted token is kept. At temperature 0, every rule keeps the likeliest
+    token.
+    """
 
 VERIFICATION_UNSPECIFIED: Verification.ValueType  # 0
-"""That of coupled."""
+"""The server's choice, which is coupled."""
 VERIFICATION_COUPLED: Verification.ValueType  # 1
-"""It stays if it is the token that would be drawn without guesses; the answer of a seed does not
-depend on what was guessed.
+"""A token is kept if it would be drawn without drafts, so the answer of a seed does not depend on
+the drafts.
 """
 VERIFICATION_REJECTION: Verification.ValueType  # 2
-"""It stays with the chance that makes up for how it was guessed. Answers have the same law; which
-answer a seed has depends on what was guessed.
+"""A token is kept with a probability that makes up for how it was drafted. Answers follow the same
+distribution, but which answer a seed has depends on the drafts.
 """
 VERIFICATION_TYPICAL: Verification.ValueType  # 3
-"""It stays if it is likely enough. More stay, and answers have another law than the model's."""
+"""A token is kept if it is likely enough. More are kept, and answers do not follow the model's
+distribution.
+"""
 Global___Verification: _TypeAlias = Verification  # noqa: Y015
 
 class _Rank:
@@ -94,21 +100,21 @@ class _Rank:
 class _RankEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rank.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RANK_UNSPECIFIED: _Rank.ValueType  # 0
-    """That of likelihood."""
+    """The server's choice, which is by likelihood."""
     RANK_LIKELIHOOD: _Rank.ValueType  # 1
-    """How likely the model thinks them."""
+    """By how likely the model finds them."""
     RANK_REWARD: _Rank.ValueType  # 2
-    """The score of the server's reward model; INVALID_ARGUMENT where it has none."""
+    """By the score of the server's reward model; INVALID_ARGUMENT if it has none."""
 
 class Rank(_Rank, metaclass=_RankEnumTypeWrapper):
-    """What tells which of several drawn answers are best."""
+    """How several drawn answers are ranked."""
 
 RANK_UNSPECIFIED: Rank.ValueType  # 0
-"""That of likelihood."""
+"""The server's choice, which is by likelihood."""
 RANK_LIKELIHOOD: Rank.ValueType  # 1
-"""How likely the model thinks them."""
+"""By how likely the model finds them."""
 RANK_REWARD: Rank.ValueType  # 2
-"""The score of the server's reward model; INVALID_ARGUMENT where it has none."""
+"""By the score of the server's reward model; INVALID_ARGUMENT if it has none."""
 Global___Rank: _TypeAlias = Rank  # noqa: Y015
 
 class _Enforcement:
@@ -122,9 +128,9 @@ class _EnforcementEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Enforceme
     ENFORCEMENT_ENFORCED: _Enforcement.ValueType  # 1
     """Wholly."""
     ENFORCEMENT_NARROWED: _Enforcement.ValueType  # 2
-    """Wholly, and some texts that it would allow are left out as well."""
+    """Wholly, and some texts that the keyword allows are excluded as well."""
     ENFORCEMENT_ANNOTATION: _Enforcement.ValueType  # 3
-    """There is nothing to enforce: the specification makes it a note."""
+    """There is nothing to enforce: the specification makes the keyword a note."""
 
 class Enforcement(_Enforcement, metaclass=_EnforcementEnumTypeWrapper):
     """How far an answer is held to a keyword."""
@@ -134,9 +140,9 @@ ENFORCEMENT_UNSPECIFIED: Enforcement.ValueType  # 0
 ENFORCEMENT_ENFORCED: Enforcement.ValueType  # 1
 """Wholly."""
 ENFORCEMENT_NARROWED: Enforcement.ValueType  # 2
-"""Wholly, and some texts that it would allow are left out as well."""
+"""Wholly, and some texts that the keyword allows are excluded as well."""
 ENFORCEMENT_ANNOTATION: Enforcement.ValueType  # 3
-"""There is nothing to enforce: the specification makes it a note."""
+"""There is nothing to enforce: the specification makes the keyword a note."""
 Global___Enforcement: _TypeAlias = Enforcement  # noqa: Y015
 
 class _Calls:
@@ -146,25 +152,25 @@ class _Calls:
 class _CallsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Calls.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CALLS_UNSPECIFIED: _Calls.ValueType  # 0
-    """The server's choice, which is as the text likes."""
+    """The server's choice, which is as the model likes."""
     CALLS_AUTO: _Calls.ValueType  # 1
-    """As the text likes."""
+    """As the model likes."""
     CALLS_REQUIRED: _Calls.ValueType  # 2
-    """At least one."""
+    """At least one tag."""
     CALLS_NONE: _Calls.ValueType  # 3
-    """None."""
+    """No tags."""
 
 class Calls(_Calls, metaclass=_CallsEnumTypeWrapper):
     """Whether a text has tags in it."""
 
 CALLS_UNSPECIFIED: Calls.ValueType  # 0
-"""The server's choice, which is as the text likes."""
+"""The server's choice, which is as the model likes."""
 CALLS_AUTO: Calls.ValueType  # 1
-"""As the text likes."""
+"""As the model likes."""
 CALLS_REQUIRED: Calls.ValueType  # 2
-"""At least one."""
+"""At least one tag."""
 CALLS_NONE: Calls.ValueType  # 3
-"""None."""
+"""No tags."""
 Global___Calls: _TypeAlias = Calls  # noqa: Y015
 
 class _RegexDialect:
@@ -181,7 +187,7 @@ class _RegexDialectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RegexDia
     """ECMA-262 in Unicode mode."""
 
 class RegexDialect(_RegexDialect, metaclass=_RegexDialectEnumTypeWrapper):
-    """Whose regular expressions a pattern is one of."""
+    """The dialect that a regular expression is written in."""
 
 REGEX_DIALECT_UNSPECIFIED: RegexDialect.ValueType  # 0
 """The server's choice, which is Python."""
@@ -205,7 +211,7 @@ class _KeyOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_KeyOrder.Val
     """Any order."""
 
 class KeyOrder(_KeyOrder, metaclass=_KeyOrderEnumTypeWrapper):
-    """In which order the members of an object are written."""
+    """The order in which the members of an object are written."""
 
 KEY_ORDER_UNSPECIFIED: KeyOrder.ValueType  # 0
 """The server's choice, which is that of the schema."""
@@ -224,19 +230,19 @@ class _FormatModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FormatMode
     FORMAT_MODE_UNSPECIFIED: _FormatMode.ValueType  # 0
     """The server's choice, which is an assertion."""
     FORMAT_MODE_ASSERT: _FormatMode.ValueType  # 1
-    """A string has to be of the format."""
+    """A string must have the format."""
     FORMAT_MODE_ANNOTATE: _FormatMode.ValueType  # 2
-    """A note to people."""
+    """The format is only a note for people."""
 
 class FormatMode(_FormatMode, metaclass=_FormatModeEnumTypeWrapper):
-    """What "format" means."""
+    """The meaning of "format"."""
 
 FORMAT_MODE_UNSPECIFIED: FormatMode.ValueType  # 0
 """The server's choice, which is an assertion."""
 FORMAT_MODE_ASSERT: FormatMode.ValueType  # 1
-"""A string has to be of the format."""
+"""A string must have the format."""
 FORMAT_MODE_ANNOTATE: FormatMode.ValueType  # 2
-"""A note to people."""
+"""The format is only a note for people."""
 Global___FormatMode: _TypeAlias = FormatMode  # noqa: Y015
 
 class _Spelling:
@@ -250,7 +256,7 @@ class _SpellingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Spelling.Val
     SPELLING_CANONICAL: _Spelling.ValueType  # 1
     """Numbers without exponent and without needless zeros, strings without needless escapes."""
     SPELLING_ANY: _Spelling.ValueType  # 2
-    """Whatever JSON allows; names, and strings under a pattern, format or list, stay canonical."""
+    """Any JSON spelling; names, and strings under a pattern, format or list, stay canonical."""
 
 class Spelling(_Spelling, metaclass=_SpellingEnumTypeWrapper):
     """How scalars are spelled."""
@@ -260,7 +266,7 @@ SPELLING_UNSPECIFIED: Spelling.ValueType  # 0
 SPELLING_CANONICAL: Spelling.ValueType  # 1
 """Numbers without exponent and without needless zeros, strings without needless escapes."""
 SPELLING_ANY: Spelling.ValueType  # 2
-"""Whatever JSON allows; names, and strings under a pattern, format or list, stay canonical."""
+"""Any JSON spelling; names, and strings under a pattern, format or list, stay canonical."""
 Global___Spelling: _TypeAlias = Spelling  # noqa: Y015
 
 class _Forcing:
@@ -274,9 +280,9 @@ class _ForcingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Forcing.Value
     FORCING_OFF: _Forcing.ValueType  # 1
     """None."""
     FORCING_STRICT: _Forcing.ValueType  # 2
-    """A token is taken where it is the only one allowed; the answer is the same as with none."""
+    """A token is taken if it is the only one allowed; the answer equals that of FORCING_OFF."""
     FORCING_CANONICAL: _Forcing.ValueType  # 3
-    """Where the next bytes are certain they are spelled as the tokenizer itself would."""
+    """If the next bytes are certain, they are spelled as the tokenizer itself would."""
 
 class Forcing(_Forcing, metaclass=_ForcingEnumTypeWrapper):
     """Which tokens are taken without asking the model."""
@@ -286,9 +292,9 @@ FORCING_UNSPECIFIED: Forcing.ValueType  # 0
 FORCING_OFF: Forcing.ValueType  # 1
 """None."""
 FORCING_STRICT: Forcing.ValueType  # 2
-"""A token is taken where it is the only one allowed; the answer is the same as with none."""
+"""A token is taken if it is the only one allowed; the answer equals that of FORCING_OFF."""
 FORCING_CANONICAL: Forcing.ValueType  # 3
-"""Where the next bytes are certain they are spelled as the tokenizer itself would."""
+"""If the next bytes are certain, they are spelled as the tokenizer itself would."""
 Global___Forcing: _TypeAlias = Forcing  # noqa: Y015
 
 class _FinishReason:
@@ -300,17 +306,17 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     FINISH_REASON_UNSPECIFIED: _FinishReason.ValueType  # 0
     """Never sent."""
     FINISH_REASON_COMPLETE: _FinishReason.ValueType  # 1
-    """The structure is complete: nothing may follow."""
+    """The structure is complete, so nothing may follow."""
     FINISH_REASON_STOP: _FinishReason.ValueType  # 2
     """The model chose to end where it was allowed to."""
     FINISH_REASON_LENGTH_CLOSED: _FinishReason.ValueType  # 3
-    """The token budget forced the answer onto its shortest way to a valid end."""
+    """The token budget ran out, and the answer was closed by the shortest completion."""
     FINISH_REASON_LENGTH: _FinishReason.ValueType  # 4
     """The token budget ran out in an answer without a constraint."""
     FINISH_REASON_STOP_SEQUENCE: _FinishReason.ValueType  # 5
-    """A stop string or stop token of the caller came; the text may be unfinished."""
+    """The answer reached a stop string or stop token of the caller; it may be unfinished."""
     FINISH_REASON_DEADLINE_CLOSED: _FinishReason.ValueType  # 6
-    """The deadline came near, and the answer took its shortest way to a valid end."""
+    """The deadline came near, and the answer was closed by the shortest completion."""
     FINISH_REASON_DEADLINE: _FinishReason.ValueType  # 7
     """The deadline came near in an answer without a constraint."""
 
@@ -320,24 +326,24 @@ class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
 FINISH_REASON_UNSPECIFIED: FinishReason.ValueType  # 0
 """Never sent."""
 FINISH_REASON_COMPLETE: FinishReason.ValueType  # 1
-"""The structure is complete: nothing may follow."""
+"""The structure is complete, so nothing may follow."""
 FINISH_REASON_STOP: FinishReason.ValueType  # 2
 """The model chose to end where it was allowed to."""
 FINISH_REASON_LENGTH_CLOSED: FinishReason.ValueType  # 3
-"""The token budget forced the answer onto its shortest way to a valid end."""
+"""The token budget ran out, and the answer was closed by the shortest completion."""
 FINISH_REASON_LENGTH: FinishReason.ValueType  # 4
 """The token budget ran out in an answer without a constraint."""
 FINISH_REASON_STOP_SEQUENCE: FinishReason.ValueType  # 5
-"""A stop string or stop token of the caller came; the text may be unfinished."""
+"""The answer reached a stop string or stop token of the caller; it may be unfinished."""
 FINISH_REASON_DEADLINE_CLOSED: FinishReason.ValueType  # 6
-"""The deadline came near, and the answer took its shortest way to a valid end."""
+"""The deadline came near, and the answer was closed by the shortest completion."""
 FINISH_REASON_DEADLINE: FinishReason.ValueType  # 7
 """The deadline came near in an answer without a constraint."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final
 class GenerateRequest(_message.Message):
-    """One answer to be made."""
+    """A request for one answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -372,71 +378,70 @@ class GenerateRequest(_message.Message):
     MAX_DRAFTED_FIELD_NUMBER: _builtins.int
     DRAFT_WIDTHS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Goes to the model as it is."""
+    """A text that is passed to the model unchanged."""
     max_tokens: _builtins.int
-    """Budget of the answer in tokens, forced ones included; at least 1. Absent: 256."""
+    """Budget of the answer in tokens, including forced ones; at least 1. Absent: 256."""
     forcing: Global___Forcing.ValueType
     """Which tokens are taken without asking the model. Unspecified: canonical."""
     show_schema: _builtins.bool
-    """Tell the model the schema in a system message; only with messages and a constraint."""
+    """Show the model the schema in a system message; only with messages and a constraint."""
     include_stop: _builtins.bool
-    """Leave the stop string, or the text of the stop token, in the answer's text."""
+    """Keep the stop string, or the text of the stop token, in the answer's text."""
     top_logprobs: _builtins.int
-    """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it; from
-    0 to 20. Absent: none at all.
+    """Return the log-probability of each token, and of this many of the likeliest tokens allowed in
+    its place; from 0 to 20. Absent: return none.
     """
     priority: _builtins.int
-    """Where requests have to wait, those with a smaller priority are served earlier; from -100 to
-    100. A level counts as ten seconds of waiting, so nobody waits for ever.
+    """Among waiting requests, those with a smaller priority are served earlier; from -100 to 100. A
+    level counts as ten seconds of waiting, so no request waits for ever.
     """
     n: _builtins.int
-    """Answers to be given; at least 1, and above 1 only with a temperature or beams. Absent: 1.
-    Answer i of a seed is that of a request with seed + i, modulo 2**63.
+    """Number of answers to return; at least 1, and above 1 only with a temperature or beams. Absent:
+    1. Answer i of a seed equals that of a request with seed + i, modulo 2**63.
     """
     best_of: _builtins.int
-    """Answers to be drawn, of which the n best by rank are given; at least n. Absent: n, in
+    """Number of answers to draw, of which the n best by rank are returned; at least n. Absent: n, in
     the order of their seeds.
     """
     rank: Global___Rank.ValueType
-    """What tells which of the drawn answers are best; only with best_of."""
+    """How the drawn answers are ranked; only with best_of."""
     cache_salt: _builtins.str
-    """What was computed of a prompt is reused for the same beginnings of requests of the same salt
-    alone, so a salt that others cannot guess keeps them from learning from response times what
-    was asked; at most 256 bytes. Absent: shared with all that have none.
+    """What was computed for a prompt is reused only for requests of the same salt that begin the same
+    way. So a salt that others cannot guess keeps them from learning this prompt from response
+    times. At most 256 bytes. Absent: shared with all requests that have no salt.
     """
     on_incomplete: Global___OnIncomplete.ValueType
-    """What becomes of an answer that is not complete when its budget or its deadline runs out; of
-    several, each that would be given counts. Unspecified: it is closed.
+    """What happens to an answer that is incomplete when its budget or its deadline runs out; of
+    several, each that would be returned counts. Unspecified: it is closed.
     """
     verification: Global___Verification.ValueType
-    """What decides whether a guessed token stays. Unspecified: coupled. Not together with beams and
-    contrastive search, where nothing is guessed.
+    """Rule that decides whether a drafted token is kept. Unspecified: coupled. Not together with beams
+    or contrastive search, which draft nothing.
     """
     allow_special_tokens: _builtins.bool
-    """Whether text of the prompt that spells a special token of the model, such as <|im_end|>, is that
-    token. Absent: it is in text, and in messages only where the chat template wrote it.
+    """Whether text of the prompt that spells a special token of the model, such as <|im_end|>, is read
+    as that token. Absent: in text yes, in messages only where the chat template wrote it.
     """
     request_id: _builtins.str
     """Names this request in the server's log, in the trailing metadata of its call, and in the
-    google.rpc.RequestInfo of its errors; at most 128 visible characters of ASCII. A caller who sends
-    a request again under the same id, because its connection broke, gets the answer that is under way
-    or was finished in the last two minutes, and nothing is computed twice; another request of the
-    same caller under the same id and cache_salt is INVALID_ARGUMENT. Streams are named by it alone.
-    Absent: the server makes a name, and the request is never the same as another.
+    google.rpc.RequestInfo of its errors; at most 128 visible ASCII characters. A caller who sends
+    the same request again under the same id, because its connection broke, gets the answer that is
+    being made or was finished in the last two minutes, and nothing is computed twice; a different
+    request of the same caller under the same id and cache_salt fails with INVALID_ARGUMENT. For
+    streams the id is only a name. Absent: the server makes a new id, and the request repeats none.
     """
     report: _builtins.bool
-    """Tell with the answer how far it is held to its schema; only with a constraint."""
+    """Report with the answer how far it is held to its schema; only with a constraint."""
     adapter: _builtins.str
-    """The LoRA adapter that is added to the model, one of those that the server has; see Model. Absent:
-    none.
-    """
+    """The LoRA adapter to apply to the model, one that the server has; see Model. Absent: none."""
     model: _builtins.str
-    """The model that answers, by its name; see ModelService. NOT_FOUND, with the reason "UNKNOWN_MODEL",
-    where the server has none of that name. Absent: the one that it has, or the first of several.
+    """Name of the model that should answer; see ModelService. If the server has no model of this name,
+    the request fails with NOT_FOUND and the reason "UNKNOWN_MODEL". Absent: the server's only model,
+    or the first of several.
     """
     max_drafted: _builtins.int
-    """Guess at most so many tokens for one model call, with the runs that they force; not negative.
-    Absent: as many as the server has room for. Fewer are guessed where fewer pay.
+    """Maximum number of tokens drafted for one model call, including the runs that they force; not
+    negative. Absent: as many as the server has room for. Fewer are drafted if fewer pay off.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -452,22 +457,22 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The answer ends where one of these strings is complete, whatever tokens spell it, even if
-        that leaves it unfinished; at most 64, none of them empty.
+        """The answer ends at the first of these strings, whatever tokens spell it, even if that leaves
+        the answer unfinished; at most 64 strings, none of them empty.
         """
 
     @_builtins.property
     def stop_tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The answer ends with one of these tokens, even if that leaves it unfinished; at most 64. They
-        are ids of the model's tokens that stand for text.
+        """The answer ends at the first of these tokens, even if that leaves the answer unfinished; at
+        most 64. They are ids of tokens that stand for text.
         """
 
     @_builtins.property
     def deadline(self) -> _duration_pb2.Duration:
-        """Time allowed from the moment the server takes the request; above 0, at most a day. An answer that is not
-        complete when it runs out is closed, and its finish reason says so; one that the model has not
-        begun by then is DEADLINE_EXCEEDED. Absent: that of the call, if it has a deadline; the
-        earlier of the two counts.
+        """Time allowed from the moment the server takes the request; above 0, at most a day. When it runs
+        out, an incomplete answer is closed, and its finish reason says so; a request that the model has
+        not begun to answer fails with DEADLINE_EXCEEDED. If the call has a deadline too, the earlier of
+        the two counts. Absent: that of the call, if any.
         """
 
     @_builtins.property
@@ -478,14 +483,14 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def drafters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The drafters that may guess tokens for this answer, of those that the server has, or "none"; at
-        most 16. Absent: all of them.
+        """The drafters to use for this answer, of those that the server has, or "none"; at most 16.
+        Absent: all of them.
         """
 
     @_builtins.property
     def tools(self) -> Global___ToolUse:
-        """Functions that the answer may call; only with messages. With a constraint, which then has to be a
-        JSON Schema, the answer is either calls or a document of it. Absent: none.
+        """Functions that the answer may call; only with messages. With a constraint, which must then be a
+        JSON Schema, the answer is either calls or a document of that schema. Absent: none.
         """
 
     @_builtins.property
@@ -496,8 +501,9 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def draft_widths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Draft models guess so many tokens after each, level by level, but no more than the server has
-        them; 1 to 16 numbers from 1 to 8. Other drafters do not look at it. Absent: those of the server.
+        """Maximum number of tokens that draft models draft after each token, level by level, within the
+        server's own widths; 1 to 16 numbers from 1 to 8. Other drafters ignore it. Absent: the server's
+        widths.
         """
 
     def __init__(
@@ -571,7 +577,7 @@ Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
 
 @_typing.final
 class Reasoning(_message.Message):
-    """How much a model thinks before it answers. Stop strings are looked for in the answer alone."""
+    """How much a model thinks before it answers. Stop strings apply only to the answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -579,16 +585,16 @@ class Reasoning(_message.Message):
     BEGIN_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     max_tokens: _builtins.int
-    """Budget of the thoughts in tokens, without those of begin and end; not negative, below that of the
-    request. Absent: half of that.
+    """Budget of the thoughts in tokens, without those of begin and end; not negative, and below the
+    budget of the request. Absent: half of that budget.
     """
     begin: _builtins.str
-    """What the thoughts begin with, as a part of the prompt; only with end. Names of special tokens in
-    both are those tokens. Empty: as the model's chat template has it.
+    """The text that begins the thoughts, as part of the prompt; only with end. Names of special tokens
+    in both mean those tokens. Empty: that of the model's chat template.
     """
     end: _builtins.str
-    """What the thoughts end with, written by the model or, at the end of their budget, for it. Empty: as
-    the model's chat template has it.
+    """The text that ends the thoughts, written by the model or, when their budget ends, inserted for
+    it. Empty: that of the model's chat template.
     """
     def __init__(
         self,
@@ -609,7 +615,7 @@ Global___Reasoning: _TypeAlias = Reasoning  # noqa: Y015
 
 @_typing.final
 class GenerateStreamRequest(_message.Message):
-    """One answer to be made, and sent as it grows."""
+    """A request for one answer, sent as it grows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -642,10 +648,10 @@ class ToolUse(_message.Message):
     PARALLEL_FIELD_NUMBER: _builtins.int
     choice: _builtins.str
     """"auto": as the model likes; "required": at least one call and nothing else; "none": no call; or
-    the name of the one tool that is called, once. Empty: "auto".
+    the name of one tool, which is called exactly once. Empty: "auto".
     """
     parallel: _builtins.bool
-    """Whether there may be more than one call, where the model's format has several. Absent: true."""
+    """Whether an answer may have more than one call, if the model's format allows it. Absent: true."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tool]:
         """The tools; at least one, at most 128, each name once."""
@@ -678,13 +684,13 @@ class Tool(_message.Message):
     PARAMETERS_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """1 to 64 of letters, digits, "_", "." and "-"."""
+    """Its name: 1 to 64 letters, digits, "_", "." and "-"."""
     description: _builtins.str
-    """What the model is told of it."""
+    """Its description for the model."""
     parameters: _builtins.str
     """JSON Schema of its arguments, which are an object, as text. Empty: it takes none."""
     strict: _builtins.bool
-    """Whether objects take no other members than those that are named. Absent: true."""
+    """Whether objects may have only the members that the schema names. Absent: true."""
     def __init__(
         self,
         *,
@@ -715,9 +721,9 @@ class ToolCall(_message.Message):
     name: _builtins.str
     """The name of the tool."""
     arguments: _builtins.str
-    """JSON, an object that fits the schema of the tool."""
+    """The arguments as JSON: an object that fits the schema of the tool."""
     id: _builtins.str
-    """By which a message of role "tool" says which call it answers."""
+    """Id of the call; a message of role "tool" names the call that it answers by it."""
     def __init__(
         self,
         *,
@@ -736,8 +742,8 @@ Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 @_typing.final
 class Beams(_message.Message):
     """Beam search: at each place the likeliest beginnings are kept. An answer's score is the sum of
-    the log-probabilities of its tokens by the model alone, forced ones and the token that ends it
-    among them, over (number of those tokens) ** length_penalty.
+    the log-probabilities of its tokens by the model alone, including forced tokens and the token
+    that ends it, divided by (number of those tokens) ** length_penalty.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -746,13 +752,13 @@ class Beams(_message.Message):
     LENGTH_PENALTY_FIELD_NUMBER: _builtins.int
     EARLY_STOPPING_FIELD_NUMBER: _builtins.int
     width: _builtins.int
-    """Beginnings that are kept; at least n."""
+    """Number of beginnings that are kept; at least n."""
     length_penalty: _builtins.float
-    """From -10 to 10; 0 compares sums, 1 means, and more favours longer answers. Absent: 1."""
-    early_stopping: _builtins.bool
-    """Stop at the first answers that are as many as the beams are wide, not only where no better
-    one is in sight.
+    """Exponent of the length, from -10 to 10; 0 compares sums, 1 means, and more favours longer
+    answers. Absent: 1.
     """
+    early_stopping: _builtins.bool
+    """Stop as soon as there are as many answers as beams, not only when no better one can follow."""
     def __init__(
         self,
         *,
@@ -772,7 +778,7 @@ Global___Beams: _TypeAlias = Beams  # noqa: Y015
 
 @_typing.final
 class GenerateResponse(_message.Message):
-    """One answer; to a request that asked for several, the first of them."""
+    """One answer, or the first of several requested ones."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -789,47 +795,47 @@ class GenerateResponse(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The answer; complete and valid under the constraint whatever the finish reason, but for
+    """The text of the answer; complete and valid under the constraint for every finish reason except
     FINISH_REASON_STOP_SEQUENCE.
     """
     finish_reason: Global___FinishReason.ValueType
     """Why the answer ended."""
     verification: Global___Verification.ValueType
-    """What decided which guessed tokens stayed. Unspecified: coupled."""
+    """The rule that decided which drafted tokens were kept. Unspecified: coupled."""
     content: _builtins.str
-    """What the text says beside its calls; only where tools were given."""
+    """The text outside its calls; only if tools were given."""
     reasoning: _builtins.str
-    """What the model thought before; only where reasoning was asked for. It is no part of the text."""
+    """The model's thoughts before the answer; only if reasoning was requested. Not part of the text."""
     @_builtins.property
     def usage(self) -> Global___Usage:
         """What the answer cost."""
 
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
-        """From the moment the engine took the request to the last token."""
+        """Time from when the engine took the request to the last token."""
 
     @_builtins.property
     def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
-        """For each token of the answer in order, those of a stop sequence included; only where asked for."""
+        """One for each token of the answer in order, including those of a stop sequence; only if requested."""
 
     @_builtins.property
     def timing(self) -> Global___Timing:
-        """When what the answer waited for came."""
+        """How long the stages of the answer took."""
 
     @_builtins.property
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
-        """All answers, the first one among them, where n, best_of or beams was set: as drawn, or the
-        best first where they were ranked. Fewer than n where beams found no more.
+        """All answers, including the first, if n, best_of or beams was set: as drawn, or the best first if
+        they were ranked. Fewer than n if beams found no more.
         """
 
     @_builtins.property
     def report(self) -> Global___EnforcementReport:
-        """How far the answer was held to its schema; only where asked for."""
+        """How far the answer was held to its schema; only if requested."""
 
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
-        """The calls in the text, in order; only where tools were given. One that the budget cut short fits
-        its schema and is none to make: see the finish reason.
+        """The calls in the text, in order; only if tools were given. A call that the budget cut short fits
+        its schema but should not be made: see the finish reason.
         """
 
     def __init__(
@@ -858,8 +864,8 @@ Global___GenerateResponse: _TypeAlias = GenerateResponse  # noqa: Y015
 
 @_typing.final
 class EnforcementReport(_message.Message):
-    """How far answers are held to a constraint. Of grammars, patterns and texts everything is enforced;
-    verdicts are on the schemas among them.
+    """How far answers are held to a constraint. Grammars, patterns and texts are always enforced wholly;
+    verdicts are about the schemas in the constraint.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -869,16 +875,16 @@ class EnforcementReport(_message.Message):
     SHORTEST_ANSWER_FIELD_NUMBER: _builtins.int
     LIKELY_LIMITS_FIELD_NUMBER: _builtins.int
     omitted_verdicts: _builtins.int
-    """Verdicts that were left out, as they would be more than a message should hold."""
+    """Number of verdicts that were left out because the message would be too large."""
     shortest_answer: _builtins.str
-    """A text that satisfies the constraint, among the shortest there are."""
+    """One of the shortest texts that satisfy the constraint."""
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Verdict]:
-        """What becomes of each occurrence of a keyword, schema by schema in the order of their text."""
+        """A verdict on each occurrence of a keyword, schema by schema in the order of their text."""
 
     @_builtins.property
     def likely_limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___LikelyLimit]:
-        """Places at which answers are likely to be closed on their shortest way, because what may be
+        """Places at which answers are likely to be closed by the shortest completion, because what may be
         written there takes more work, or more room, than an answer has.
         """
 
@@ -900,7 +906,7 @@ Global___EnforcementReport: _TypeAlias = EnforcementReport  # noqa: Y015
 
 @_typing.final
 class Verdict(_message.Message):
-    """What becomes of one occurrence of a keyword."""
+    """The verdict on one occurrence of a keyword."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -913,9 +919,9 @@ class Verdict(_message.Message):
     enforcement: Global___Enforcement.ValueType
     """How far an answer is held to it."""
     note: _builtins.str
-    """Why, where it is not as the keyword says. May be empty."""
+    """Why, if it is not enforced as the keyword says. May be empty."""
     part: _builtins.str
-    """Which part of the constraint its schema is, from the outside in; empty for a schema alone."""
+    """The part of the constraint that its schema is, from the outside in; empty for a schema alone."""
     def __init__(
         self,
         *,
@@ -941,11 +947,11 @@ class LikelyLimit(_message.Message):
     PLACE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     place: _builtins.str
-    """JSON pointer of the value with which, or behind which, an answer could not go on; "*" is an
-    item, or a name that the schema does not spell out.
+    """JSON pointer of the value in which, or after which, an answer could not continue; "*" stands for
+    an item, or for a name that the schema does not spell out.
     """
     message: _builtins.str
-    """Which limit it is, and what helps."""
+    """The limit, and what helps."""
     def __init__(
         self,
         *,
@@ -962,7 +968,7 @@ Global___LikelyLimit: _TypeAlias = LikelyLimit  # noqa: Y015
 
 @_typing.final
 class Candidate(_message.Message):
-    """One of the answers to a request that asked for several."""
+    """One of several answers to a request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -977,26 +983,26 @@ class Candidate(_message.Message):
     REASONING_FIELD_NUMBER: _builtins.int
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Which of the drawn answers it is, or which of the beams by their score; from 0."""
+    """Its number among the drawn answers, or among the beams by score; from 0."""
     text: _builtins.str
-    """The answer."""
+    """The text of the answer."""
     finish_reason: Global___FinishReason.ValueType
     """Why the answer ended."""
     num_tokens: _builtins.int
-    """Tokens of the answer, forced ones included."""
+    """Number of tokens of the answer, including forced ones."""
     score: _builtins.float
-    """By which the best are found, higher is better. Of drawn answers the mean log-probability, by
-    the model alone, of the tokens that the model chose; of beams as Beams says.
+    """Ranks the answers; higher is better. For drawn answers it is the mean log-probability, by the
+    model alone, of the tokens that the model chose; for beams see Beams.
     """
     content: _builtins.str
     """As in GenerateResponse."""
     reasoning: _builtins.str
     """As in GenerateResponse."""
     reasoning_tokens: _builtins.int
-    """Tokens of the thoughts, with what ends them; they count as tokens of the answer."""
+    """Number of tokens of the thoughts, including what ends them; they count as tokens of the answer."""
     @_builtins.property
     def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
-        """For each token of the answer in order; only where asked for."""
+        """One for each token of the answer in order; only if requested."""
 
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
@@ -1026,7 +1032,7 @@ Global___Candidate: _TypeAlias = Candidate  # noqa: Y015
 
 @_typing.final
 class Timing(_message.Message):
-    """When what an answer waited for came."""
+    """How long the stages of an answer took."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1037,27 +1043,27 @@ class Timing(_message.Message):
     MAX_INTER_TOKEN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def compiling(self) -> _duration_pb2.Duration:
-        """Prompt and constraint, before the request could wait for room."""
+        """Preparing prompt and constraint, before the request could wait for room."""
 
     @_builtins.property
     def waiting(self) -> _duration_pb2.Duration:
-        """For room in the batch and in the cache; once started over, it does not count again."""
+        """Waiting for room in the batch and in the cache; not counted again if the request starts over."""
 
     @_builtins.property
     def first_token(self) -> _duration_pb2.Duration:
-        """From the moment the engine took the request to the first token that the model chose. Absent
-        where every token was certain.
+        """From when the engine took the request to the first token that the model chose. Absent if every
+        token was certain.
         """
 
     @_builtins.property
     def mean_inter_token(self) -> _duration_pb2.Duration:
-        """From that moment to the last token chosen, for each token of the answer but the first. Absent
-        where one call brought all.
+        """From that moment to the last token chosen, per token of the answer after the first. Absent if
+        one call brought all tokens.
         """
 
     @_builtins.property
     def max_inter_token(self) -> _duration_pb2.Duration:
-        """The longest pause between model calls that brought tokens. Absent where one call brought all."""
+        """The longest pause between model calls that brought tokens. Absent if one call brought all."""
 
     def __init__(
         self,
@@ -1086,17 +1092,15 @@ class GenerateStreamResponse(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
     delta: _builtins.str
-    """Text that follows what was sent before: whole characters, at least one. It is never taken
-    back. How much comes at once is up to the server, and to how fast the caller reads. Several
-    answers (`n`) come whole, in the last message alone.
+    """The next part of the text: whole characters, at least one. It is never taken back. Its size
+    depends on the server, and on how fast the caller reads. Several answers (`n`) come whole, only
+    in the last message.
     """
     reasoning_delta: _builtins.str
-    """Text of the thoughts before the answer, that follows what was sent of them; sent before all
-    deltas.
-    """
+    """The next part of the model's thoughts; sent before all deltas."""
     @_builtins.property
     def answer(self) -> Global___GenerateResponse:
-        """The last message: the answer. Its text is that of all deltas together."""
+        """The answer, as the last message. Its text is that of all deltas together."""
 
     def __init__(
         self,
@@ -1117,7 +1121,7 @@ Global___GenerateStreamResponse: _TypeAlias = GenerateStreamResponse  # noqa: Y0
 
 @_typing.final
 class TokenLogprobs(_message.Message):
-    """How likely a token of an answer was: natural logarithms, before bias and temperature."""
+    """How likely a token of an answer was, as natural logarithms before bias and temperature."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1132,9 +1136,9 @@ class TokenLogprobs(_message.Message):
     text: _builtins.bytes
     """Its bytes, which may be part of a character."""
     raw: _builtins.float
-    """By the model alone. Absent for a forced token."""
+    """Log-probability by the model alone. Absent for a forced token."""
     masked: _builtins.float
-    """By the model among the allowed tokens. Absent for a forced token."""
+    """Log-probability among the allowed tokens. Absent for a forced token."""
     forced: _builtins.bool
     """Whether the token was taken without asking the model."""
     @_builtins.property
@@ -1181,9 +1185,9 @@ class Alternative(_message.Message):
     text: _builtins.bytes
     """Its bytes; none for a token that ends the answer."""
     raw: _builtins.float
-    """By the model alone."""
+    """Log-probability by the model alone."""
     masked: _builtins.float
-    """By the model among the allowed tokens."""
+    """Log-probability among the allowed tokens."""
     def __init__(
         self,
         *,
@@ -1202,7 +1206,7 @@ Global___Alternative: _TypeAlias = Alternative  # noqa: Y015
 
 @_typing.final
 class GenerateBatchRequest(_message.Message):
-    """Many answers to be made side by side."""
+    """Requests for many answers, made side by side."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1296,18 +1300,18 @@ class Message(_message.Message):
     TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
     role: _builtins.str
-    """"system", "developer" (which is a system), "user", "assistant" or "tool"."""
+    """The speaker: "system", "developer" (the same as "system"), "user", "assistant" or "tool"."""
     content: _builtins.str
-    """What was said, or what a tool gave back."""
+    """The text of the turn, or the result of a tool."""
     tool_call_id: _builtins.str
-    """Of a tool: which call its content answers."""
+    """For a tool: the id of the call that its content answers."""
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
-        """Of the assistant: what it called, besides what it said."""
+        """For the assistant: its calls, in addition to its text."""
 
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
-        """Instead of `content`: the same in parts, which are joined as if they had been one."""
+        """The content in parts, instead of `content`; they are joined into one text."""
 
     def __init__(
         self,
@@ -1328,13 +1332,13 @@ Global___Message: _TypeAlias = Message  # noqa: Y015
 
 @_typing.final
 class ContentPart(_message.Message):
-    """A part of what was said."""
+    """A part of the content of a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TEXT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Models are told texts alone."""
+    """A text, which is the only kind that models take."""
     def __init__(
         self,
         *,
@@ -1374,19 +1378,18 @@ class Constraint(_message.Message):
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
-    """A JSON Schema as text: the order of its properties is the order of the answer's keys,
-    and a parsed form would lose it.
+    """A JSON Schema as text, because the order of its properties is the order of the answer's keys,
+    which a parsed form would lose.
     """
     text: _builtins.str
     """Exactly this text."""
     constraint_id: _builtins.str
     """The constraint that GrammarService keeps under this id for the cache_salt of the request. It
-    stands for a whole constraint, not for a part of one. NOT_FOUND where there is none.
+    stands for a whole constraint, not for a part of one. NOT_FOUND if there is no such constraint.
     """
     special_token: _builtins.str
-    """One token that the model's tokenizer has under this name beside those of text, such as
-    <|python_tag|>. It is known by its id, stands for no text, and is refused where the
-    tokenizer has none of the name.
+    """The special token of this name in the model's tokenizer, such as <|python_tag|>. It is matched
+    by its id and stands for no text. Refused if the tokenizer has no token of this name.
     """
     @_builtins.property
     def lark(self) -> Global___LarkGrammar:
@@ -1422,11 +1425,11 @@ class Constraint(_message.Message):
 
     @_builtins.property
     def free_text(self) -> Global___FreeText:
-        """Any text in which none of some texts stands."""
+        """Any text that contains none of the given texts."""
 
     @_builtins.property
     def until(self) -> Global___Until:
-        """Any text up to where one of some texts first ends, and with it."""
+        """Any text up to and including the first of the given texts."""
 
     @_builtins.property
     def tagged(self) -> Global___Tagged:
@@ -1434,8 +1437,8 @@ class Constraint(_message.Message):
 
     @_builtins.property
     def json_options(self) -> Global___JsonOptions:
-        """How the JSON is written where its schema leaves that open; only with json_schema.
-        Absent: compact, and all else as for the fields of an empty message.
+        """How the JSON is written where its schema leaves a choice; only with json_schema. Absent: as for
+        an empty message, which is compact.
         """
 
     @_builtins.property
@@ -1475,7 +1478,7 @@ Global___Constraint: _TypeAlias = Constraint  # noqa: Y015
 
 @_typing.final
 class ConstraintList(_message.Message):
-    """Constraints that another one is made of; they stand at most 30 deep inside of one another."""
+    """Constraints that another one is made of; they may be nested at most 30 deep."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1507,12 +1510,12 @@ class Repetition(_message.Message):
     LEAST_FIELD_NUMBER: _builtins.int
     MOST_FIELD_NUMBER: _builtins.int
     least: _builtins.int
-    """How many texts at least."""
+    """Minimum number of texts."""
     most: _builtins.int
-    """How many texts at most. Absent: no bound."""
+    """Maximum number of texts. Absent: no bound."""
     @_builtins.property
     def part(self) -> Global___Constraint:
-        """What is repeated."""
+        """The constraint of each text."""
 
     def __init__(
         self,
@@ -1540,10 +1543,10 @@ class Template(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     HOLES_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The text. A hole is its name in braces, and a brace that is part of the text is doubled."""
+    """The text. A hole is written as its name in braces; a brace that is part of the text is doubled."""
     @_builtins.property
     def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedConstraint]:
-        """What fills the holes: each name once, and each of them in the text."""
+        """The constraints of the holes: each name once, and each must be in the text."""
 
     def __init__(
         self,
@@ -1561,7 +1564,7 @@ Global___Template: _TypeAlias = Template  # noqa: Y015
 
 @_typing.final
 class NamedConstraint(_message.Message):
-    """What fills a hole of a template or of a grammar."""
+    """The constraint of a hole in a template or a grammar."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1589,14 +1592,14 @@ Global___NamedConstraint: _TypeAlias = NamedConstraint  # noqa: Y015
 
 @_typing.final
 class FreeText(_message.Message):
-    """Any text in which none of some texts stands."""
+    """Any text that contains none of the given texts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     WITHOUT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The texts that must not stand in it."""
+        """The texts that it must not contain."""
 
     def __init__(
         self,
@@ -1613,7 +1616,7 @@ Global___FreeText: _TypeAlias = FreeText  # noqa: Y015
 
 @_typing.final
 class Until(_message.Message):
-    """Any text up to where one of some texts first ends, and with it."""
+    """Any text up to and including the first of the given texts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1637,8 +1640,8 @@ Global___Until: _TypeAlias = Until  # noqa: Y015
 
 @_typing.final
 class Tagged(_message.Message):
-    """Free text with tags in it. Where a trigger first ends, one of the tags that begin with it has
-    begun; behind the end of that tag the free text goes on.
+    """Free text with tags in it. Once a trigger is complete, one of the tags that begin with it must
+    follow; after the end of that tag the free text continues.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1648,16 +1651,16 @@ class Tagged(_message.Message):
     CALLS_FIELD_NUMBER: _builtins.int
     SINGLE_FIELD_NUMBER: _builtins.int
     calls: Global___Calls.ValueType
-    """Whether there are tags. Unspecified: as the text likes."""
+    """Whether the text has tags. Unspecified: as the model likes."""
     single: _builtins.bool
-    """At most one tag."""
+    """Allow at most one tag."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tag]:
         """The tags; at least one."""
 
     @_builtins.property
     def triggers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What tags begin with. Empty: the whole beginnings of the tags."""
+        """Texts that tags begin with. Empty: the whole beginnings of the tags."""
 
     def __init__(
         self,
@@ -1685,12 +1688,12 @@ class Tag(_message.Message):
     BODY_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     begin: _builtins.str
-    """What it begins with."""
+    """The text that begins it."""
     end: _builtins.str
-    """What it ends with; may be empty."""
+    """The text that ends it; may be empty."""
     @_builtins.property
     def body(self) -> Global___Constraint:
-        """What stands in it."""
+        """The constraint of the text in between."""
 
     def __init__(
         self,
@@ -1720,14 +1723,14 @@ class LarkGrammar(_message.Message):
     text: _builtins.str
     """The grammar."""
     start: _builtins.str
-    """The rule that the whole answer is a text of. Empty: "start"."""
+    """The rule that the whole answer must match. Empty: "start"."""
     @_builtins.property
     def imports(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImportedGrammar]:
-        """Grammars that it may import besides Lark's own, each name once. Nothing is read from a disk."""
+        """Grammars that it may import besides Lark's own, each name once. No files are read."""
 
     @_builtins.property
     def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedConstraint]:
-        """What fills the terminals that it declares, each once."""
+        """The constraints of the terminals that it declares, each once."""
 
     def __init__(
         self,
@@ -1747,14 +1750,14 @@ Global___LarkGrammar: _TypeAlias = LarkGrammar  # noqa: Y015
 
 @_typing.final
 class ImportedGrammar(_message.Message):
-    """A grammar that another one imports from."""
+    """A grammar that another grammar imports from."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The dotted name by which it is imported."""
+    """The dotted name under which it is imported."""
     text: _builtins.str
     """The grammar."""
     def __init__(
@@ -1782,7 +1785,7 @@ class EbnfGrammar(_message.Message):
     text: _builtins.str
     """The grammar."""
     root: _builtins.str
-    """The rule that the whole answer is a text of. Empty: "root"."""
+    """The rule that the whole answer must match. Empty: "root"."""
     def __init__(
         self,
         *,
@@ -1832,7 +1835,7 @@ class RegexPattern(_message.Message):
     pattern: _builtins.str
     """The expression."""
     dialect: Global___RegexDialect.ValueType
-    """Whose it is one of. Unspecified: Python."""
+    """The dialect that it is written in. Unspecified: Python."""
     def __init__(
         self,
         *,
@@ -1849,7 +1852,7 @@ Global___RegexPattern: _TypeAlias = RegexPattern  # noqa: Y015
 
 @_typing.final
 class JsonOptions(_message.Message):
-    """How JSON is written where its schema leaves that open."""
+    """How JSON is written where its schema leaves a choice."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1860,22 +1863,26 @@ class JsonOptions(_message.Message):
     MAX_STRING_LENGTH_FIELD_NUMBER: _builtins.int
     MAX_NUMBER_DIGITS_FIELD_NUMBER: _builtins.int
     key_order: Global___KeyOrder.ValueType
-    """In which order the members of an object are written. Unspecified: that of the schema."""
+    """The order in which the members of an object are written. Unspecified: that of the schema."""
     format: Global___FormatMode.ValueType
-    """What "format" means. Unspecified: an assertion."""
+    """The meaning of "format". Unspecified: an assertion."""
     spelling: Global___Spelling.ValueType
     """How scalars are spelled. Unspecified: canonical."""
     @_builtins.property
     def whitespace(self) -> Global___Bound:
-        """White space characters between two tokens of JSON; not negative. Absent: 0, which is compact."""
+        """Maximum number of white space characters between two JSON tokens; not negative. Absent: 0, which
+        is compact.
+        """
 
     @_builtins.property
     def max_string_length(self) -> Global___Bound:
-        """Code points of a string whose schema sets no bound; at least 1. Absent: 10000."""
+        """Maximum number of code points in a string that the schema does not bound; at least 1. Absent:
+        10000.
+        """
 
     @_builtins.property
     def max_number_digits(self) -> Global___Bound:
-        """Digits on either side of the point of a number whose schema sets no bound there; at least 1.
+        """Maximum number of digits on either side of the point where the schema sets no bound; at least 1.
         Absent: 20.
         """
 
@@ -1899,13 +1906,13 @@ Global___JsonOptions: _TypeAlias = JsonOptions  # noqa: Y015
 
 @_typing.final
 class Bound(_message.Message):
-    """A bound, or that there is none."""
+    """A bound, or no bound."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     AT_MOST_FIELD_NUMBER: _builtins.int
     at_most: _builtins.int
-    """The greatest number allowed. Absent: any number, unlike an absent Bound."""
+    """The largest allowed number. Absent: no bound, whereas an absent Bound means the default."""
     def __init__(
         self,
         *,
@@ -1951,8 +1958,8 @@ Global___SchemaDocument: _TypeAlias = SchemaDocument  # noqa: Y015
 class Sampling(_message.Message):
     """How a token is chosen among those that the constraint allows. The steps, in order: bias,
     penalties, ban on repeated n-grams, temperature, then the filters top-k, top-p, min-p, typical,
-    epsilon and eta, each on what the one before it left. None of them takes the last allowed token
-    away. Tokens that end the answer are neither penalised nor banned.
+    epsilon and eta, each applied to what the previous one left. None of them removes the last allowed
+    token. Tokens that end the answer are neither penalised nor banned.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1976,48 +1983,48 @@ class Sampling(_message.Message):
     top_k: _builtins.int
     """Keep the k likeliest tokens; at least 1. Absent: all."""
     top_p: _builtins.float
-    """Keep the least set of likeliest tokens whose probability reaches p; above 0, at most 1.
-    Absent: all.
-    """
+    """Keep the smallest set of the likeliest tokens that reaches p; above 0, at most 1. Absent: all."""
     seed: _builtins.int
-    """The same seed gives the same tokens whatever else the server is doing; not negative.
-    Absent: drawn by the server.
+    """The same seed gives the same tokens, whatever else the server is doing; not negative. Absent:
+    the server draws one.
     """
     min_p: _builtins.float
-    """Keep the tokens at least p times as likely as the likeliest; above 0, at most 1. Absent: all."""
-    typical_p: _builtins.float
-    """Keep the least set that reaches p of the tokens whose surprise is nearest to the entropy;
-    above 0, at most 1. Absent: all.
-    """
-    epsilon_cutoff: _builtins.float
-    """Keep the tokens of at least this probability; above 0, below 1. Absent: all."""
-    eta_cutoff: _builtins.float
-    """Keep the tokens of at least min(eta, sqrt(eta) * exp(-entropy)); above 0, below 1.
+    """Keep the tokens that are at least p times as likely as the likeliest; above 0, at most 1.
     Absent: all.
     """
+    typical_p: _builtins.float
+    """Keep the smallest set of tokens, those of surprise nearest to the entropy, that reaches p; above
+    0, at most 1. Absent: all.
+    """
+    epsilon_cutoff: _builtins.float
+    """Keep the tokens with at least this probability; above 0, below 1. Absent: all."""
+    eta_cutoff: _builtins.float
+    """Keep the tokens with at least the probability min(eta, sqrt(eta) * exp(-entropy)); above 0,
+    below 1. Absent: all.
+    """
     repetition_penalty: _builtins.float
-    """Logits of tokens in prompt or answer are divided by it where positive, else multiplied; above
+    """Divide positive logits of tokens in prompt or answer by this, and multiply negative ones; above
     0, at most 100. Absent: 1, which changes nothing.
     """
     presence_penalty: _builtins.float
-    """Taken off the logit of every token that the answer has; from -2 to 2. Absent: 0."""
+    """Subtract this from the logit of every token in the answer; from -2 to 2. Absent: 0."""
     frequency_penalty: _builtins.float
-    """Taken off the logit of a token once for each time that the answer has it; from -2 to 2.
+    """Subtract this from a token's logit once for each time that it is in the answer; from -2 to 2.
     Absent: 0.
     """
     no_repeat_ngram_size: _builtins.int
-    """No run of so many tokens comes twice in prompt and answer, where there is another way on;
-    at least 1. Absent: repeats are allowed.
+    """Do not repeat any run of this many tokens of prompt and answer if another token is allowed;
+    forced runs may repeat. At least 1. Absent: repeats are allowed.
     """
     penalty_alpha: _builtins.float
-    """Contrastive search: of the top_k likeliest tokens, which has to be set, take the one of the
+    """Contrastive search: of the top_k likeliest tokens (top_k must be set), take the one with the
     largest (1 - alpha) * probability - alpha * likeness, where likeness is the largest cosine
     similarity of its hidden state with that of a token before it. From 0 to 1; not together with a
     temperature, other filters, several answers or beams. Absent: no contrastive search.
     """
     @_builtins.property
     def logit_bias(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogitBias]:
-        """What is added to the logits of single tokens; each token once, at most 1024."""
+        """Numbers to add to the logits of single tokens; each token once, at most 1024."""
 
     def __init__(
         self,
@@ -2098,7 +2105,7 @@ Global___Sampling: _TypeAlias = Sampling  # noqa: Y015
 
 @_typing.final
 class LogitBias(_message.Message):
-    """What is added to the logit of a token."""
+    """A number to add to the logit of a token."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2107,7 +2114,7 @@ class LogitBias(_message.Message):
     token: _builtins.int
     """Id of the token."""
     bias: _builtins.float
-    """From -100 to 100."""
+    """The number, from -100 to 100."""
     def __init__(
         self,
         *,
@@ -2124,7 +2131,7 @@ Global___LogitBias: _TypeAlias = LogitBias  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):
-    """What an answer, or all candidates of a request, cost."""
+    """The cost of an answer, or of all candidates of a request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2148,32 +2155,32 @@ class Usage(_message.Message):
     sampled_tokens: _builtins.int
     """Tokens of the answer that the model chose."""
     forced_tokens: _builtins.int
-    """Tokens of the answer that the constraint left no choice about."""
+    """Tokens of the answer for which the constraint left no choice."""
     model_calls: _builtins.int
-    """Forward passes that this answer took part in, that of its prompt included."""
+    """Forward passes that this answer took part in, including those of its prompt."""
     drafted_tokens: _builtins.int
-    """Tokens that were guessed and put to the model for judgement."""
+    """Drafted tokens that the model verified."""
     accepted_tokens: _builtins.int
-    """Guessed tokens that the model agreed with; they count as sampled, too."""
+    """Drafted tokens that the model accepted; they count as sampled, too."""
     drafted_calls: _builtins.int
-    """Model calls that had guesses to judge."""
+    """Model calls that verified drafts."""
     corrected_calls: _builtins.int
-    """Those of them that ended at a place where every guess was wrong."""
+    """Drafted calls that ended at a place where every draft was wrong."""
     reused_tokens: _builtins.int
-    """Tokens of the prompt that need not be computed, as an earlier request had left them."""
+    """Tokens of the prompt that an earlier request had already computed."""
     shared_tokens: _builtins.int
-    """Tokens that candidates or beams took over from another one, and did not compute again."""
+    """Tokens that candidates or beams took over from another one instead of computing them."""
     copied_tokens: _builtins.int
-    """Those of them that had to be copied, as they shared a block of memory with later ones."""
+    """Shared tokens that had to be copied, because they were in a block of memory with later ones."""
     target_nanoseconds: _builtins.int
     """This answer's share of the time of its model calls, by the tokens that each call computed."""
     mask_nanoseconds: _builtins.int
-    """What masks, choices and the runs that follow from them took."""
+    """Time of masks, choices and the runs that follow from them."""
     reasoning_tokens: _builtins.int
-    """Of the answer's tokens those of its thoughts, with what ends them."""
+    """Tokens of the answer that are thoughts, including what ends them."""
     @_builtins.property
     def by_drafter(self) -> _containers.RepeatedCompositeFieldContainer[Global___DrafterUsage]:
-        """What each drafter did for this answer, in the order in which they were first asked."""
+        """The work of each drafter for this answer, in the order in which they were first used."""
 
     def __init__(
         self,
@@ -2204,7 +2211,9 @@ Global___Usage: _TypeAlias = Usage  # noqa: Y015
 
 @_typing.final
 class DrafterUsage(_message.Message):
-    """What one drafter did for an answer. A drafted token belongs to the first drafter that proposed it."""
+    """The work of one drafter for an answer. A drafted token belongs to the first drafter that proposed
+    it.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2216,19 +2225,19 @@ class DrafterUsage(_message.Message):
     SKIPPED_CALLS_FIELD_NUMBER: _builtins.int
     DRAFT_NANOSECONDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """How requests name the drafter."""
+    """Name of the drafter, as in requests."""
     drafted_tokens: _builtins.int
-    """Its tokens that were put to the model for judgement."""
+    """Tokens it drafted that the model verified."""
     accepted_tokens: _builtins.int
-    """Those of them that the model agreed with."""
+    """Tokens it drafted that the model accepted."""
     drafted_calls: _builtins.int
-    """Model calls that had tokens of its to judge."""
+    """Model calls that verified tokens it drafted."""
     corrected_calls: _builtins.int
-    """Those of them that ended at a place for which it had drafted, and wrongly."""
+    """Drafted calls that ended at a place for which it had drafted, and wrongly."""
     skipped_calls: _builtins.int
-    """Model calls for which it was not asked, as it would not have paid."""
+    """Model calls for which it was not used, because it would not have paid off."""
     draft_nanoseconds: _builtins.int
-    """The time that it took to propose."""
+    """Time it took to propose."""
     def __init__(
         self,
         *,

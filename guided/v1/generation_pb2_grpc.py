@@ -26,14 +26,14 @@ if _version_not_supported:
 
 
 class GenerationServiceStub:
-    """Makes language models answer in exactly the structure that was asked for.
+    """Makes language models answer in exactly the requested structure.
 
     A request that cannot be served is refused before its first token. Every error carries a
-    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
-    a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
-    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
-    request of a batch is its own.
+    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
+    by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
+    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
+    request of a batch has an id of its own.
     """
 
     def __init__(self, channel):
@@ -60,14 +60,14 @@ class GenerationServiceStub:
 
 
 class GenerationServiceServicer:
-    """Makes language models answer in exactly the structure that was asked for.
+    """Makes language models answer in exactly the requested structure.
 
     A request that cannot be served is refused before its first token. Every error carries a
-    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
-    a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
-    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
-    request of a batch is its own.
+    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
+    by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
+    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
+    request of a batch has an id of its own.
     """
 
     def Generate(self, request, context):
@@ -79,17 +79,17 @@ class GenerationServiceServicer:
 
     def GenerateStream(self, request, context):
         """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-        Generate would have given it; whatever goes wrong, before the first text or behind it, is the
-        status of the call. A caller who goes away cancels the request.
+        Generate would return it; an error, before the first text or after it, is the status of the
+        call. A caller who goes away cancels the request.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GenerateBatch(self, request, context):
-        """Makes many answers side by side and sends each as soon as it is finished, with a status of
-        its own: one bad request does not harm the others. The call itself fails only if nothing
-        could be started, or if its deadline passes.
+        """Makes many answers side by side and sends each as soon as it is finished, with its own status:
+        one bad request does not harm the others. The call itself fails only if nothing could be
+        started, or if its deadline passes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -122,14 +122,14 @@ def add_GenerationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class GenerationService:
-    """Makes language models answer in exactly the structure that was asked for.
+    """Makes language models answer in exactly the requested structure.
 
     A request that cannot be served is refused before its first token. Every error carries a
-    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
-    a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
-    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
-    request of a batch is its own.
+    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
+    by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
+    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
+    request of a batch has an id of its own.
     """
 
     @staticmethod

@@ -27,14 +27,14 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class GenerationServiceStub:
-    """Makes language models answer in exactly the structure that was asked for.
+    """Makes language models answer in exactly the requested structure.
 
     A request that cannot be served is refused before its first token. Every error carries a
-    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
-    a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
-    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
-    request of a batch is its own.
+    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
+    by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
+    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
+    request of a batch has an id of its own.
     """
 
     @_typing.overload
@@ -45,25 +45,25 @@ class GenerationServiceStub:
     """Makes one answer."""
     GenerateStream: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateStreamRequest, _generation_pb2.GenerateStreamResponse]
     """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-    Generate would have given it; whatever goes wrong, before the first text or behind it, is the
-    status of the call. A caller who goes away cancels the request.
+    Generate would return it; an error, before the first text or after it, is the status of the
+    call. A caller who goes away cancels the request.
     """
     GenerateBatch: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateBatchRequest, _generation_pb2.GenerateBatchResponse]
-    """Makes many answers side by side and sends each as soon as it is finished, with a status of
-    its own: one bad request does not harm the others. The call itself fails only if nothing
-    could be started, or if its deadline passes.
+    """Makes many answers side by side and sends each as soon as it is finished, with its own status:
+    one bad request does not harm the others. The call itself fails only if nothing could be
+    started, or if its deadline passes.
     """
 
 @_typing.type_check_only
 class GenerationServiceAsyncStub(GenerationServiceStub):
-    """Makes language models answer in exactly the structure that was asked for.
+    """Makes language models answer in exactly the requested structure.
 
     A request that cannot be served is refused before its first token. Every error carries a
-    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
-    a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
-    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
-    request of a batch is its own.
+    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
+    by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
+    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
+    request of a batch has an id of its own.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -71,24 +71,24 @@ class GenerationServiceAsyncStub(GenerationServiceStub):
     """Makes one answer."""
     GenerateStream: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateStreamRequest, _generation_pb2.GenerateStreamResponse]  # type: ignore[assignment]
     """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-    Generate would have given it; whatever goes wrong, before the first text or behind it, is the
-    status of the call. A caller who goes away cancels the request.
+    Generate would return it; an error, before the first text or after it, is the status of the
+    call. A caller who goes away cancels the request.
     """
     GenerateBatch: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateBatchRequest, _generation_pb2.GenerateBatchResponse]  # type: ignore[assignment]
-    """Makes many answers side by side and sends each as soon as it is finished, with a status of
-    its own: one bad request does not harm the others. The call itself fails only if nothing
-    could be started, or if its deadline passes.
+    """Makes many answers side by side and sends each as soon as it is finished, with its own status:
+    one bad request does not harm the others. The call itself fails only if nothing could be
+    started, or if its deadline passes.
     """
 
 class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Makes language models answer in exactly the structure that was asked for.
+    """Makes language models answer in exactly the requested structure.
 
     A request that cannot be served is refused before its first token. Every error carries a
-    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
-    a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
-    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
-    request of a batch is its own.
+    google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
+    by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
+    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
+    request of a batch has an id of its own.
     """
 
     @_abc_1.abstractmethod
@@ -106,8 +106,8 @@ class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_generation_pb2.GenerateStreamResponse], _abc.AsyncIterator[_generation_pb2.GenerateStreamResponse]]:
         """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-        Generate would have given it; whatever goes wrong, before the first text or behind it, is the
-        status of the call. A caller who goes away cancels the request.
+        Generate would return it; an error, before the first text or after it, is the status of the
+        call. A caller who goes away cancels the request.
         """
 
     @_abc_1.abstractmethod
@@ -116,9 +116,9 @@ class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _generation_pb2.GenerateBatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_generation_pb2.GenerateBatchResponse], _abc.AsyncIterator[_generation_pb2.GenerateBatchResponse]]:
-        """Makes many answers side by side and sends each as soon as it is finished, with a status of
-        its own: one bad request does not harm the others. The call itself fails only if nothing
-        could be started, or if its deadline passes.
+        """Makes many answers side by side and sends each as soon as it is finished, with its own status:
+        one bad request does not harm the others. The call itself fails only if nothing could be
+        started, or if its deadline passes.
         """
 
 def add_GenerationServiceServicer_to_server(servicer: GenerationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -30,11 +30,11 @@ class _TextFitEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TextFit.Value
     TEXT_FIT_UNSPECIFIED: _TextFit.ValueType  # 0
     """Never sent."""
     TEXT_FIT_COMPLETE: _TextFit.ValueType  # 1
-    """It is one of its texts."""
+    """The text satisfies the constraint."""
     TEXT_FIT_PREFIX: _TextFit.ValueType  # 2
-    """One of its texts begins with it."""
+    """The text is the beginning of one that satisfies it."""
     TEXT_FIT_REFUSED: _TextFit.ValueType  # 3
-    """None of its texts begins with it."""
+    """No text that satisfies it begins with the text."""
 
 class TextFit(_TextFit, metaclass=_TextFitEnumTypeWrapper):
     """Whether a text fits a constraint."""
@@ -42,16 +42,16 @@ class TextFit(_TextFit, metaclass=_TextFitEnumTypeWrapper):
 TEXT_FIT_UNSPECIFIED: TextFit.ValueType  # 0
 """Never sent."""
 TEXT_FIT_COMPLETE: TextFit.ValueType  # 1
-"""It is one of its texts."""
+"""The text satisfies the constraint."""
 TEXT_FIT_PREFIX: TextFit.ValueType  # 2
-"""One of its texts begins with it."""
+"""The text is the beginning of one that satisfies it."""
 TEXT_FIT_REFUSED: TextFit.ValueType  # 3
-"""None of its texts begins with it."""
+"""No text that satisfies it begins with the text."""
 Global___TextFit: _TypeAlias = TextFit  # noqa: Y015
 
 @_typing.final
 class CheckRequest(_message.Message):
-    """A constraint to be checked."""
+    """A constraint to check."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -59,9 +59,9 @@ class CheckRequest(_message.Message):
     CACHE_SALT_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     cache_salt: _builtins.str
-    """For which salt it is kept, where it names one that is; at most 256 bytes."""
+    """The salt that it is kept for, if it names a kept constraint; at most 256 bytes."""
     model: _builtins.str
-    """The model by whose tokens it is compiled, as in GenerateRequest."""
+    """The model whose tokens it is compiled for, as in GenerateRequest."""
     @_builtins.property
     def constraint(self) -> _generation_pb2.Constraint:
         """The constraint. Required."""
@@ -95,7 +95,7 @@ class CheckResponse(_message.Message):
 
     @_builtins.property
     def cost(self) -> Global___CompileCost:
-        """What it takes to compile."""
+        """The cost of compiling it."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ Global___CheckResponse: _TypeAlias = CheckResponse  # noqa: Y015
 
 @_typing.final
 class CompileCost(_message.Message):
-    """What it takes to compile a constraint."""
+    """The cost of compiling a constraint."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -121,12 +121,12 @@ class CompileCost(_message.Message):
     STATES_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     states: _builtins.int
-    """Rows of the recogniser's table, before anything is written."""
+    """Rows of the recogniser's table, before any answer."""
     memory_bytes: _builtins.int
-    """What the recogniser takes of memory then; it grows while answers are written."""
+    """Memory of the recogniser at that point; it grows while answers are written."""
     @_builtins.property
     def compiling(self) -> _duration_pb2.Duration:
-        """The time of the processor, waits for others aside."""
+        """Processor time, without waits for other requests."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ Global___CompileCost: _TypeAlias = CompileCost  # noqa: Y015
 
 @_typing.final
 class CompileRequest(_message.Message):
-    """A constraint to be kept."""
+    """A constraint to keep."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -153,9 +153,9 @@ class CompileRequest(_message.Message):
     CACHE_SALT_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     cache_salt: _builtins.str
-    """Requests of this salt alone can name it; at most 256 bytes. Empty: all that have none."""
+    """Only requests of this salt can name it; at most 256 bytes. Empty: all requests without a salt."""
     model: _builtins.str
-    """The model by whose tokens it is compiled, as in GenerateRequest."""
+    """The model whose tokens it is compiled for, as in GenerateRequest."""
     @_builtins.property
     def constraint(self) -> _generation_pb2.Constraint:
         """The constraint. Required."""
@@ -177,7 +177,7 @@ Global___CompileRequest: _TypeAlias = CompileRequest  # noqa: Y015
 
 @_typing.final
 class CompileResponse(_message.Message):
-    """A constraint that is kept."""
+    """A constraint that was compiled and kept."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -185,7 +185,7 @@ class CompileResponse(_message.Message):
     REPORT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def grammar(self) -> Global___Grammar:
-        """Its id, and what it costs."""
+        """Its id and its cost."""
 
     @_builtins.property
     def report(self) -> _generation_pb2.EnforcementReport:
@@ -216,14 +216,14 @@ class Grammar(_message.Message):
     COST_FIELD_NUMBER: _builtins.int
     USES_FIELD_NUMBER: _builtins.int
     constraint_id: _builtins.str
-    """Its kind and a digest of all that it says: the same constraint always has the same one."""
+    """Its kind and a digest of all its contents: the same constraint always has the same id."""
     size_bytes: _builtins.int
-    """Size of what is kept."""
+    """Bytes that it takes in the store."""
     uses: _builtins.int
-    """Calls that named it."""
+    """Number of calls that named it."""
     @_builtins.property
     def cost(self) -> Global___CompileCost:
-        """What it takes to compile."""
+        """The cost of compiling it."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ Global___Grammar: _TypeAlias = Grammar  # noqa: Y015
 
 @_typing.final
 class ValidateTextRequest(_message.Message):
-    """A text to be held against a constraint."""
+    """A text to check against a constraint."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -254,9 +254,9 @@ class ValidateTextRequest(_message.Message):
     text: _builtins.str
     """The text, or the beginning of one. White space counts, as json_options say."""
     cache_salt: _builtins.str
-    """For which salt the constraint is kept, where it names one that is; at most 256 bytes."""
+    """The salt that the constraint is kept for, if it names a kept one; at most 256 bytes."""
     model: _builtins.str
-    """The model by whose tokens it is compiled, as in GenerateRequest."""
+    """The model whose tokens it is compiled for, as in GenerateRequest."""
     @_builtins.property
     def constraint(self) -> _generation_pb2.Constraint:
         """The constraint. Required."""
@@ -279,7 +279,7 @@ Global___ValidateTextRequest: _TypeAlias = ValidateTextRequest  # noqa: Y015
 
 @_typing.final
 class ValidateTextResponse(_message.Message):
-    """How a text stands to a constraint."""
+    """How a text fits a constraint."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -291,13 +291,13 @@ class ValidateTextResponse(_message.Message):
     fit: Global___TextFit.ValueType
     """Whether it fits."""
     offset: _builtins.int
-    """Bytes of the text, as UTF-8, that fit: the first that does not stands there."""
+    """Number of bytes of the text, as UTF-8, that fit: the offset of the first byte that does not."""
     allowed: _builtins.bytes
-    """Each byte that might stand there, in rising order; none where the text has to end."""
+    """All bytes that are allowed at the offset, in rising order; empty if the text must end there."""
     may_end: _builtins.bool
-    """Whether the text might end there."""
+    """Whether the text may end at the offset."""
     shortest_end: _builtins.bytes
-    """Bytes that complete the text from there, close to as few as can be."""
+    """Bytes that complete the text from the offset: the fewest possible, or close to that."""
     def __init__(
         self,
         *,
@@ -317,7 +317,7 @@ Global___ValidateTextResponse: _TypeAlias = ValidateTextResponse  # noqa: Y015
 
 @_typing.final
 class ListRequest(_message.Message):
-    """Asks for the constraints of a salt."""
+    """Requests the constraints of a salt."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -346,7 +346,7 @@ class ListResponse(_message.Message):
     GRAMMARS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def grammars(self) -> _containers.RepeatedCompositeFieldContainer[Global___Grammar]:
-        """Those that were not used for longest first."""
+        """The constraints, the least recently used first."""
 
     def __init__(
         self,
@@ -363,7 +363,7 @@ Global___ListResponse: _TypeAlias = ListResponse  # noqa: Y015
 
 @_typing.final
 class DeleteRequest(_message.Message):
-    """A constraint to be forgotten."""
+    """A constraint to delete."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -372,7 +372,7 @@ class DeleteRequest(_message.Message):
     constraint_id: _builtins.str
     """Its id. Required."""
     cache_salt: _builtins.str
-    """The salt for which it is kept; at most 256 bytes."""
+    """The salt that it is kept for; at most 256 bytes."""
     def __init__(
         self,
         *,
@@ -389,7 +389,7 @@ Global___DeleteRequest: _TypeAlias = DeleteRequest  # noqa: Y015
 
 @_typing.final
 class DeleteResponse(_message.Message):
-    """A constraint was forgotten."""
+    """Confirms that a constraint was deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -26,13 +26,13 @@ if _version_not_supported:
 
 
 class GrammarServiceStub:
-    """Checks constraints without making an answer, and keeps those that many requests name.
+    """Checks constraints without making an answer, and keeps constraints for requests to name.
 
-    Constraints are kept for each cache_salt apart: whoever does not know the salt can neither name,
-    list nor delete them. There is a bound on all of them together; where it is reached, the one goes
-    that was not used for longest, of the salt that takes the most. So a call that names one has to
-    be ready for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and to compile it again, which
-    gives it the same id. Errors are as in GenerationService.
+    Constraints are kept separately for each cache_salt: a caller who does not know the salt can
+    neither name, list nor delete them. All of them share one bound; when it is reached, the salt that
+    takes the most loses its least recently used constraint. So a call that names a constraint must be
+    prepared for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and compile it again, which gives it
+    the same id. Errors are as in GenerationService.
     """
 
     def __init__(self, channel):
@@ -69,46 +69,46 @@ class GrammarServiceStub:
 
 
 class GrammarServiceServicer:
-    """Checks constraints without making an answer, and keeps those that many requests name.
+    """Checks constraints without making an answer, and keeps constraints for requests to name.
 
-    Constraints are kept for each cache_salt apart: whoever does not know the salt can neither name,
-    list nor delete them. There is a bound on all of them together; where it is reached, the one goes
-    that was not used for longest, of the salt that takes the most. So a call that names one has to
-    be ready for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and to compile it again, which
-    gives it the same id. Errors are as in GenerationService.
+    Constraints are kept separately for each cache_salt: a caller who does not know the salt can
+    neither name, list nor delete them. All of them share one bound; when it is reached, the salt that
+    takes the most loses its least recently used constraint. So a call that names a constraint must be
+    prepared for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and compile it again, which gives it
+    the same id. Errors are as in GenerationService.
     """
 
     def Check(self, request, context):
-        """Says how far answers would be held to a constraint, or fails as a request with it would.
-        Nothing is kept.
+        """Reports how far answers would be held to a constraint, or fails as a request with it would.
+        Keeps nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Compile(self, request, context):
-        """The same, and keeps the constraint for requests to come, which may name its id instead.
+        """Checks a constraint and keeps it for later requests, which may name its id instead.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ValidateText(self, request, context):
-        """Says whether a text fits a constraint, and where it leaves it.
+        """Reports whether a text fits a constraint and, if not, where it stops fitting.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """Lists the constraints that are kept for a salt, those that were not used for longest first.
+        """Lists the constraints that are kept for a salt, the least recently used first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Forgets a constraint. Requests that were taken before are not harmed.
+        """Deletes a constraint. Requests that were taken before are not affected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -151,13 +151,13 @@ def add_GrammarServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class GrammarService:
-    """Checks constraints without making an answer, and keeps those that many requests name.
+    """Checks constraints without making an answer, and keeps constraints for requests to name.
 
-    Constraints are kept for each cache_salt apart: whoever does not know the salt can neither name,
-    list nor delete them. There is a bound on all of them together; where it is reached, the one goes
-    that was not used for longest, of the salt that takes the most. So a call that names one has to
-    be ready for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and to compile it again, which
-    gives it the same id. Errors are as in GenerationService.
+    Constraints are kept separately for each cache_salt: a caller who does not know the salt can
+    neither name, list nor delete them. All of them share one bound; when it is reached, the salt that
+    takes the most loses its least recently used constraint. So a call that names a constraint must be
+    prepared for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and compile it again, which gives it
+    the same id. Errors are as in GenerationService.
     """
 
     @staticmethod

@@ -27,13 +27,13 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class GrammarServiceStub:
-    """Checks constraints without making an answer, and keeps those that many requests name.
+    """Checks constraints without making an answer, and keeps constraints for requests to name.
 
-    Constraints are kept for each cache_salt apart: whoever does not know the salt can neither name,
-    list nor delete them. There is a bound on all of them together; where it is reached, the one goes
-    that was not used for longest, of the salt that takes the most. So a call that names one has to
-    be ready for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and to compile it again, which
-    gives it the same id. Errors are as in GenerationService.
+    Constraints are kept separately for each cache_salt: a caller who does not know the salt can
+    neither name, list nor delete them. All of them share one bound; when it is reached, the salt that
+    takes the most loses its least recently used constraint. So a call that names a constraint must be
+    prepared for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and compile it again, which gives it
+    the same id. Errors are as in GenerationService.
     """
 
     @_typing.overload
@@ -41,51 +41,51 @@ class GrammarServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> GrammarServiceAsyncStub: ...
     Check: _grpc.UnaryUnaryMultiCallable[_grammar_pb2.CheckRequest, _grammar_pb2.CheckResponse]
-    """Says how far answers would be held to a constraint, or fails as a request with it would.
-    Nothing is kept.
+    """Reports how far answers would be held to a constraint, or fails as a request with it would.
+    Keeps nothing.
     """
     Compile: _grpc.UnaryUnaryMultiCallable[_grammar_pb2.CompileRequest, _grammar_pb2.CompileResponse]
-    """The same, and keeps the constraint for requests to come, which may name its id instead."""
+    """Checks a constraint and keeps it for later requests, which may name its id instead."""
     ValidateText: _grpc.UnaryUnaryMultiCallable[_grammar_pb2.ValidateTextRequest, _grammar_pb2.ValidateTextResponse]
-    """Says whether a text fits a constraint, and where it leaves it."""
+    """Reports whether a text fits a constraint and, if not, where it stops fitting."""
     List: _grpc.UnaryUnaryMultiCallable[_grammar_pb2.ListRequest, _grammar_pb2.ListResponse]
-    """Lists the constraints that are kept for a salt, those that were not used for longest first."""
+    """Lists the constraints that are kept for a salt, the least recently used first."""
     Delete: _grpc.UnaryUnaryMultiCallable[_grammar_pb2.DeleteRequest, _grammar_pb2.DeleteResponse]
-    """Forgets a constraint. Requests that were taken before are not harmed."""
+    """Deletes a constraint. Requests that were taken before are not affected."""
 
 @_typing.type_check_only
 class GrammarServiceAsyncStub(GrammarServiceStub):
-    """Checks constraints without making an answer, and keeps those that many requests name.
+    """Checks constraints without making an answer, and keeps constraints for requests to name.
 
-    Constraints are kept for each cache_salt apart: whoever does not know the salt can neither name,
-    list nor delete them. There is a bound on all of them together; where it is reached, the one goes
-    that was not used for longest, of the salt that takes the most. So a call that names one has to
-    be ready for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and to compile it again, which
-    gives it the same id. Errors are as in GenerationService.
+    Constraints are kept separately for each cache_salt: a caller who does not know the salt can
+    neither name, list nor delete them. All of them share one bound; when it is reached, the salt that
+    takes the most loses its least recently used constraint. So a call that names a constraint must be
+    prepared for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and compile it again, which gives it
+    the same id. Errors are as in GenerationService.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Check: _aio.UnaryUnaryMultiCallable[_grammar_pb2.CheckRequest, _grammar_pb2.CheckResponse]  # type: ignore[assignment]
-    """Says how far answers would be held to a constraint, or fails as a request with it would.
-    Nothing is kept.
+    """Reports how far answers would be held to a constraint, or fails as a request with it would.
+    Keeps nothing.
     """
     Compile: _aio.UnaryUnaryMultiCallable[_grammar_pb2.CompileRequest, _grammar_pb2.CompileResponse]  # type: ignore[assignment]
-    """The same, and keeps the constraint for requests to come, which may name its id instead."""
+    """Checks a constraint and keeps it for later requests, which may name its id instead."""
     ValidateText: _aio.UnaryUnaryMultiCallable[_grammar_pb2.ValidateTextRequest, _grammar_pb2.ValidateTextResponse]  # type: ignore[assignment]
-    """Says whether a text fits a constraint, and where it leaves it."""
+    """Reports whether a text fits a constraint and, if not, where it stops fitting."""
     List: _aio.UnaryUnaryMultiCallable[_grammar_pb2.ListRequest, _grammar_pb2.ListResponse]  # type: ignore[assignment]
-    """Lists the constraints that are kept for a salt, those that were not used for longest first."""
+    """Lists the constraints that are kept for a salt, the least recently used first."""
     Delete: _aio.UnaryUnaryMultiCallable[_grammar_pb2.DeleteRequest, _grammar_pb2.DeleteResponse]  # type: ignore[assignment]
-    """Forgets a constraint. Requests that were taken before are not harmed."""
+    """Deletes a constraint. Requests that were taken before are not affected."""
 
 class GrammarServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Checks constraints without making an answer, and keeps those that many requests name.
+    """Checks constraints without making an answer, and keeps constraints for requests to name.
 
-    Constraints are kept for each cache_salt apart: whoever does not know the salt can neither name,
-    list nor delete them. There is a bound on all of them together; where it is reached, the one goes
-    that was not used for longest, of the salt that takes the most. So a call that names one has to
-    be ready for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and to compile it again, which
-    gives it the same id. Errors are as in GenerationService.
+    Constraints are kept separately for each cache_salt: a caller who does not know the salt can
+    neither name, list nor delete them. All of them share one bound; when it is reached, the salt that
+    takes the most loses its least recently used constraint. So a call that names a constraint must be
+    prepared for NOT_FOUND, with the reason "UNKNOWN_CONSTRAINT", and compile it again, which gives it
+    the same id. Errors are as in GenerationService.
     """
 
     @_abc_1.abstractmethod
@@ -94,8 +94,8 @@ class GrammarServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _grammar_pb2.CheckRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_grammar_pb2.CheckResponse, _abc.Awaitable[_grammar_pb2.CheckResponse]]:
-        """Says how far answers would be held to a constraint, or fails as a request with it would.
-        Nothing is kept.
+        """Reports how far answers would be held to a constraint, or fails as a request with it would.
+        Keeps nothing.
         """
 
     @_abc_1.abstractmethod
@@ -104,7 +104,7 @@ class GrammarServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _grammar_pb2.CompileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_grammar_pb2.CompileResponse, _abc.Awaitable[_grammar_pb2.CompileResponse]]:
-        """The same, and keeps the constraint for requests to come, which may name its id instead."""
+        """Checks a constraint and keeps it for later requests, which may name its id instead."""
 
     @_abc_1.abstractmethod
     def ValidateText(
@@ -112,7 +112,7 @@ class GrammarServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _grammar_pb2.ValidateTextRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_grammar_pb2.ValidateTextResponse, _abc.Awaitable[_grammar_pb2.ValidateTextResponse]]:
-        """Says whether a text fits a constraint, and where it leaves it."""
+        """Reports whether a text fits a constraint and, if not, where it stops fitting."""
 
     @_abc_1.abstractmethod
     def List(
@@ -120,7 +120,7 @@ class GrammarServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _grammar_pb2.ListRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_grammar_pb2.ListResponse, _abc.Awaitable[_grammar_pb2.ListResponse]]:
-        """Lists the constraints that are kept for a salt, those that were not used for longest first."""
+        """Lists the constraints that are kept for a salt, the least recently used first."""
 
     @_abc_1.abstractmethod
     def Delete(
@@ -128,6 +128,6 @@ class GrammarServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _grammar_pb2.DeleteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_grammar_pb2.DeleteResponse, _abc.Awaitable[_grammar_pb2.DeleteResponse]]:
-        """Forgets a constraint. Requests that were taken before are not harmed."""
+        """Deletes a constraint. Requests that were taken before are not affected."""
 
 def add_GrammarServiceServicer_to_server(servicer: GrammarServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -30,17 +30,17 @@ class _PhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Phase.ValueType
     PHASE_UNSPECIFIED: _Phase.ValueType  # 0
     """Never sent."""
     PHASE_TAKE: _Phase.ValueType  # 1
-    """Tokens of the prompt, compiling the constraint, the run that is certain from the start."""
+    """Tokenising the prompt, compiling the constraint, and the forced run at the start."""
     PHASE_ADMIT: _Phase.ValueType  # 2
-    """Finding room for who waits."""
+    """Finding room for waiting requests."""
     PHASE_DRAFT: _Phase.ValueType  # 3
-    """Sharing the step out, and guessing."""
+    """Dividing the tokens of the step among requests, and drafting."""
     PHASE_RESERVE: _Phase.ValueType  # 4
-    """Setting rows of the cache aside, and packing."""
+    """Reserving rows of the cache, and packing."""
     PHASE_FORWARD: _Phase.ValueType  # 5
     """The model call."""
     PHASE_SETTLE: _Phase.ValueType  # 6
-    """Masks, choices, runs that follow, and keeping the rows of what was right."""
+    """Masks, choices, the runs that follow, and keeping the rows of accepted tokens."""
 
 class Phase(_Phase, metaclass=_PhaseEnumTypeWrapper):
     """What an engine spends its time on; all but the first are parts of a step."""
@@ -48,22 +48,22 @@ class Phase(_Phase, metaclass=_PhaseEnumTypeWrapper):
 PHASE_UNSPECIFIED: Phase.ValueType  # 0
 """Never sent."""
 PHASE_TAKE: Phase.ValueType  # 1
-"""Tokens of the prompt, compiling the constraint, the run that is certain from the start."""
+"""Tokenising the prompt, compiling the constraint, and the forced run at the start."""
 PHASE_ADMIT: Phase.ValueType  # 2
-"""Finding room for who waits."""
+"""Finding room for waiting requests."""
 PHASE_DRAFT: Phase.ValueType  # 3
-"""Sharing the step out, and guessing."""
+"""Dividing the tokens of the step among requests, and drafting."""
 PHASE_RESERVE: Phase.ValueType  # 4
-"""Setting rows of the cache aside, and packing."""
+"""Reserving rows of the cache, and packing."""
 PHASE_FORWARD: Phase.ValueType  # 5
 """The model call."""
 PHASE_SETTLE: Phase.ValueType  # 6
-"""Masks, choices, runs that follow, and keeping the rows of what was right."""
+"""Masks, choices, the runs that follow, and keeping the rows of accepted tokens."""
 Global___Phase: _TypeAlias = Phase  # noqa: Y015
 
 @_typing.final
 class GetModelRequest(_message.Message):
-    """Asks for the model."""
+    """Requests the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -80,14 +80,14 @@ Global___GetModelRequest: _TypeAlias = GetModelRequest  # noqa: Y015
 
 @_typing.final
 class GetModelResponse(_message.Message):
-    """Names the model."""
+    """Describes the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def model(self) -> Global___Model:
-        """The one that is loaded."""
+        """The loaded model, or the first of several."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ Global___GetModelResponse: _TypeAlias = GetModelResponse  # noqa: Y015
 
 @_typing.final
 class ListModelsRequest(_message.Message):
-    """Asks for the models."""
+    """Requests the models."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -121,14 +121,14 @@ Global___ListModelsRequest: _TypeAlias = ListModelsRequest  # noqa: Y015
 
 @_typing.final
 class ListModelsResponse(_message.Message):
-    """Names the models."""
+    """Describes the models."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MODELS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
-        """By the names that requests use; the first answers where a request names none."""
+        """The models, by the names that requests use; the first answers requests that name none."""
 
     def __init__(
         self,
@@ -157,22 +157,22 @@ class Model(_message.Message):
     TOOL_FORMAT_FIELD_NUMBER: _builtins.int
     ADAPTERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """As its user would name it."""
+    """The name that its user would give."""
     context_window: _builtins.int
-    """Most tokens of prompt and answer together."""
+    """Maximum number of tokens of prompt and answer together."""
     vocabulary_size: _builtins.int
-    """Tokens that it knows."""
+    """Number of tokens in its vocabulary."""
     instruction_set: _builtins.str
-    """What multiplies its matrices on the CPU, such as "AVX2"; empty on another device."""
+    """The instruction set of its matrix products on the CPU, such as "AVX2"; empty on other devices."""
     tool_format: _builtins.str
-    """How it writes calls of tools: "hermes", as Qwen does, or "llama"."""
+    """The format in which it writes tool calls, such as "hermes" or "llama"."""
     @_builtins.property
     def drafters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What drafts tokens for it, by the names that requests use, in the order in which they draft."""
+        """Its drafters, by the names that requests use, in the order in which they draft."""
 
     @_builtins.property
     def adapters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The LoRA adapters that requests may ask for by these names."""
+        """The LoRA adapters that requests may name."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ Global___Model: _TypeAlias = Model  # noqa: Y015
 
 @_typing.final
 class GetStatsRequest(_message.Message):
-    """Asks for the counters."""
+    """Requests the counters."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -212,14 +212,14 @@ Global___GetStatsRequest: _TypeAlias = GetStatsRequest  # noqa: Y015
 
 @_typing.final
 class GetStatsResponse(_message.Message):
-    """Holds the counters."""
+    """Returns the counters."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     STATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def stats(self) -> Global___EngineStats:
-        """As they are now."""
+        """The current counters."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ Global___GetStatsResponse: _TypeAlias = GetStatsResponse  # noqa: Y015
 
 @_typing.final
 class EngineStats(_message.Message):
-    """One moment of an engine. What counts up does so until the engine is started again."""
+    """The statistics of an engine at one moment. Counters rise until the engine is started again."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -260,26 +260,26 @@ class EngineStats(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     QUEUED_FIELD_NUMBER: _builtins.int
     running: _builtins.int
-    """Requests that have room in the cache, now."""
+    """Requests that now have room in the cache."""
     waiting: _builtins.int
-    """Requests that wait for room, now."""
+    """Requests that now wait for room."""
     failed: _builtins.int
     """Requests that ended with an error after they were taken."""
     cancelled: _builtins.int
-    """Requests that nobody waited for any more."""
+    """Requests that were cancelled because nobody waited for them any more."""
     refused: _builtins.int
     """Requests that ended with an error before they were taken."""
     preempted: _builtins.int
-    """How often a request gave its room up to others, and started over from its tokens."""
+    """How often a request gave up its room to others and started over from its tokens."""
     model_calls: _builtins.int
     """Model calls, each of which serves all running requests."""
     in_flight: _builtins.int
-    """Requests that hold a place of the server, now."""
+    """Requests that now hold a place of the server."""
     queued: _builtins.int
-    """Requests that wait for a place of the server, now."""
+    """Requests that now wait for a place of the server."""
     @_builtins.property
     def uptime(self) -> _duration_pb2.Duration:
-        """Since the engine was made."""
+        """Time since the engine was made."""
 
     @_builtins.property
     def answered(self) -> _containers.RepeatedCompositeFieldContainer[Global___AnsweredCount]:
@@ -287,9 +287,7 @@ class EngineStats(_message.Message):
 
     @_builtins.property
     def usage(self) -> _generation_pb2.Usage:
-        """Of all requests together, as far as they have got; its model calls count once for each request
-        in them.
-        """
+        """The usage of all requests together so far; its model calls count once for each request in them."""
 
     @_builtins.property
     def cache(self) -> Global___CacheStats:
@@ -297,7 +295,7 @@ class EngineStats(_message.Message):
 
     @_builtins.property
     def phases(self) -> _containers.RepeatedCompositeFieldContainer[Global___PhaseTime]:
-        """Where the time went, each phase once."""
+        """The time spent on each phase, each phase once."""
 
     @_builtins.property
     def compiling(self) -> Global___Histogram:
@@ -352,7 +350,7 @@ Global___EngineStats: _TypeAlias = EngineStats  # noqa: Y015
 
 @_typing.final
 class AnsweredCount(_message.Message):
-    """How many answers ended for a reason."""
+    """The number of answers that ended for one reason."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -376,7 +374,7 @@ Global___AnsweredCount: _TypeAlias = AnsweredCount  # noqa: Y015
 
 @_typing.final
 class CacheStats(_message.Message):
-    """The blocks of the key/value cache, those of all groups of layers added up."""
+    """The blocks of the key/value cache, summed over all groups of layers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -391,15 +389,15 @@ class CacheStats(_message.Message):
     block_size: _builtins.int
     """Slots of a block."""
     free: _builtins.int
-    """Blocks that hold nothing, now."""
+    """Blocks that are empty now."""
     held: _builtins.int
-    """Blocks of running requests, now."""
+    """Blocks that running requests hold now."""
     cached: _builtins.int
-    """Blocks that are kept for requests that begin alike, now."""
+    """Blocks that are kept now for requests with the same beginning."""
     held_slots: _builtins.int
-    """Slots held by running requests, added up over model calls."""
+    """Slots held by running requests, summed over model calls."""
     spare_slots: _builtins.int
-    """Those of them without a row in them."""
+    """Held slots without a row in them."""
     reservations: _builtins.int
     """No longer counted: always 0."""
     contiguous: _builtins.int
@@ -451,7 +449,7 @@ Global___PhaseTime: _TypeAlias = PhaseTime  # noqa: Y015
 
 @_typing.final
 class Histogram(_message.Message):
-    """How many durations fell into which range."""
+    """The number of durations in each range."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -466,7 +464,7 @@ class Histogram(_message.Message):
 
     @_builtins.property
     def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """One for each range, and one more for what is above all bounds."""
+        """One for each range, and one for durations above all bounds."""
 
     def __init__(
         self,

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
-    UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
+    with UNAVAILABLE while there is no engine.
     """
 
     def __init__(self, channel):
@@ -54,26 +54,26 @@ class ModelServiceStub:
 
 
 class ModelServiceServicer:
-    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
-    UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
+    with UNAVAILABLE while there is no engine.
     """
 
     def GetModel(self, request, context):
-        """Names the model, the first of several.
+        """Returns the model, or the first of several.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Names all models that requests may ask for.
+        """Returns all models that requests may name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetStats(self, request, context):
-        """Counts what the engine has done since it was started; at most two seconds old.
+        """Returns the counters of the engine since it was started; at most two seconds old.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,8 +106,8 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
-    UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
+    with UNAVAILABLE while there is no engine.
     """
 
     @staticmethod

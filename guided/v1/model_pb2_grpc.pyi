@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ModelServiceStub:
-    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
-    UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
+    with UNAVAILABLE while there is no engine.
     """
 
     @_typing.overload
@@ -36,29 +36,29 @@ class ModelServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ModelServiceAsyncStub: ...
     GetModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.GetModelResponse]
-    """Names the model, the first of several."""
+    """Returns the model, or the first of several."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_model_pb2.ListModelsRequest, _model_pb2.ListModelsResponse]
-    """Names all models that requests may ask for."""
+    """Returns all models that requests may name."""
     GetStats: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.GetStatsResponse]
-    """Counts what the engine has done since it was started; at most two seconds old."""
+    """Returns the counters of the engine since it was started; at most two seconds old."""
 
 @_typing.type_check_only
 class ModelServiceAsyncStub(ModelServiceStub):
-    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
-    UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
+    with UNAVAILABLE while there is no engine.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetModel: _aio.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.GetModelResponse]  # type: ignore[assignment]
-    """Names the model, the first of several."""
+    """Returns the model, or the first of several."""
     ListModels: _aio.UnaryUnaryMultiCallable[_model_pb2.ListModelsRequest, _model_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """Names all models that requests may ask for."""
+    """Returns all models that requests may name."""
     GetStats: _aio.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.GetStatsResponse]  # type: ignore[assignment]
-    """Counts what the engine has done since it was started; at most two seconds old."""
+    """Returns the counters of the engine since it was started; at most two seconds old."""
 
 class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
-    UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
+    with UNAVAILABLE while there is no engine.
     """
 
     @_abc_1.abstractmethod
@@ -67,7 +67,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_pb2.GetModelRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.GetModelResponse, _abc.Awaitable[_model_pb2.GetModelResponse]]:
-        """Names the model, the first of several."""
+        """Returns the model, or the first of several."""
 
     @_abc_1.abstractmethod
     def ListModels(
@@ -75,7 +75,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.ListModelsResponse, _abc.Awaitable[_model_pb2.ListModelsResponse]]:
-        """Names all models that requests may ask for."""
+        """Returns all models that requests may name."""
 
     @_abc_1.abstractmethod
     def GetStats(
@@ -83,6 +83,6 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_pb2.GetStatsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.GetStatsResponse, _abc.Awaitable[_model_pb2.GetStatsResponse]]:
-        """Counts what the engine has done since it was started; at most two seconds old."""
+        """Returns the counters of the engine since it was started; at most two seconds old."""
 
 def add_ModelServiceServicer_to_server(servicer: ModelServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
