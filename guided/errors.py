@@ -8,13 +8,13 @@ GuidedError
 │   │   └── UnsatisfiableError         no text satisfies the constraint
 │   ├── UnknownConstraintError   a stored constraint that the server does not have
 │   ├── UnknownModelError        a model that the server does not have
-│   └── LimitExceededError       a bound on size, states or budget would be passed
+│   └── LimitExceededError       a bound on size, states or budget would be exceeded
 ├── TokenRejectedError           a token that the constraint does not allow here
 ├── OutOfMemoryError             no room left in the key/value cache
 ├── ModelError                   a model or tokenizer that cannot be fetched, read or used
-├── IncompleteAnswerError        the answer was cut short, and the request wants an error then
+├── IncompleteAnswerError        the answer was cut short, which the request made an error
 ├── AnswerValidationError        the answer fits its schema, but its Python type refuses it
-├── MissingExtraError            a part of guided that is not installed; also an ImportError
+├── MissingExtraError            a package that is needed is not installed; also an ImportError
 └── ServiceError                 the service did not answer
     ├── ServiceUnavailableError        no connection, or a server that is starting or draining
     ├── UnauthenticatedError           the server requires a token and was shown none that it knows
@@ -150,7 +150,7 @@ class UnknownModelError(RequestError):
 
 
 class LimitExceededError(RequestError):
-    """A bound on size, states or budget would be passed."""
+    """A bound on size, states or budget would be exceeded."""
 
     code = "LIMIT_EXCEEDED"
 
@@ -191,7 +191,7 @@ class ModelError(GuidedError):
 
 
 class IncompleteAnswerError(GuidedError):
-    """The answer was cut short, and its request wants an error then (``on_incomplete``)."""
+    """The answer was cut short, which the request made an error (``on_incomplete="error"``)."""
 
     code = "INCOMPLETE_ANSWER"
 
@@ -225,7 +225,7 @@ class AnswerValidationError(GuidedError):
         self.usage = usage
         """The cost of all tries."""
         self.reason = reason
-        """Why its type refuses it."""
+        """Why the type refuses the answer."""
         self.tries = 1
         """How often an answer was requested (``max_retries``)."""
 

@@ -97,7 +97,7 @@ class CacheStats:
     held_slots: int = 0
     """Slots held by running requests, summed over model calls."""
     spare_slots: int = 0
-    """Those of them without a row."""
+    """Held slots without a row."""
 
     @property
     def waste(self) -> float:

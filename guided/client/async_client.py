@@ -57,9 +57,10 @@ class AsyncClient(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Answer[T]:
-        """Generate one answer; ``Request`` says what its value is.
+        """Generate one answer, whose value is an instance of the response model if there is one.
 
-        ``timeout`` is in seconds; ``None`` takes the client's.
+        ``schema`` and the options are those of ``Request``. ``timeout`` is in seconds; ``None``
+        takes the client's. Raises a ``GuidedError`` if there is no such answer.
         """
         tries = Tries(Request(prompt, response_model, schema, **options))
         attempts = first = self._attempts(timeout, tries.request)
@@ -80,7 +81,7 @@ class AsyncClient(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> AsyncStream[T]:
-        """Generate one answer and read its text as it grows; use it in ``async with``.
+        """Generate one answer and return an iterator over its text; use it in ``async with``.
 
         >>> async with client.stream("Tell a story.", max_tokens=200) as story:
         ...     async for text in story:
@@ -100,7 +101,7 @@ class AsyncClient(ClientBase):
     ) -> list[Answer[T] | GuidedError]:
         """Generate any number of answers concurrently; returns them in the order of the requests.
 
-        A lost answer becomes an error in its place, as in ``Client.batch``.
+        A request without an answer has its error in its place, as in ``Client.batch``.
         """
         return in_order(
             [completed async for completed in self.as_completed(requests, timeout=timeout)]

@@ -62,9 +62,10 @@ class Client(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Answer[T]:
-        """Generate one answer; ``Request`` says what its value is.
+        """Generate one answer, whose value is an instance of the response model if there is one.
 
-        ``timeout`` is in seconds; ``None`` takes the client's.
+        ``schema`` and the options are those of ``Request``. ``timeout`` is in seconds; ``None``
+        takes the client's. Raises a ``GuidedError`` if there is no such answer.
         """
         tries = Tries(Request(prompt, response_model, schema, **options))
         attempts = first = self._attempts(timeout, tries.request)
@@ -85,7 +86,7 @@ class Client(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Stream[T]:
-        """Generate one answer and read its text as it grows; use it in ``with``.
+        """Generate one answer and return an iterator over its text; use it in ``with``.
 
         >>> with client.stream("Tell a story.", max_tokens=200) as story:
         ...     for text in story:
@@ -105,8 +106,8 @@ class Client(ClientBase):
     ) -> list[Answer[T] | GuidedError]:
         """Generate any number of answers concurrently; returns them in the order of the requests.
 
-        Whatever happens to the server, finished answers are kept: a lost answer becomes an error in
-        its place. ``timeout`` bounds each request from when it is sent.
+        Finished answers are kept whatever happens to the server; a request without an answer has
+        its error in its place. ``timeout`` bounds each request from when it is sent.
         """
         return in_order(self.as_completed(requests, timeout=timeout))
 

@@ -21,7 +21,7 @@ class Enforcement(StrEnum):
 
     ENFORCED = "enforced"
     NARROWED = "narrowed"
-    """Enforced, but some texts that it would allow are left out as well."""
+    """Enforced, but some texts that the keyword allows are excluded as well."""
     ANNOTATION = "annotation"
     """Nothing to enforce: the specification defines it as a note."""
 
@@ -89,7 +89,7 @@ class CompileCost:
     seconds: float
     """Processor time, without waits for other work."""
     states: int
-    """Rows of the recogniser's table, before anything is written."""
+    """Rows of the recogniser's table, before any answer."""
     nbytes: int
     """Memory of the recogniser at that moment; it grows while answers are written."""
 

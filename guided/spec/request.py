@@ -108,7 +108,7 @@ class Message:
     """One turn of a conversation; the server applies the model's chat template to all of them."""
 
     role: str
-    """``system``, ``developer`` (which is a system), ``user``, ``assistant`` or ``tool``."""
+    """``system``, ``developer`` (the same), ``user``, ``assistant`` or ``tool``."""
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     """For the assistant: its calls, in addition to its text."""

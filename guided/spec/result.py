@@ -33,13 +33,14 @@ class Verification(StrEnum):
     """
 
     COUPLED = "coupled"
-    """It is kept if it is the token that would be drawn without drafts; the answer of a seed does
-    not depend on what was drafted."""
+    """A token is kept if it would be drawn without drafts, so the answer of a seed does not depend
+    on the drafts."""
     REJECTION = "rejection"
-    """It is kept with the probability that compensates for how it was drafted. Answers have the
-    same distribution; which of them a seed gives depends on what was drafted."""
+    """A token is kept with a probability that makes up for how it was drafted. Answers follow the
+    same distribution, but which answer a seed gives depends on the drafts."""
     TYPICAL = "typical"
-    """It is kept if it is likely enough: more are kept, and the distribution is another."""
+    """A token is kept if it is likely enough. More are kept, and answers do not follow the model's
+    distribution."""
 
 
 class FinishReason(StrEnum):
@@ -110,13 +111,13 @@ class DrafterUsage(_Drafted):
     """Its name in requests."""
     drafted_tokens: int = 0
     accepted_tokens: int = 0
-    """Those of its tokens that the model accepted."""
+    """Its drafted tokens that the model accepted."""
     drafted_calls: int = 0
     """Model calls that verified tokens of this drafter."""
     corrected_calls: int = 0
-    """Those of them that ended at a place where it had drafted only wrong tokens."""
+    """Drafted calls that ended at a place where it had drafted only wrong tokens."""
     skipped_calls: int = 0
-    """Model calls that it was not used for, as it would not have paid off."""
+    """Model calls that it was not used for, because it would not have paid off."""
     draft_nanoseconds: int = 0
     """The time that it took to draft. An integer, so that sums never decrease."""
 
@@ -146,11 +147,11 @@ class Usage(_Drafted):
     drafted_calls: int = 0
     """Model calls that verified drafts."""
     corrected_calls: int = 0
-    """Those of them that ended at a place where every draft was wrong."""
+    """Drafted calls that ended at a place where every draft was wrong."""
     shared_tokens: int = 0
     """Tokens that candidates or beams took over from another one without computing them again."""
     copied_tokens: int = 0
-    """Those of them that had to be copied because they shared a block of memory with later ones."""
+    """Shared tokens that had to be copied because their block of memory held later ones too."""
     by_drafter: tuple[DrafterUsage, ...] = ()
     """The counts of each drafter, in the order in which they were first used."""
     target_nanoseconds: int = 0

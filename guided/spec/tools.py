@@ -28,7 +28,7 @@ class Tool:
     """A function that the model may call."""
 
     name: str
-    """1 to 64 of letters, digits, ``_``, ``.`` and ``-``."""
+    """1 to 64 letters, digits, ``_``, ``.`` and ``-``."""
     description: str = ""
     """The description shown to the model."""
     parameters: str = ""

@@ -2171,7 +2171,7 @@ class Usage(_message.Message):
     shared_tokens: _builtins.int
     """Tokens that candidates or beams took over from another one instead of computing them."""
     copied_tokens: _builtins.int
-    """Shared tokens that had to be copied, because they were in a block of memory with later ones."""
+    """Shared tokens that had to be copied because their block of memory held later ones too."""
     target_nanoseconds: _builtins.int
     """This answer's share of the time of its model calls, by the tokens that each call computed."""
     mask_nanoseconds: _builtins.int
