@@ -48,7 +48,7 @@ def checked_token(token: str) -> str:
         )
     if len(token) < _SHORTEST:
         raise RequestError(
-            f"the token has {len(token)} characters, and what is shorter than {_SHORTEST} can be "
+            f"the token has {len(token)} characters, and one of fewer than {_SHORTEST} can be "
             "guessed",
             field="token",
             hint="make one with 'guided tokens new'",

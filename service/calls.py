@@ -23,7 +23,7 @@ class _UnreadError(RequestCancelledError):
 
     def __init__(self, seconds: float, sending: asyncio.Future[None]) -> None:
         super().__init__(
-            f"the caller took nothing of the answer for {seconds:g} s",
+            f"the caller read nothing of the answer for {seconds:g} s",
             hint="read faster, or ask for less at once",
         )
         self.sending = sending

@@ -55,7 +55,7 @@ class HealthServicer(HealthService):
         ):
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"as many calls watch the health as are taken: {self._most_watchers}, "
+                f"too many calls watch the health: at most {self._most_watchers} may, and "
                 f"{_OF_ONE_CONNECTION} of one connection",
             )
         self._watchers[peer] += 1

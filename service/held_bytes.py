@@ -114,7 +114,7 @@ class HeldBytes:
             )
         raise OverloadedError(
             f"calls hold {self._total} bytes, {mine - nbytes} of them this client's, and {nbytes} "
-            f"more came, above the limit of {self._most}, of which a client has as much as it "
+            f"more came; the limit is {self._most}, of which a client may hold as much as it "
             "leaves free",
             hint="send less at once, or try again shortly",
         )

@@ -96,8 +96,8 @@ def check_exposure(config: ServerConfig, host: str, port: int) -> None:
     """Raise ``ServiceError`` if others could read the traffic and no setting allows it."""
     if config.tls_cert is None and not config.insecure and not is_loopback(host):
         raise ServiceError(
-            f"cannot listen on {in_url(host)}:{port}: whoever is on the way could "
-            "read and change what is sent, as it would not be encrypted",
+            f"cannot listen on {in_url(host)}:{port}: others on the network could "
+            "read and change what is sent, because it would not be encrypted",
             hint="give --tls-cert and --tls-key, or --insecure where something else protects it",
         )
 

@@ -23,7 +23,7 @@ def check_request_id(request_id: str) -> None:
     """Raise ``RequestError`` for an invalid name; an empty one is allowed."""
     if request_id and not is_name(request_id):
         raise RequestError(
-            f"request_id {request_id[:200]!r} is not of 1 to 128 visible characters of ASCII",
+            f"request_id {request_id[:200]!r} is not 1 to 128 visible ASCII characters",
             field="request_id",
             hint="use a UUID",
         )

@@ -126,7 +126,7 @@ def read_tokens(file: Path) -> Mapping[str, Token]:
     owners: dict[str, str] = {}
     for name, token in tokens.items():
         if (other := owners.setdefault(token.sha256, name)) != name:
-            raise RequestError(f"{file}: {other} and {name} are one token", field="tokens")
+            raise RequestError(f"{file}: {other} and {name} have the same token", field="tokens")
     return tokens
 
 

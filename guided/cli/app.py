@@ -152,7 +152,7 @@ def _inspect(
     The commands below inspect models, schemas and answers; --grammar inspects a grammar.
     """
     if context.invoked_subcommand is None and grammar is None:
-        raise typer.BadParameter("there is neither a command nor --grammar")
+        raise typer.BadParameter("neither a command nor --grammar is given")
     if grammar is not None and dump:
         typer.echo(dump_stages(grammar))
     elif grammar is not None:

@@ -92,7 +92,7 @@ def _check_same(digests: dict[Key, str], opened: Results, requests: Path, result
         if digests.get(key) != digest:
             name = f"line {key}" if isinstance(key, int) else repr(key)
             raise RequestError(
-                f"{results} has an answer to {name}, which {requests} does not ask as it did",
+                f"{results} has an answer to {name}, but that request has changed in {requests}",
                 hint="choose another file for results",
             )
 

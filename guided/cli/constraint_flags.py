@@ -175,7 +175,7 @@ def read_tool_flags(
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{tools} is not JSON that can be read: {error}") from error
     if not isinstance(listed, list) or not listed:
-        raise typer.BadParameter(f"{tools} is no list of one tool or more")
+        raise typer.BadParameter(f"{tools} is not a list of at least one tool")
     tags = [_tag(tools, number, tool, options) for number, tool in enumerate(listed, start=1)]
     return Tagged(tags, _TRIGGER, choice, parallel=not single)
 

@@ -50,7 +50,7 @@ def read_prompt_flags(
 ) -> str | list[Message]:
     """Return the prompt of the flags, a plain string if it is a single turn of the user."""
     if prompt is None and messages is None:
-        raise typer.BadParameter("there is neither --prompt nor --messages")
+        raise typer.BadParameter("neither --prompt nor --messages is given")
     asked = _read_standard_input() if prompt == _STANDARD_INPUT else prompt
     if system is None and messages is None and asked is not None:
         return asked
@@ -80,14 +80,14 @@ def _read_messages(file: Path) -> list[Message]:
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{file} is not JSON that can be read: {error}") from error
     if not isinstance(listed, list) or not listed:
-        raise typer.BadParameter(f"{file} is no list of one message or more")
+        raise typer.BadParameter(f"{file} is not a list of at least one message")
     return [_message(file, number, turn) for number, turn in enumerate(listed, start=1)]
 
 
 def _message(file: Path, number: int, turn: Any) -> Message:
     if not isinstance(turn, dict) or turn.keys() != {"role", "content"}:
-        raise typer.BadParameter(f"message {number} of {file} is not of role and content alone")
+        raise typer.BadParameter(f"message {number} of {file} must have only role and content")
     role, content = turn["role"], turn["content"]
     if not isinstance(role, str) or not isinstance(content, str):
-        raise typer.BadParameter(f"role and content of message {number} of {file} are no texts")
+        raise typer.BadParameter(f"role and content of message {number} of {file} must be strings")
     return Message(role, content)

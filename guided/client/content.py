@@ -35,12 +35,12 @@ def _part(part: object, at: int, number: int) -> str:
             return text
         case {"type": str(kind)} if kind != "text":
             raise RequestError(
-                f"{where} is of type {kind[:80]!r}, and models are told texts alone",
+                f"{where} is of type {kind[:80]!r}, but models take only text",
                 field=_FIELD,
                 hint="leave it out",
             )
     raise RequestError(
-        f"{where} is {part!r:.200}, which is no part of text",
+        f"{where} is {part!r:.200}, which is not a part of type text",
         field=_FIELD,
-        hint='write {"type": "text", "text": ...} without anything else',
+        hint='write {"type": "text", "text": ...} and nothing else',
     )

@@ -63,7 +63,7 @@ class Incoming(Generic[T]):
         self._attempts.succeed()
         self._has_begun = True
         if self._plain is not None:
-            raise InternalServiceError("the server went on after the answer")
+            raise InternalServiceError("the server sent more after the answer")
         match message.WhichOneof("event"):
             case "delta":
                 return message.delta
@@ -101,7 +101,7 @@ class Incoming(Generic[T]):
         """Return a reader of the answer by its type; raises if the stream was partly read."""
         if self._has_begun:
             raise RequestError(
-                "some of the stream was read already", hint="begin with its values or partials"
+                "part of the stream was already read", hint="begin with its values or partials"
             )
         return self._request.partials()
 
@@ -113,7 +113,7 @@ class Incoming(Generic[T]):
     def answer(self) -> Answer[T]:
         """Return the answer with its value read from its text."""
         if self._plain is None:
-            raise RequestError("the stream has not come to its end", hint="read it first")
+            raise RequestError("the stream has not ended", hint="read it first")
         return self._request.read(self._plain)
 
 

@@ -207,19 +207,19 @@ class Request(Generic[T]):
         """Return a reader of the growing answer; raises ``RequestError`` if it is not JSON."""
         if self._adapter is None and self.schema is None:
             raise RequestError(
-                "parts of an answer need a response_model or a schema",
+                "partial answers need a response_model or a schema",
                 field="response_model",
                 hint="read the text of the stream instead",
             )
         if self.specification.tools is not None:
             raise RequestError(
-                "an answer that may call tools has no parts",
+                "an answer that may call tools cannot be read in parts",
                 field="tools",
                 hint="read the text of the stream instead",
             )
         if self.specification.has_candidates:
             raise RequestError(
-                "several answers have no parts: they come whole, at the end",
+                "several answers cannot be read in parts: they come whole, at the end",
                 field="n",
                 hint="ask for one answer",
             )

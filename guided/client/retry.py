@@ -71,7 +71,7 @@ class Terms:
             raise RequestError(f"retries {self.retries!r} is below 0", field="retries")
         if not isinstance(self.concurrency, int) or self.concurrency < 1:
             raise RequestError(
-                f"concurrency {self.concurrency!r} is no whole number from 1 up",
+                f"concurrency {self.concurrency!r} is not a whole number of at least 1",
                 field="concurrency",
             )
 

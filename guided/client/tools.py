@@ -57,8 +57,8 @@ def _function(number: int, name: str, others: dict[str, Any]) -> Tool:
         and isinstance(strict, bool | None)
     ):
         raise RequestError(
-            f"the function of tool {number} is not of name, description, parameters and strict "
-            "alone, or one of them is of another type",
+            f"the function of tool {number} has a member other than name, description, parameters "
+            "and strict, or one of the wrong type",
             field="tools",
         )
     text = "" if parameters is None else schema_text(parameters)

@@ -40,7 +40,7 @@ def memory_of(bitmask: Bitmask) -> NDArray[np.int32]:
         )
     if memory.strides[1] != memory.itemsize and memory.shape[1] > 1:
         raise RequestError(
-            "the words of a row of the bitmask do not lie side by side",
+            "the words of a row of the bitmask are not contiguous in memory",
             field="bitmask",
             hint="pass it as it was made, not transposed and without steps along its rows",
         )

@@ -45,7 +45,7 @@ def vocabulary_of(
     if isinstance(tokenizer, Vocabulary):
         if ends or num_logits is not None:
             raise RequestError(
-                "a vocabulary says itself which tokens there are and which end an answer",
+                "a Vocabulary already says which tokens there are and which end an answer",
                 field="end_ids",
                 hint="pass end_ids and num_logits with a tokenizer",
             )

@@ -31,7 +31,7 @@ def check_special(names: Collection[str], vocabulary: Vocabulary) -> None:
             )
         if token in vocabulary.end_ids:
             raise UnsatisfiableError(
-                f"the special token {name!r} ends an answer of this model, so it stands in none",
+                f"the special token {name!r} ends answers of this model, so none can contain it",
                 hint="leave it out: an answer ends where its constraint does",
             )
 

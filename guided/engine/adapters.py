@@ -68,7 +68,7 @@ def _check_name(name: str, model: str | None) -> None:
         )
     if name in (model, "default"):
         raise RequestError(
-            f"an adapter has a name of the model, {name!r}",
+            f"an adapter has the same name as the model, {name!r}",
             field="adapters",
-            hint="give it a name of its own: over HTTP both are asked for by name",
+            hint="give it a name of its own: over HTTP both are requested by name",
         )

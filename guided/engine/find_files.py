@@ -31,10 +31,10 @@ def find_files(
         return found
     if dtype == "stored":
         raise ModelError(
-            f"the weights of {name} are not computed with as they are stored: "
+            f"the weights of {name} cannot be used as they are stored: "
             f"{found or 'it is no GGUF file'}",
             hint="leave dtype out, or choose bfloat16, int8 or int4",
         )
     if found is not None:
-        progress.note(f"weights are not computed with as they are stored: {found}")
+        progress.note(f"weights cannot be used as they are stored: {found}")
     return find_model(name, progress)

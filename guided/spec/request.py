@@ -350,14 +350,14 @@ class GenerationRequest:
     def _check_reasoning(self, reasoning: Reasoning) -> None:
         if self.beams is not None:
             raise RequestError(
-                "beams search among answers, and thoughts are none",
+                "beams search for answers, not for thoughts",
                 field="reasoning",
                 hint="leave beams or reasoning out",
             )
         if reasoning.max_tokens is not None and reasoning.max_tokens >= self.max_tokens:
             raise RequestError(
-                f"the thoughts may have {reasoning.max_tokens} tokens, and max_tokens is "
-                f"{self.max_tokens} for them and the answer",
+                f"the thoughts may have {reasoning.max_tokens} tokens, but max_tokens is "
+                f"{self.max_tokens} for thoughts and answer together",
                 field="reasoning.max_tokens",
                 hint="raise max_tokens, or lower it",
             )

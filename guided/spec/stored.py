@@ -53,5 +53,5 @@ def check_salt(salt: str) -> None:
             f"cache_salt has more than {MOST_SALT_BYTES} bytes",
             limit=MOST_SALT_BYTES,
             field="cache_salt",
-            hint="a hash of what it is made of will do",
+            hint="pass a hash of it",
         )

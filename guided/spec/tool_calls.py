@@ -41,13 +41,13 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
         return _content(beside, form)
     if beside is not None and not isinstance(beside, JsonSchema):
         raise RequestError(
-            "the answer beside tools is no JSON, and so not told from calls of them",
+            "the answer beside tools is not JSON, so it cannot be told from calls of them",
             field="constraint",
             hint="leave it or the tools out, or set tool_choice to none",
         )
     if beside is not None and form.separator is None and beside.options.whitespace != 0:
         raise RequestError(
-            "a document with blanks is not told from a call of a tool, as this model writes them",
+            "a document with white space cannot be told from a tool call as this model writes it",
             field="json_options.whitespace",
             hint="set it to 0",
         )

@@ -94,7 +94,7 @@ def check_call(call: object) -> None:
             hint="write guided.ToolCall(name, arguments, id)",
         )
     if not _is_named(call.name, _NAME):
-        raise RequestError(f"a call has the name {call.name[:80]!r}, of no tool", field=field)
+        raise RequestError(f"a call names {call.name[:80]!r}, which is no tool's name", field=field)
     check_call_id(call.id, field)
     what = f"the arguments of the call {call.id or call.name!r}"
     try:

@@ -62,7 +62,7 @@ class Server:
     def http_url(self) -> str:
         """The base of OpenAI's API, with ``http=True``: ``http://127.0.0.1:PORT/v1``."""
         if not self._has_http:
-            raise RequestError("the server has no face over HTTP", hint="make it with http=True")
+            raise RequestError("the server does not serve HTTP", hint="make it with http=True")
         return self._listening()[1]
 
     @property

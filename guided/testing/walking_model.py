@@ -126,8 +126,8 @@ class WalkingModel:
         """Yield the pieces of one answer, then the answer; several answers come whole."""
         if is_watched:
             raise RequestError(
-                "how an answer comes to be is not told by a server without a model",
-                hint="ask one that runs a model",
+                "a server without a model cannot show how an answer comes to be",
+                hint="use one that runs a model",
             )
         result = await self.generate(request, received, client)
         if not result.candidates:
@@ -214,7 +214,7 @@ def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
         there = reply.encode()[: report.offset].decode(errors="ignore")
         end = there + report.shortest_end.decode(errors="replace")
         raise RequestError(
-            f"the reply {reply!r} is no answer to this request: its constraint is left behind "
+            f"the reply {reply!r} is no answer to this request: it leaves the constraint after "
             f"{there!r}",
             hint=f"give one that fits, such as {end!r}",
         )

@@ -207,7 +207,7 @@ def _check_settings(lesson: Lesson, folder: Path) -> None:
     if before != told:
         differing = sorted(name for name in before | told if before.get(name) != told.get(name))
         raise RequestError(
-            f"{folder} holds a training with other settings ({', '.join(differing)})",
+            f"{folder} holds a training run with other settings ({', '.join(differing)})",
             hint="name another folder with --out, or delete this one",
         )
 

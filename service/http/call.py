@@ -154,7 +154,7 @@ class Response:
         except TimeoutError as error:
             cut(self.scope)
             raise RequestCancelledError(
-                f"the caller took nothing of the answer for {self.stall_seconds:g} s",
+                f"the caller read nothing of the answer for {self.stall_seconds:g} s",
                 hint="read faster, or ask for less at once",
             ) from error
 

@@ -28,12 +28,12 @@ class CallsMade:
         called = self._names.get(call_id)
         if called is None:
             raise RequestError(
-                f"{place} answers the call {call_id[:80]!r}, which nothing before it made",
+                f"{place} answers the call {call_id[:80]!r}, which no earlier message made",
                 field=f"{place}.{self._id_field}",
             )
         if name and name != called:
             raise RequestError(
-                f"{place}.name is {name[:80]!r}, and the call that it answers is of {called!r}",
+                f"{place}.name is {name[:80]!r}, but the call that it answers is of {called!r}",
                 field=f"{place}.name",
                 hint="leave it out",
             )

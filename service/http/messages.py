@@ -138,7 +138,7 @@ def _said(turn: AssistantTurn, place: str) -> str:
     content = _joined(turn.content)
     if content and turn.refusal:
         raise RequestError(
-            f"{place} has a content and a refusal, which is what was said instead of one",
+            f"{place} has both content and a refusal, which takes the place of content",
             field=f"{place}.refusal",
             hint="leave one out",
         )
@@ -172,8 +172,8 @@ def _check_names(turns: list[Turn]) -> None:
         role = "system" if isinstance(turn, SystemTurn) else turn.role
         if found.setdefault(role, turn.name) != turn.name:
             raise RequestError(
-                f"messages[{at}].name is {turn.name[:80]!r}, and a message of the same role before "
-                f"it is by {found[role][:80]!r}, which chat templates do not tell apart",
+                f"messages[{at}].name is {turn.name[:80]!r}, but an earlier message of its role is "
+                f"by {found[role][:80]!r}, and chat templates do not tell them apart",
                 field=f"messages[{at}].name",
-                hint="leave names out, and write into the content who speaks",
+                hint="leave names out, and say in the content who speaks",
             )

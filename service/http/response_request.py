@@ -126,9 +126,9 @@ class ResponseRequest(GenerationFields):
         if thinking is not None and not thinking.reasoning.is_off and _ENCRYPTED in self.include:
             field = f"include[{self.include.index(_ENCRYPTED)}]"
             raise RequestError(
-                f"{field} is {_ENCRYPTED!r}, and thoughts are told openly here",
+                f"{field} is {_ENCRYPTED!r}, but thoughts are not encrypted here",
                 field=field,
-                hint="leave it out: items of thoughts are sent back as they are",
+                hint="leave it out, and send items of thoughts back as they are",
             )
         return self
 
@@ -154,7 +154,7 @@ class ResponseRequest(GenerationFields):
         if thinking is None and self.is_summarized:
             # OpenAI's models think by default; here thoughts exist only if they are requested.
             raise RequestError(
-                "reasoning.summary asks for the thoughts, and nothing has the model think",
+                "reasoning.summary asks for thoughts, but nothing lets the model think",
                 field="reasoning.summary",
                 hint="set reasoning.effort or max_reasoning_tokens, or leave it out",
             )

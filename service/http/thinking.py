@@ -61,8 +61,8 @@ def thinking_of(
         return None
     if most >= budget:
         raise RequestError(
-            f"the thoughts may have {most} tokens, and {budget} are the budget of them and the "
-            "answer",
+            f"the thoughts may have {most} tokens, but {budget} is the budget of thoughts and "
+            "answer together",
             field="max_reasoning_tokens",
             hint=f"raise {budget_field}, or lower max_reasoning_tokens",
         )

@@ -121,7 +121,7 @@ def tool_use(
             named = word or "auto"
     if named != "none" and beside is not None and not isinstance(beside.structure, JsonSchema):
         raise RequestError(
-            f"{beside.field} is no JSON, and so not told from calls of tools",
+            f"{beside.field} is not JSON, so it cannot be told from calls of tools",
             field=beside.field,
             hint="leave it or the tools out, or set tool_choice to none",
         )

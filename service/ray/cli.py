@@ -81,7 +81,9 @@ def _ray(
         from guided_service.ray.ray_config import config_of, read_ray_config, written
     given = {name: _plain(value) for name, value in settings.items() if value is not None}
     if config is not None and given:
-        raise typer.BadParameter(f"--config already says all, and {next(iter(given))} was given")
+        raise typer.BadParameter(
+            f"--config already has all settings, but {next(iter(given))} was given too"
+        )
     asked = (
         config_of(given, replicas=replicas, cpus=cpus, gpus=gpus, port=port)
         if config is None
@@ -126,7 +128,7 @@ def _call(address: str, config: Mapping[str, Any] | None = None) -> dict[str, An
         return {} if not content else dict(json.loads(content))
     except HTTPError as error:
         said = error.read().decode(errors="replace")
-        raise RequestError(f"Ray takes no such config: {said}") from error
+        raise RequestError(f"Ray refuses this config: {said}") from error
     except (OSError, HTTPException) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise ServiceUnavailableError(

@@ -70,7 +70,8 @@ def read_ray_config(file: Path) -> dict[str, Any]:
             args = each.get("args") or {}
             if not isinstance(args, dict):
                 raise RequestError(
-                    f"{file}: args is {args!r:.80}, which is no settings", hint="args: { model: M }"
+                    f"{file}: args is {args!r:.80}, which is not a mapping of settings",
+                    hint="args: { model: M }",
                 )
             checked_settings(args)
     return dict(config)

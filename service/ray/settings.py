@@ -95,7 +95,7 @@ def _named(model: Any) -> tuple[str, dict[str, object]]:
     # Deployments are named after it.
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII):
         raise RequestError(
-            f"args: models has the name {name!r:.80}",
+            f"args: models has a model named {name!r:.80}",
             hint="give each a name of up to 64 letters, digits, dots, dashes and underscores",
         )
     if "model" not in own:
@@ -103,7 +103,7 @@ def _named(model: Any) -> tuple[str, dict[str, object]]:
     for key in sorted(own.keys() - _OF_MODEL):
         raise RequestError(
             f"args: {name} sets {key!r}, which is no setting of an engine",
-            hint="what holds for the door of all models stands beside models",
+            hint="put settings that hold for all models beside models",
         )
     return name, own
 
@@ -112,12 +112,12 @@ def _checked(settings: Mapping[str, object]) -> ServerConfig:
     for name in sorted(settings.keys() - set(SETTINGS)):
         if name in _OF_RAY:
             raise RequestError(
-                f"args sets {name!r}, which is not for this application to say",
-                hint="what there is of it stands in grpc_options of Ray's config",
+                f"args sets {name!r}, which is not a setting of this application",
+                hint="Ray's own options for it are in grpc_options of its config",
             )
         raise RequestError(
             f"args sets {name!r}, which is no setting of a server",
-            hint="what is said of deployments stands under 'deployments'",
+            hint="put options of deployments under 'deployments'",
         )
     try:
         return ServerConfig.model_validate(settings)

@@ -419,8 +419,8 @@ def test_what_nobody_told_is_refused() -> None:
     [
         (
             {"reasoning": Reasoning(10), "max_tokens": 10},
-            "the thoughts may have 10 tokens, and max_tokens is 10 for them and the answer; raise"
-            " max_tokens, or lower it",
+            "the thoughts may have 10 tokens, but max_tokens is 10 for thoughts and answer"
+            " together; raise max_tokens, or lower it",
         ),
     ],
 )

@@ -32,8 +32,8 @@ def test_each_of_several_models_has_the_common_settings_and_its_own() -> None:
         ({"models": []}, "args: models lists no model"),
         ({"models": {"a": "m"}}, "args: models lists no model"),
         ({"model": "m", "models": [{"name": "a", "model": "n"}]}, "args sets model and models"),
-        ({"models": [{"name": "a b", "model": "n"}]}, "args: models has the name 'a b'"),
-        ({"models": ["m"]}, "args: models has the name None"),
+        ({"models": [{"name": "a b", "model": "n"}]}, "args: models has a model named 'a b'"),
+        ({"models": ["m"]}, "args: models has a model named None"),
         ({"models": [{"name": "a"}]}, "args: a does not say which model it is"),
         ({"models": [{"name": "a", "model": "m"}] * 2}, "args: two models have the name 'a'"),
         (
@@ -41,7 +41,7 @@ def test_each_of_several_models_has_the_common_settings_and_its_own() -> None:
             "args: a sets 'tokens', which is no setting of an engine",
         ),
         ({"models": [{"name": "a", "model": "m", "threads": 0}]}, "args: threads: "),
-        ({"port": 1}, "args sets 'port', which is not for this application to say"),
+        ({"port": 1}, "args sets 'port', which is not a setting of this application"),
     ],
 )
 def test_what_is_wrong_is_refused(settings: dict[str, object], said: str) -> None:

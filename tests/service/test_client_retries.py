@@ -285,8 +285,8 @@ def _connections_to(server: ServerProcess) -> int:
         ({"timeout": "10"}, "timeout '10' is not a number; pass seconds"),
         ({"retries": -1}, "retries -1 is below 0"),
         ({"retries": float("nan")}, "retries nan is not a number; pass how often"),
-        ({"concurrency": 0}, "concurrency 0 is no whole number from 1 up"),
-        ({"concurrency": 1.5}, "concurrency 1.5 is no whole number from 1 up"),
+        ({"concurrency": 0}, "concurrency 0 is not a whole number of at least 1"),
+        ({"concurrency": 1.5}, "concurrency 1.5 is not a whole number of at least 1"),
     ],
 )
 def test_terms_that_cannot_be_kept_are_refused(terms: dict[str, object], text: str) -> None:

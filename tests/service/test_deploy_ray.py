@@ -60,18 +60,18 @@ def test_replicas_are_a_number_or_a_range(replicas: str) -> None:
     [
         (
             {"modell": "x"},
-            "args sets 'modell', which is no setting of a server; what is said of deployments "
-            "stands under 'deployments'",
+            "args sets 'modell', which is no setting of a server; put options of deployments "
+            "under 'deployments'",
         ),
         (
             {"port": 50051},
-            "args sets 'port', which is not for this application to say; what there is of it "
-            "stands in grpc_options of Ray's config",
+            "args sets 'port', which is not a setting of this application; Ray's own options for "
+            "it are in grpc_options of its config",
         ),
         (
             {"stall_seconds": 5},
-            "args sets 'stall_seconds', which is not for this application to say; what there is of "
-            "it stands in grpc_options of Ray's config",
+            "args sets 'stall_seconds', which is not a setting of this application; Ray's own "
+            "options for it are in grpc_options of its config",
         ),
         (
             {"max_batch": 0},
@@ -112,7 +112,7 @@ def test_settings_in_a_file_have_names(tmp_path: Path) -> None:
     config["applications"][0]["args"] = ["model"]
     file.write_text(yaml.safe_dump(config))
     with pytest.raises(
-        RequestError, match=r"serve\.yaml: args is \['model'\], which is no settings"
+        RequestError, match=r"serve\.yaml: args is \['model'\], which is not a mapping of settings"
     ):
         read_ray_config(file)
 

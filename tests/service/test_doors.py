@@ -157,8 +157,8 @@ def test_nothing_listens_beyond_this_machine_unencrypted(host: str) -> None:
     with pytest.raises(ServiceError) as caught:
         check_exposure(ServerConfig(host=host), host, 50051)
     assert str(caught.value).endswith(
-        "whoever is on the way could read and change what is sent, as it would not be encrypted; "
-        "give --tls-cert and --tls-key, or --insecure where something else protects it"
+        "others on the network could read and change what is sent, because it would not be "
+        "encrypted; give --tls-cert and --tls-key, or --insecure where something else protects it"
     )
     check_exposure(ServerConfig(host=host, insecure=True), host, 50051)
     check_exposure(ServerConfig(host=host, tls_cert=Path("a"), tls_key=Path("b")), host, 50051)

@@ -311,7 +311,7 @@ def test_it_is_not_opened_to_others_without_encryption() -> None:
         raise AssertionError("nobody calls")
 
     config = ServerConfig(http_host="0.0.0.0", http_port=0)
-    with pytest.raises(ServiceError, match="whoever is on the way could read"):
+    with pytest.raises(ServiceError, match="others on the network could read"):
         WebServer(app, config)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

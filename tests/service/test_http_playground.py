@@ -137,7 +137,7 @@ def test_the_automaton_is_told(url: str) -> None:
             {"messages": [{"role": "user", "content": "?"}]},
             400,
             None,
-            "how an answer comes to be is not told by a server without a model",
+            "a server without a model cannot show how an answer comes to be",
         ),
     ],
 )

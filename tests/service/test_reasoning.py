@@ -175,7 +175,7 @@ def test_what_cannot_be_is_refused_with_its_field(client: Client) -> None:
     with pytest.raises(RequestError, match="reasoning 'much' is not a number of tokens") as typed:
         client.generate("x", reasoning="much")  # type: ignore[arg-type]
     assert typed.value.field == "reasoning"
-    with pytest.raises(RequestError, match="beams search among answers") as beams:
+    with pytest.raises(RequestError, match="beams search for answers") as beams:
         client.generate("x", beams=guided.Beams(2), reasoning=3)
     assert beams.value.field == "reasoning"
 

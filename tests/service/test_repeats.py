@@ -269,7 +269,7 @@ def test_the_client_names_its_requests_and_tells_the_names(shared_echo: Client) 
     with pytest.raises(RequestError) as odd:
         shared_echo.generate("x", max_tokens=1, request_id="a\nb")
     assert str(odd.value) == (
-        "request_id 'a\\nb' is not of 1 to 128 visible characters of ASCII; use a UUID"
+        "request_id 'a\\nb' is not 1 to 128 visible ASCII characters; use a UUID"
     )
     with shared_echo.stream(RawPrompt("hello"), max_tokens=1, request_id="streamed") as stream:
         list(stream)
@@ -305,7 +305,7 @@ def test_an_id_that_could_forge_a_line_of_the_log_is_in_none(
     with grpc.insecure_channel(shared_echo_server.address) as channel:
         stub = GenerationServiceStub(channel)
         for name in ("a\nb", "x" * 129, "語"):
-            with pytest.raises(grpc.RpcError, match="visible characters of ASCII") as caught:
+            with pytest.raises(grpc.RpcError, match="visible ASCII characters") as caught:
                 stub.Generate(pb.GenerateRequest(text="refuse", request_id=name), timeout=30)
             assert isinstance(caught.value, grpc.Call)
             trailers = dict(caught.value.trailing_metadata())

@@ -36,7 +36,7 @@ from tests.service.test_supervision import cancelled_requests, eventually
 
 def test_the_text_comes_in_pieces_and_the_answer_last(shared_echo: Client) -> None:
     with shared_echo.stream(RawPrompt("語 and more"), max_tokens=5) as stream:
-        with pytest.raises(RequestError, match="the stream has not come to its end; read it first"):
+        with pytest.raises(RequestError, match="the stream has not ended; read it first"):
             _ = stream.answer
         pieces = list(stream)
         assert next(stream, None) is None
@@ -106,11 +106,11 @@ def test_the_asyncio_stream_tells_the_same(shared_echo_server: ServerProcess) ->
 def test_values_are_read_from_the_beginning_of_json(shared_echo: Client) -> None:
     with shared_echo.stream(RawPrompt("[1]"), list[int], max_tokens=3) as stream:
         next(stream)
-        with pytest.raises(RequestError, match="some of the stream was read already"):
+        with pytest.raises(RequestError, match="part of the stream was already read"):
             next(stream.values())
     with (
         shared_echo.stream(RawPrompt("text")) as stream,
-        pytest.raises(RequestError, match="parts of an answer need a response_model or a schema"),
+        pytest.raises(RequestError, match="partial answers need a response_model or a schema"),
     ):
         next(stream.partials())
 
@@ -254,7 +254,7 @@ def test_a_reader_who_stalls_is_cut_off_and_holds_nobody_up(tmp_path: Path, seco
         assert isinstance(caught.value, grpc.Call)
         assert caught.value.code() is grpc.StatusCode.CANCELLED
         assert caught.value.details() == (
-            f"the caller took nothing of the answer for {seconds:g} s; "
+            f"the caller read nothing of the answer for {seconds:g} s; "
             "read faster, or ask for less at once"
         )
 

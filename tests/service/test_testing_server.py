@@ -55,8 +55,8 @@ def test_a_reply_that_no_server_would_give_is_an_error_that_shows_one(
     with pytest.raises(RequestError) as caught:
         asking.generate("?", Person)
     assert str(caught.value) == (
-        """the reply '{"name":"Ada","age":-1}' is no answer to this request: its constraint is """
-        """left behind '{"name":"Ada","age":'; give one that fits, such as """
+        """the reply '{"name":"Ada","age":-1}' is no answer to this request: it leaves the """
+        """constraint after '{"name":"Ada","age":'; give one that fits, such as """
         """'{"name":"Ada","age":0}'"""
     )
     model_free.reply('{"name":"Ad')
@@ -149,7 +149,7 @@ def test_health_says_that_it_serves(model_free: testing.Server) -> None:
 
 
 def test_openai_clients_are_answered_where_that_is_asked_for(model_free: testing.Server) -> None:
-    with pytest.raises(RequestError, match="no face over HTTP; make it with http=True"):
+    with pytest.raises(RequestError, match="does not serve HTTP; make it with http=True"):
         _ = model_free.http_url
     with pytest.raises(RequestError, match="the server is not started; use it in a with"):
         _ = testing.Server().address

@@ -90,7 +90,7 @@ def test_a_token_is_taken_until_its_last_day(tmp_path: Path) -> None:
         (table("ann", ANN, "weigth = 2"), "at ann.weigth: Extra inputs are not permitted"),
         (table("ann", ANN, "weight = 0"), "at ann.weight: Input should be greater than 0"),
         (table('"a b"', ANN), "at a b: String should match pattern"),
-        (table("ann", ANN) + table("bob", ANN), ": ann and bob are one token"),
+        (table("ann", ANN) + table("bob", ANN), ": ann and bob have the same token"),
         ("[ann", "cannot be read: "),
     ],
 )

@@ -186,18 +186,18 @@ class Open(BaseModel):
         ({"tool_choice": "required"}, "tool_choice needs tools"),
         ({"parallel_tool_calls": False}, "parallel_tool_calls needs tools"),
         ({"tools": [STOP], "prompt": RawPrompt("x")}, "tools need messages, in which the model is"),
-        ({"tools": [STOP], "grammar": Regex("a")}, "the answer beside tools is no JSON"),
+        ({"tools": [STOP], "grammar": Regex("a")}, "the answer beside tools is not JSON"),
         (
             {"tools": [Tool("f", "", '{"type":"array"}')]},
             "in the tool f: its parameters are of type 'array', no object",
         ),
         (
             {"tools": [{"type": "function", "function": {"name": "f", "more": 1}}]},
-            "the function of tool 0 is not of name, description, parameters and strict alone, or",
+            "the function of tool 0 has a member other than name, description, parameters and",
         ),
         (
             {"tools": [{"type": "function", "function": {"name": "f", "strict": "no"}}]},
-            "the function of tool 0 is not of name, description, parameters and strict alone, or",
+            "the function of tool 0 has a member other than name, description, parameters and",
         ),
         (
             {"tools": [{"type": "function", "function": {"name": "f"}, "strict": False}]},
@@ -212,7 +212,7 @@ def test_what_is_wrong_with_tools_is_told_before_anything_is_sent(
     with pytest.raises(RequestError) as caught:
         Request(**{"prompt": "x", **options})
     assert str(caught.value).startswith(message)
-    with pytest.raises(RequestError, match="an answer that may call tools has no parts"):
+    with pytest.raises(RequestError, match="an answer that may call tools cannot be read in parts"):
         Request("x", Person, tools=[STOP]).partials()
     with pytest.raises(RequestError, match="the name 'a b' of a tool is not of"):
         Tool("a b")
@@ -358,7 +358,9 @@ def test_the_grammar_takes_calls_that_are_allowed(
 
 def test_documents_with_blanks_are_not_told_from_calls_that_are_documents() -> None:
     spaced = JsonSchema("true", JsonOptions(whitespace=1))
-    with pytest.raises(RequestError, match="a document with blanks is not told from a call"):
+    with pytest.raises(
+        RequestError, match="a document with white space cannot be told from a tool call"
+    ):
         with_calls(ASKED, spaced, LLAMA)
     with_calls(ASKED, spaced, HERMES)
 

@@ -562,7 +562,7 @@ def newer_request() -> pb.GenerateRequest:
         (
             pb.GenerateRequest(text="x", cache_salt="é" * 129),
             LimitExceededError,
-            "cache_salt has more than 256 bytes; a hash of what it is made of will do",
+            "cache_salt has more than 256 bytes; pass a hash of it",
         ),
         (pb.GenerateRequest(text="x", n=0), RequestError, "n 0 is below 1"),
         (pb.GenerateRequest(text="x", beams=pb.Beams()), RequestError, "width 0 is below 1"),

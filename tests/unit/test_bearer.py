@@ -30,7 +30,7 @@ def test_a_hash_is_sha256() -> None:
         ("geheim é" * 8, "the token has characters other than letters"),
         ("", "the token has characters other"),
         (None, "the token has characters other"),
-        ("hunter2", "the token has 7 characters, and what is shorter than 32 can be guessed"),
+        ("hunter2", "the token has 7 characters, and one of fewer than 32 can be guessed"),
     ],
 )
 def test_a_token_that_is_none_is_refused_without_being_quoted(token: Any, complaint: str) -> None:

@@ -57,11 +57,11 @@ def test_system_messages_and_prompt_stand_in_this_order(tmp_path: Path) -> None:
     ("content", "complaint"),
     [
         ("[", "is not JSON that can be read"),
-        ({}, "is no list of one message or more"),
-        ([], "is no list of one message or more"),
-        ([{"role": "user"}], "message 1 of .* is not of role and content alone"),
-        (["Hi"], "message 1 of .* is not of role and content alone"),
-        ([{"role": "user", "content": 1}], "role and content of message 1 of .* are no texts"),
+        ({}, "is not a list of at least one message"),
+        ([], "is not a list of at least one message"),
+        ([{"role": "user"}], "message 1 of .* must have only role and content"),
+        (["Hi"], "message 1 of .* must have only role and content"),
+        ([{"role": "user", "content": 1}], "role and content of message 1 of .* must be strings"),
         ([{"role": "robot", "content": ""}], "role 'robot' is none of"),
     ],
 )
@@ -71,5 +71,5 @@ def test_what_is_no_conversation_is_told(tmp_path: Path, content: Any, complaint
 
 
 def test_something_has_to_be_asked(tmp_path: Path) -> None:
-    with pytest.raises(typer.BadParameter, match="there is neither --prompt nor --messages"):
+    with pytest.raises(typer.BadParameter, match="neither --prompt nor --messages is given"):
         read_prompt_flags(None, _file(tmp_path, ""), None)

@@ -56,8 +56,8 @@ def test_without_tools_there_is_nothing_to_call() -> None:
     [
         ("[{]", "is not JSON that can be read: .* line 1 column 3"),
         ("[" * 100_000, "is not JSON that can be read: "),
-        ({}, "is no list of one tool or more"),
-        ([], "is no list of one tool or more"),
+        ({}, "is not a list of at least one tool"),
+        ([], "is not a list of at least one tool"),
         ([{"name": "a"}, {"parameters": {}}], "tool 2 of .* has no name"),
         (["a"], "tool 1 of .* has no name"),
         ([{"function": "a"}], "tool 1 of .* has no name"),

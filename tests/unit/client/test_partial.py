@@ -327,8 +327,11 @@ def test_the_last_partial_is_the_answer_wherever_the_text_was_cut(kind: int, see
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "parts of an answer need a response_model or a schema; read the text of the stream"),
-        ({"schema": {}, "n": 2, "temperature": 1.0}, "several answers have no parts: they come"),
+        ({}, "partial answers need a response_model or a schema; read the text of the stream"),
+        (
+            {"schema": {}, "n": 2, "temperature": 1.0},
+            "several answers cannot be read in parts: they",
+        ),
     ],
 )
 def test_answers_without_parts_are_told(options: dict[str, Any], message: str) -> None:

@@ -65,7 +65,7 @@ def test_parts_of_a_content_are_one_text() -> None:
 NO_PROMPT = "pass a string, a list of guided.Message, or a guided.RawPrompt of a string"
 NO_MESSAGE = "write guided.Message(role, content), or a mapping of just these two"
 PART: dict[str, Any] = {"type": "text", "text": "hel"}
-NO_PART = 'write {"type": "text", "text": ...} without anything else'
+NO_PART = 'write {"type": "text", "text": ...} and nothing else'
 NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
 
 
@@ -105,20 +105,18 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
         (
             {"prompt": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             "messages.content",
-            "part 0 of message 0 is of type 'image_url', and models are told texts alone; leave it "
-            "out",
+            "part 0 of message 0 is of type 'image_url', but models take only text; leave it out",
         ),
         (
             {"prompt": [Message("user", cast("Any", [PART, {"type": "input_audio"}]))]},
             "messages.content",
-            "part 1 of message 0 is of type 'input_audio', and models are told texts alone; leave "
-            "it out",
+            "part 1 of message 0 is of type 'input_audio', but models take only text; leave it out",
         ),
         *(
             (
                 {"prompt": [{"role": "user", "content": [part]}]},
                 "messages.content",
-                f"part 0 of message 0 is {part!r}, which is no part of text; {NO_PART}",
+                f"part 0 of message 0 is {part!r}, which is not a part of type text; {NO_PART}",
             )
             for part in (5, "hi", {"text": "hi"}, {"type": "text"}, {**PART, "mood": 1})
         ),

@@ -115,8 +115,8 @@ _MAKES = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on t
         ),
         (
             np.zeros((40, 2), np.int32).T,
-            "the words of a row of the bitmask do not lie side by side; pass it as it was made, "
-            "not transposed and without steps along its rows",
+            "the words of a row of the bitmask are not contiguous in memory; pass it as it was "
+            "made, not transposed and without steps along its rows",
         ),
         (_read_only(), f"the bitmask is read-only; {_MAKES}"),
         (

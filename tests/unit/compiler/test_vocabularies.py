@@ -157,7 +157,7 @@ def test_what_cannot_be_a_tokenizer_is_told_with_the_way_out(tmp_path: Path) -> 
         (built, {"end_ids": [0.5]}, RequestError, whole),
         (built, {"end_ids": [0], "num_logits": 0}, RequestError, "num_logits is 0; give how many"),
         (built, {"end_ids": [0], "num_logits": 9.5}, RequestError, whole),
-        (tiny_vocabulary(), {"end_ids": [0]}, RequestError, "a vocabulary says itself which"),
+        (tiny_vocabulary(), {"end_ids": [0]}, RequestError, "a Vocabulary already says which"),
         (tiny_vocabulary(), {"num_logits": 9}, RequestError, "pass end_ids and num_logits with"),
     ]
     for tokenizer, options, kind, message in cases:

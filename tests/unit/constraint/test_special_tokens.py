@@ -264,7 +264,7 @@ def test_a_choice_of_special_tokens_ends_the_run_before_it() -> None:
         ),
         (
             SpecialToken("<end>"),
-            "the special token '<end>' ends an answer of this model, so it stands in none; leave"
+            "the special token '<end>' ends answers of this model, so none can contain it; leave"
             " it out: an answer ends where its constraint does",
         ),
         (

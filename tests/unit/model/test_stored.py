@@ -226,9 +226,7 @@ def test_what_is_noted_of_a_file_is_not_noted_of_a_folder(tmp_path: Path) -> Non
     for name, progress in notes.items():
         find_files(name, None, CPU, progress)
     of_file, of_folder = (progress.noted for progress in notes.values())
-    assert (
-        "weights are not computed with as they are stored: it holds no blocks, only F32" in of_file
-    )
+    assert "weights cannot be used as they are stored: it holds no blocks, only F32" in of_file
     assert of_folder == []
 
 
