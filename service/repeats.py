@@ -62,7 +62,8 @@ class _UnderWay:
         _check_same(self.digest, digest)
         if self.waiting == _MOST_CALLERS:
             raise OverloadedError(
-                f"{_MOST_CALLERS} calls wait for the answer to this request", hint="wait for theirs"
+                f"{_MOST_CALLERS} calls wait for the answer to this request",
+                hint="wait for one of them",
             )
 
 

@@ -106,7 +106,9 @@ class Arrivals:
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         if stream and request.has_candidates:
             raise RequestError(
-                "several answers cannot be streamed", field="n", hint="ask for one, or for all"
+                "several answers cannot be streamed",
+                field="n",
+                hint="request one answer, or do not stream",
             )
         if is_traced and (request.has_candidates or request.sampling.is_contrastive):
             raise RequestError(

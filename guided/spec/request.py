@@ -410,7 +410,7 @@ class GenerationRequest:
         if self.beams is not None or self.sampling.is_contrastive:
             search = "beams" if self.beams is not None else "contrastive search"
             raise RequestError(
-                f"verification {self.verification.value!r} has no part in {search}, "
+                f"verification {self.verification.value!r} does not apply to {search}, "
                 "where nothing is guessed",
                 field="verification",
                 hint=f"leave it or {search} out",
@@ -457,7 +457,7 @@ class GenerationRequest:
         for each in fields(Sampling):
             if getattr(self.sampling, each.name) != each.default:
                 raise RequestError(
-                    f"{each.name} has no part in beams, which keep the likeliest beginnings",
+                    f"{each.name} does not apply to beams, which keep the likeliest beginnings",
                     field=f"sampling.{each.name}",
                     hint="leave it out, or draw answers with n and best_of",
                 )

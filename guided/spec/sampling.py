@@ -129,7 +129,7 @@ class Sampling:
             value = getattr(self, name)
             if value:
                 raise RequestError(
-                    f"{name} {value!r} has no part in contrastive search, which draws nothing",
+                    f"{name} {value!r} does not apply to contrastive search, which draws nothing",
                     field=f"sampling.{name}",
                     hint="leave it or penalty_alpha out",
                 )

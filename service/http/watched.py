@@ -78,7 +78,7 @@ def read_watched(body: Body, config: ServerConfig) -> Asked:
     asked = read_chat(body, config)
     request = asked.request
     if request.has_candidates:
-        raise RequestError("one answer is watched at a time", field="n", hint="leave it out")
+        raise RequestError("only one answer can be watched", field="n", hint="request one")
     if request.top_logprobs is None:
         request = replace(request, top_logprobs=_LIKELIEST)
     return Asked.of(

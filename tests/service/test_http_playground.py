@@ -130,7 +130,7 @@ def test_the_automaton_is_told(url: str) -> None:
             },
             400,
             "n",
-            "one answer is watched at a time",
+            "only one answer can be watched",
         ),
         (
             "answer",

@@ -54,7 +54,7 @@ WARM = Sampling(temperature=1.0)
         ),
         (
             {"beams": Beams(3), "verification": Verification.TYPICAL},
-            "verification 'typical' has no part in beams, where nothing is guessed; leave it or "
+            "verification 'typical' does not apply to beams, where nothing is guessed; leave it or "
             "beams out",
             "verification",
         ),
@@ -63,20 +63,20 @@ WARM = Sampling(temperature=1.0)
                 "sampling": Sampling(top_k=4, penalty_alpha=0.6),
                 "verification": Verification.REJECTION,
             },
-            "verification 'rejection' has no part in contrastive search, where nothing is guessed; "
-            "leave it or contrastive search out",
+            "verification 'rejection' does not apply to contrastive search, where nothing is "
+            "guessed; leave it or contrastive search out",
             "verification",
         ),
         (
             {"beams": Beams(3), "sampling": WARM},
-            "temperature has no part in beams, which keep the likeliest beginnings; leave it out, "
-            "or draw answers with n and best_of",
+            "temperature does not apply to beams, which keep the likeliest beginnings; leave it "
+            "out, or draw answers with n and best_of",
             "sampling.temperature",
         ),
         (
             {"beams": Beams(3), "sampling": Sampling(seed=1)},
-            "seed has no part in beams, which keep the likeliest beginnings; leave it out, or draw "
-            "answers with n and best_of",
+            "seed does not apply to beams, which keep the likeliest beginnings; leave it out, or "
+            "draw answers with n and best_of",
             "sampling.seed",
         ),
         (

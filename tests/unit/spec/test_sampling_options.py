@@ -68,8 +68,8 @@ def test_the_ends_of_the_ranges_are_allowed(options: dict[str, Any]) -> None:
         *(
             (
                 {"top_k": 4, name: value},
-                f"{name} {value!r} has no part in contrastive search, which draws nothing; leave "
-                "it or penalty_alpha out",
+                f"{name} {value!r} does not apply to contrastive search, which draws nothing; "
+                "leave it or penalty_alpha out",
                 f"sampling.{name}",
             )
             for name, value in (
