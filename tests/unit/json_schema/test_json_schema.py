@@ -341,7 +341,7 @@ _ROWS: list[tuple[Any, list[Any], list[Any]]] = [
 
 
 def _exact(value: Any) -> Any:
-    """The value with its numbers as a recogniser sees them."""
+    """The value with its numbers as a recogniser reads them."""
     return json.loads(json.dumps(value), parse_float=Decimal)
 
 
