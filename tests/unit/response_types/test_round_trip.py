@@ -1,4 +1,4 @@
-"""Whatever fits the schema of a type is accepted by the type."""
+"""A type accepts every document that fits its schema."""
 
 from __future__ import annotations
 
