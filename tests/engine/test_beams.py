@@ -61,7 +61,7 @@ SCHEMAS: dict[str, Any] = {
 
 @cache
 def exact_model(seed: int = 0) -> PreTrainedModel:
-    """As wide as its vocabulary, so that its softmax is that of transformers."""
+    """A model as wide as its vocabulary, so that its softmax is that of transformers."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=len(VOCABULARY),

@@ -183,7 +183,7 @@ def test_strict_runs_change_no_score_and_no_rank() -> None:
 
 
 def test_the_end_that_the_model_chose_counts() -> None:
-    """Of one letter, which may be followed by an end or by another, two log-probabilities."""
+    """An answer of one letter, which an end or another may follow, has two log-probabilities."""
     language = words("x", "xy", "xz")
     request = GenerationRequest("q", language, max_tokens=3, sampling=Sampling(50.0, seed=0), n=8)
     result = answers(make_engine(), {"r": request})["r"]

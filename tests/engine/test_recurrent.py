@@ -31,7 +31,7 @@ from tests.kit.effort import crossed
 
 TYPES = ("falcon_h1", "jamba", "lfm2", "mamba2", "minimax", "qwen3_next", "rwkv", "zaya")
 """State beside attention, Mamba, convolutions, Mamba 2 alone, a cache of its own, delta rule, a
-list of states, convolutions before attention. Jamba's mixers read one token at a time behind
+list of states, convolutions before attention. Jamba's mixers read one token at a time after
 others."""
 PROMPT = "the quick brown fox jumps over the lazy dog, abc"
 LENGTH = 12

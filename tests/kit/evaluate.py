@@ -1,4 +1,4 @@
-"""What a formula means, by straight recursion over a finished value: the oracle for recognisers."""
+"""The meaning of a formula, by recursion over a finished value: the oracle for recognisers."""
 
 from __future__ import annotations
 

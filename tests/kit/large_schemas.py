@@ -210,7 +210,7 @@ def _rules() -> tuple[Schema, list[Any]]:
 
 
 def _steps() -> tuple[Schema, list[Any]]:
-    """Steps of a pipeline that exclude one another by their keys, and conditions beside them."""
+    """Steps of a pipeline that exclude each other by their keys, and conditions on them."""
     kinds = 25
     steps = [
         {

@@ -61,7 +61,7 @@ class _Stream:
         self._engine.submit(self.request_id, NEIGHBOUR, stream=True)
 
     def step(self) -> dict[str, str]:
-        """Step once, and note when the neighbour got text; returns what else has ended."""
+        """Step once, and note when the neighbour got text; returns the others that ended."""
         ended = {}
         for finished in self._engine.step():
             if finished.request_id == self.request_id:

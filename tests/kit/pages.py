@@ -17,7 +17,7 @@ PAGES: Final = sorted(
     for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/**/*.md")
     for page in ROOT.glob(pattern)
 )
-"""By their paths in the repository."""
+"""The pages, as paths in the repository."""
 
 
 @dataclass(frozen=True)

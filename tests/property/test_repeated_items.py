@@ -64,7 +64,7 @@ def _distinct(rng: random.Random) -> dict[str, Any]:
 
 
 def _schema(seed: int) -> dict[str, Any]:
-    """An array whose items must not differ, or must not differ and fit something else at once."""
+    """An array that must not have distinct items, or must satisfy only one of two conditions."""
     rng = random.Random(seed)
     schema = {
         "type": "array",

@@ -60,7 +60,7 @@ def children_of(process: int) -> list[int]:
 def listening(
     command: Sequence[str], log: Path, settings: dict[str, str] | None = None
 ) -> Iterator[ServerProcess]:
-    """A server on a free port, killed at the end unless it has ended by itself.
+    """A server on a free port, killed at the end unless it has ended before.
 
     For the plain command ``ECHO_SERVER`` it is forked from a process that has loaded it.
     """

@@ -365,7 +365,7 @@ def test_a_restart_outlasts_a_folder_for_temporary_files_that_is_gone(tmp_path: 
 
 
 def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path: Path) -> None:
-    """Of 300 descriptors connections take at most half, and the restart has some of its own."""
+    """Connections take at most half of 300 descriptors, and the restart has reserved ones."""
     command = ("prlimit", "--nofile=300:300", *ECHO_SERVER)
     with serving(command, tmp_path / "log", {"restart_backoff_seconds": "0.05"}) as server:
         descriptors = Path(f"/proc/{server.process.pid}/fd")

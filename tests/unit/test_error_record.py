@@ -35,7 +35,7 @@ from guided.spec import DrafterUsage, FinishReason, Usage
 
 words = st.text(max_size=20)
 messages = words | st.builds("{}\n\n{}".format, words, words)
-"""Some with a picture of the place behind an empty line."""
+"""Messages, some with a picture of the place after an empty line."""
 hints = st.none() | words
 pointers = st.none() | st.sampled_from(["", "/type", "/a; b/c: d"])
 positions = st.none() | st.integers(0, 10**6)

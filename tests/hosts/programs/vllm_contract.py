@@ -51,7 +51,7 @@ THINK_END = "</think>"
 
 
 class ThinkParser:
-    """A reasoning parser: an answer begins behind one token."""
+    """A reasoning parser: an answer begins after one token."""
 
     def __init__(self, tokenizer: Any, **_: Any) -> None:
         self.end = tokenizer.encode("!", add_special_tokens=False)[0]

@@ -22,7 +22,7 @@ _END = 256
 
 
 class Ticket(BaseModel):
-    """What is asked for."""
+    """The type of the answer."""
 
     title: str = Field(max_length=20)
     urgent: bool

@@ -1,4 +1,4 @@
-"""What the client shows: every call of the service, and nothing of the transport."""
+"""The surface of the client: every call of the service, and nothing of the transport."""
 
 from __future__ import annotations
 

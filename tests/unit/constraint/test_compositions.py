@@ -326,7 +326,7 @@ _ITEMS = _objects(
         # Bounds that differ.
         (_OTHER, b'{"a":"abc', [b'"', b"a", b"abc", b'"}', b'","'], [b"\xa9"]),
         (_OTHER, b'{"a":"abcde', [b'"', b"a", b'"}'], [b"\xa9", b'","']),
-        # A name that is to differ from all before, and beside it one that is due.
+        # A name that must differ from all earlier ones, in parallel with one that is due.
         (_OPEN, b'{"a":1,"', [b"b", b"ab", b"name"], [b'a":0,"']),
         (_OPEN, b'{"a":1,"b', [b'"', b"ab", b'":'], [b'","']),
         # Items that are to differ, in both and in one alone.

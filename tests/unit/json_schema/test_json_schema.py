@@ -1,4 +1,4 @@
-"""What each keyword of JSON Schema means: documents that fit a schema and documents that do not."""
+"""The meaning of each keyword of JSON Schema: documents that fit, and documents that do not."""
 
 from __future__ import annotations
 

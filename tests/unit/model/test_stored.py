@@ -255,7 +255,7 @@ def test_a_broken_scale_names_its_tensor(tensor: str, tmp_path: Path) -> None:
     files = found_stored(file)
     assert files.stored is not None
     told = files.stored.tensors[tensor]
-    place = told.offset + 60 * told.nbytes // told.shape[0]  # a token that the trial has not
+    place = told.offset + 60 * told.nbytes // told.shape[0]  # a token that the trial does not have
     content = bytearray(file.read_bytes())
     content[place : place + 2] = np.array([np.nan], "<f2").tobytes()
     file.write_bytes(content)

@@ -365,7 +365,7 @@ def test_a_match_is_not_taken_for_a_state_that_stands_alone() -> None:
 
 
 def test_sets_that_overlap_very_often_are_refused() -> None:
-    """Each of so many nested sets adds a class that all larger ones hold."""
+    """Each of many nested sets adds a class that all larger ones contain."""
     nested = [CodePoints.of([(0x4000, 0x4000 + last)]) for last in range(6_000)]
     with pytest.raises(LimitExceededError, match="more than 16000000 pieces"):
         partition(nested)
