@@ -20,7 +20,7 @@ _BASE = {"pydantic", "pydantic_core", "rich", "typer", "typing_extensions"}
 """Packages that are always installed."""
 _OURS = {"guided", "guided_service"}
 _NEVER_MISSED = {"mlx", "sglang", "triton", "vllm"}
-"""Packages that come with torch, or are checked before use, and hosts, which call us."""
+"""A package that comes with torch and is checked before use, and hosts, which call us."""
 
 _BLOCKER = """
 import sys

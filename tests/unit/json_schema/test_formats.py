@@ -318,7 +318,7 @@ def _members(draw: st.DrawFn, name: str, length: int = 40) -> str:
 
 @functools.cache
 def _distances(name: str) -> list[int]:
-    """From each state of a format the code points to an accepting one."""
+    """For each state of a format, the number of code points to an accepting one."""
     dfa = _dfa(name)
     far = len(dfa) + 1
     distance = [0 if label != DEAD else far for label in dfa.label.tolist()]

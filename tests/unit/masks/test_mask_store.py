@@ -63,7 +63,7 @@ def test_a_kept_mask_stays_as_it_was_found() -> None:
 def test_never_more_bytes_than_allowed_and_the_unused_go_first() -> None:
     store = MaskStore(3 * _BYTES + _NOTHING.nbytes)
     held = [_keep(store, number) for number in range(3)]
-    held.append(_keep(store, 3))  # the first round finds all of them in use, and marks them
+    held.append(_keep(store, 3))  # the first round finds all of them used, and marks them
     assert store.nbytes <= store.max_bytes
     survivors = [holder for holder in held if holder.delta is not None]
     survivors[0].used = True
@@ -103,7 +103,7 @@ def test_a_base_counts_once_and_as_long_as_a_mask_is_kept_by_it() -> None:
     held.append(store.keep(_mask(*range(5, _SIZE)), 3, bases[1]))
     assert store.nbytes == 3 * _BYTES + 2 * bases[0].nbytes
     del held[:2]
-    for number in range(6, 12):  # look-ups of those that are gone
+    for number in range(6, 12):  # keeping these finds those that are gone
         held.append(store.keep(_mask(*range(number, _SIZE)), number, bases[1]))
         store.check()
     assert store.nbytes == len(held) * _BYTES + bases[1].nbytes
