@@ -63,7 +63,7 @@ def test_both_ways_answer_everything_and_the_figures_add_up() -> None:
         assert figures.latency.percentiles[0] == pytest.approx(np.median(seconds))
         assert 0 < figures.overhead < 1
         assert figures.held == 0
-        # A call serves at most two requests, so there are at least half as many calls as their sum.
+        # A call serves at most two requests, so there are at least half as many as they sum to.
         assert figures.usage.model_calls / 2 <= figures.model_calls <= figures.usage.model_calls
     guided, plain = (figures_of(comparison.runs[way]) for way in (Way.GUIDED, Way.PLAIN))
     assert guided.model_calls < plain.model_calls
