@@ -1,8 +1,8 @@
-"""What holds for all tests.
+"""Settings for all tests.
 
-Examples have no deadline each: the first one may wait for machine code to be made. They are the
-same in every run, but in the long form. Kernels of Triton are interpreted without a CUDA device: it
-asks that when it is imported.
+Examples have no deadline: the first one may wait for machine code to be made. They are the same in
+every run, except in the long form. Without a CUDA device Triton's kernels are interpreted: Triton
+reads that setting when it is imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if find_spec("triton") is not None:
 
 
 def pytest_sessionstart() -> None:
-    """Leave when what was compiled ahead of time is older than its sources."""
+    """Exit if the modules compiled ahead of time are older than their sources."""
     root = Path(__file__).parents[1]
     library = {*root.glob("guided/runtime/*__mypyc*.so")}
     built = max((file.stat().st_mtime for file in library), default=0.0)
@@ -45,10 +45,7 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage among the modules that tests import, where a quarter of the time went.
-
-    Tests do not look there either.
-    """
+    """Freeze the imported modules: scanning them for garbage took a quarter of the time."""
     gc.disable()
     try:
         return (yield)
@@ -59,10 +56,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Give torch back the threads that it had before the test.
+    """Restore the number of torch's threads from before the test.
 
-    Loading a model takes one for each core, of which tests that run side by side have one; what
-    came after would be ten times slower, since threads wait for each other by spinning.
+    Loading a model sets one for each core, but tests that run side by side have one core each:
+    later tests would be ten times slower, since threads wait for each other by spinning.
     """
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else None

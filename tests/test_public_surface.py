@@ -1,4 +1,4 @@
-"""What `import guided` offers, and what it costs."""
+"""The public names of `import guided`, and the cost of the import."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_public_name_is_there_and_the_list_is_sorted() -> None:
 
 
 def test_the_public_names_are_these() -> None:
-    """A name that joins or leaves is a change that users see: it needs a line in the changelog."""
+    """Adding or removing a name is a change that users see: it needs a line in the changelog."""
     errors = {name for name in guided.__all__ if name.endswith("Error")}
     assert set(guided.__all__) - errors == {
         "Alternative",
@@ -98,7 +98,7 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_a_server_loads_neither_the_client_nor_what_its_settings_leave_out() -> None:
-    """Each would take a part of every start."""
+    """Each of them would make every start slower."""
     others = {"guided.client", "opentelemetry", "prometheus_client", "starlette", "torch"}
     code = f"import sys, guided_service.server; print([m for m in {others} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
 """Clients of others, unchanged, against a server of a tiny model: ``make test-clients``.
 
-They are installed beside the server, in an environment whose Python ``GUIDED_CLIENTS`` names.
+They are installed apart from the server, in an environment whose Python ``GUIDED_CLIENTS`` names.
 """
 
 from __future__ import annotations

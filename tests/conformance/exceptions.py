@@ -1,4 +1,4 @@
-"""Cases of the official suite that are not judged as the suite does, each with the reason."""
+"""Cases of the official suite that we judge differently, each with the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["EXCEPTIONS", "Deviation"]
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Cases of one group, in one or several drafts, that are all judged otherwise."""
+    """Cases of one group, in one or several drafts, that are all judged differently."""
 
     part: Part
     file: str

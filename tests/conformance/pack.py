@@ -37,7 +37,7 @@ def pack(checkout: Path) -> None:
 
 def _write(file: Path, value: object) -> None:
     text = json.dumps(value, separators=(",", ":"))
-    # Without the time of packing, so that nothing changes where nothing changed.
+    # Without the time of packing, so that equal content gives equal files.
     file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 

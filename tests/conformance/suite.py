@@ -24,11 +24,11 @@ DIALECTS: Final = {
 """The drafts, each with the URI of its metaschema."""
 
 _REMOTE: Final = "http://localhost:1234/"
-"""Where the suite's schemas expect the documents that they refer to."""
+"""The address at which the suite's schemas expect the documents that they refer to."""
 
 
 class Part(StrEnum):
-    """What the suite asks for: the specification itself, what it leaves open, and formats."""
+    """The parts of the suite: the specification itself, its optional parts, and formats."""
 
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def text(self) -> bytes:
-        """The document as JSON, with a blank behind commas and colons."""
+        """The document as JSON, with a blank after commas and colons."""
         try:
             return json.dumps(self.document, ensure_ascii=False).encode()
         except UnicodeEncodeError:  # a lone surrogate
@@ -54,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A schema and the documents that are tried on it."""
+    """A schema and the documents that test it."""
 
     draft: str
     part: Part
@@ -65,12 +65,12 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What an exception from the rule is listed under."""
+        """The name under which an exception is listed."""
         return f"{self.draft}/{self.file}: {self.description}"
 
     @property
     def text(self) -> str:
-        """The schema, which names its draft where the suite leaves that to the folder."""
+        """The schema, which names its draft even if the suite leaves that to the folder."""
         schema = self.schema
         if isinstance(schema, dict) and "$schema" not in schema:
             schema = {"$schema": DIALECTS[self.draft], **schema}
@@ -78,7 +78,7 @@ class Group:
 
     @property
     def documents(self) -> tuple[tuple[str, str], ...]:
-        """The documents that the schema may refer to; none where it names no such place."""
+        """The documents that the schema may refer to; none if it names no such address."""
         return remote_documents() if _REMOTE in self.text else ()
 
 

@@ -28,10 +28,10 @@ from tests.kit.writing import ANY_WAY_WITH_FORMATS
 _PLACE: Final = os.environ.get("GUIDED_MASKBENCH")
 _SHARES: Final = 40
 _MASK_EVERY: Final = 64
-"""Bytes from one mask that is asked for to the next."""
+"""Bytes between two masks that are made."""
 
 LIMITED: Final = frozenset({"JsonSchemaStore---aerleon-definitions.schema"})
-"""Schemas of which some documents take more work than a step may: a pattern with too many cases."""
+"""Schemas with documents that take more work than a step may: a pattern with too many cases."""
 
 pytestmark = [
     pytest.mark.skipif(not is_long(), reason="real schemas are for make test-long"),
@@ -69,7 +69,7 @@ def test_documents_are_judged_as_the_benchmark_does(share: int) -> None:
 
 
 def _judged(start: Matcher, document: Any) -> bool | None:
-    """Whether a document is let through, ``None`` where a limit is in its way."""
+    """Whether a document is accepted; ``None`` if a limit prevents that."""
     matcher = start
     try:
         for place, byte in enumerate(json.dumps(document, ensure_ascii=False).encode()):
@@ -86,7 +86,7 @@ def _judged(start: Matcher, document: Any) -> bool | None:
 
 @pytest.mark.parametrize("share", range(_SHARES))
 def test_random_answers_come_to_their_end(share: int) -> None:
-    """With the default options; what limits end is closed on its shortest way, and is listed."""
+    """With the default options; answers at a limit are closed by their shortest end, and listed."""
     limited: list[str] = []
     for line in _lines()[share::_SHARES]:
         entry = json.loads(line)

@@ -1,4 +1,4 @@
-"""Kernels that are prepared are all that a check compiles, whatever the schema."""
+"""A check compiles no kernels but the prepared ones, whatever the schema."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _FILES = [
 
 
 def _wrong(group: Group, options: JsonOptions) -> Iterator[tuple[str, str]]:
-    """The cases that are judged otherwise than the suite does, and what happened."""
+    """The cases that are judged differently from the suite, and what happened."""
     start = None
     try:
         constraint = JsonSchema(group.text, options, group.documents)
@@ -63,7 +63,7 @@ def _listed(part: Part, draft: str, group: Group) -> set[str]:
 def test_documents_are_accepted_exactly_when_they_are_valid(
     part: Part, draft: str, file: str
 ) -> None:
-    """Every case that is not listed as an exception; those that are listed must be wrong."""
+    """Every case that is not listed as an exception; listed ones must differ."""
     unlisted, stale = [], []
     for group in groups(part, draft):
         if group.file == file:
@@ -80,12 +80,12 @@ def test_documents_are_accepted_exactly_when_they_are_valid(
 
 
 def test_no_required_test_is_an_exception() -> None:
-    """Exceptions are only made where the specification leaves room."""
+    """Exceptions are made only where the specification leaves room."""
     assert Part.REQUIRED not in {deviation.part for deviation in EXCEPTIONS}
 
 
 def test_every_exception_names_cases_of_the_suite() -> None:
-    """A list that nobody reads any more would hide what comes under an old name."""
+    """A stale list would hide new cases under an old name."""
     for deviation in EXCEPTIONS:
         for draft in deviation.drafts:
             known = {

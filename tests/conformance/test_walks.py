@@ -25,7 +25,7 @@ _Judges: TypeAlias = dict[Validator, Judge]
 
 @cache
 def _judged(draft: str) -> list[tuple[Group, _Judges]]:
-    """The groups that are required of a draft, each with those who may judge what is written."""
+    """The required groups of a draft, each with the validators that may judge written texts."""
     return [(group, _judges(group)) for group in groups(Part.REQUIRED, draft)]
 
 
@@ -43,7 +43,7 @@ def _judges(group: Group) -> _Judges:
 
 
 def _writings(group: Group) -> tuple[JsonOptions, ...]:
-    """Both ways of writing; of what older drafts have as well, one each in the short form."""
+    """Both ways of writing; for groups that older drafts also have, one each in the short form."""
     both = ANY_WAY, SCHEMA_ORDER
     place = list(DIALECTS).index(group.draft)
     return both if is_long() or not place else (both[place % 2],)
@@ -78,6 +78,6 @@ def test_every_walk_ends_and_what_it_wrote_is_valid(draft: str, file: str) -> No
 
 
 def test_almost_every_group_has_a_judge() -> None:
-    """The walks above are judged, but for a few groups that neither validator masters."""
+    """The walks above are judged, except for a few groups that neither validator handles."""
     found = [judges for draft in DIALECTS for _, judges in _judged(draft)]
     assert sum(map(bool, found)) >= 0.99 * len(found)

@@ -1,4 +1,4 @@
-"""The architectures that are tested, each as small as it can be."""
+"""The tested architectures, each as small as it can be."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ CONFIGS: dict[str, PretrainedConfig] = {
         initializer_range=0.5,
     ),
 }
-"""What every test of the engine's answers is done with."""
+"""The configs for all tests of the engine's answers."""
 
 
 def _sliding(window: int) -> dict[str, Any]:
@@ -189,4 +189,4 @@ OTHER_CONFIGS: dict[str, PretrainedConfig] = {
     "stablelm": StableLmConfig(**SHAPE),
     "starcoder2": Starcoder2Config(**SHAPE, sliding_window=7),
 }
-"""What is tested once: that a mixed batch equals ``generate()``."""
+"""The configs for one test only: that a mixed batch equals ``generate()``."""

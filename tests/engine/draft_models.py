@@ -61,6 +61,6 @@ def checked_answers(
         for draft in drafts:
             draft.texts.check()
         step += 1
-    # Whatever ended a request, its pages are free again.
+    # However a request ended, its pages are free again.
     assert [draft.texts.num_blocks_held for draft in drafts] == [0] * len(drafts)
     return found

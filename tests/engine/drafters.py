@@ -1,4 +1,4 @@
-"""Drafters that draft a known answer, and that tell what trees were verified."""
+"""Drafters that draft a known answer, and drafters that report the verified trees."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class Prophet(OneByOne):
 
 
 class Watch:
-    """Notes the drafts of another drafter that were verified since it was last asked.
+    """Records the drafts of another drafter that were verified since the last ``take``.
 
-    The trees hold what others have drafted, too.
+    The trees hold the tokens of other drafters, too.
     """
 
     def __init__(self, drafter: Drafter | None) -> None:
@@ -91,7 +91,7 @@ class Watch:
         self.wants_states = drafter is not None and drafter.wants_states
         self.widths = () if drafter is None else drafter.widths
         self.trees: list[tuple[tuple[TokenId, ...], int, int]] = []
-        """Of each tree with a draft the text before it, how many were drafted, how many right."""
+        """Of each tree with a draft: the text before it, how many tokens were drafted and right."""
 
     def open(self, context: DraftContext) -> DraftMemory | None:
         memory = None if self.drafter is None else self.drafter.open(context)
@@ -107,7 +107,7 @@ class Watch:
         self.drafter.propose(inner)
 
     def take(self, prompts: Mapping[str, tuple[TokenId, ...]]) -> dict[str, tuple[int, int]]:
-        """The drafted and the right ones by name of the prompt, which begins no other; forget."""
+        """Return and forget drafted and right tokens by the prompt, whose name begins no other."""
         trees, self.trees = self.trees, []
         return {
             name: (drafted, right)

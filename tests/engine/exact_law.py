@@ -1,7 +1,7 @@
 """The exact law of the answers in a small language, and whether draws follow it.
 
-The words of the language are all its answers. The law of each is the product of what the model, the
-mask and the samplers of transformers give its tokens, one at a time.
+The words of the language are all its answers. The probability of each is the product of the
+probabilities that model, mask and the samplers of transformers give its tokens, one at a time.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ Answer = tuple[TokenId, ...]
 
 
 class Computed(NamedTuple):
-    """What a model makes of the last token of a text."""
+    """A model's output for the last token of a text."""
 
     logits: NDArray[np.float32]
     state: NDArray[np.float32]
-    """After the last norm."""
+    """The state after the last norm."""
     taps: NDArray[np.float32]
-    """What entered the layers, side by side."""
+    """The inputs of the layers, side by side."""
 
 
 @cache
 def computed(text: tuple[TokenId, ...], model: PreTrainedModel = MODEL) -> Computed:
-    """Kept: few prefixes occur, so many draws cost few model calls."""
+    """Cached: few prefixes occur, so many draws cost few model calls."""
     with torch.inference_mode():
         output = model(input_ids=torch.tensor([text]), output_hidden_states=True)
     *layers, state = [each[0, -1].float().numpy() for each in output.hidden_states]
@@ -98,9 +98,9 @@ def choice_law(
     max_tokens: int,
     model: PreTrainedModel = MODEL,
 ) -> dict[TokenId, float]:
-    """The law of one token: transformers' steps on what the mask leaves, without what is too long.
+    """The law of one token: transformers' steps on the masked tokens, without those too long.
 
-    Where the filters leave nothing that fits the budget, they look at that alone.
+    If the filters leave no token that fits the budget, they are applied to those that fit alone.
     """
     left = max_tokens - len(answer) - 1
     ends = sorted(END_IDS) if matcher.is_accepting else []
@@ -114,7 +114,7 @@ def choice_law(
 def filtered(
     answer: Answer, allowed: list[TokenId], sampling: Sampling, model: PreTrainedModel = MODEL
 ) -> dict[TokenId, float]:
-    """What the steps of transformers leave of tokens."""
+    """The tokens that the steps of transformers leave."""
     row = torch.full((1, len(TOKEN_BYTES)), -torch.inf, dtype=torch.float64)
     row[0, allowed] = torch.from_numpy(logits_behind(answer, model)).double()[allowed]
     for token, bias in sampling.logit_bias:
@@ -146,9 +146,9 @@ def filters(sampling: Sampling) -> Iterator[Any]:
 
 
 def p_value(counts: Counter[Answer], law: dict[Answer, float]) -> float:
-    """How likely draws of this law are to lie as far from it; the rarest answers count as one."""
+    """The probability that draws of this law differ as much; the rarest answers count as one."""
     if not counts.keys() <= law.keys():
-        return 0.0  # an answer that cannot be
+        return 0.0  # an impossible answer
     draws = counts.total()
     cells: list[tuple[float, float]] = []  # drawn, expected
     rare_drawn, rare_expected = 0.0, 0.0

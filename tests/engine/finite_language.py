@@ -1,6 +1,6 @@
 """Constraints small enough to be their own oracle: a finite set of words, or every text.
 
-Everything a matcher answers is worked out here by trying all words and all tokens.
+All results of a matcher are worked out here by trying all words and all tokens.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class WordMatcher:
     def __init__(self, rests: frozenset[bytes], *, is_careless: bool) -> None:
         assert rests
         self.rests = rests
-        """What may still come: the words' remainders."""
+        """The remainders of the words that may still come."""
         self.is_careless = is_careless
-        """Its completions are real but any of them, and the next position may know a longer one."""
+        """Whether its completions are real but arbitrary; the next position may have a longer."""
         self._behind: dict[TokenId, WordMatcher] = {}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Ranks that are forked, where how they are started is not what is tested."""
+"""Forked ranks, for tests to which it does not matter how ranks are started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["forked"]
 
 @contextmanager
 def forked() -> Iterator[list[int]]:
-    """Ranks that are started meanwhile are forks; their process ids, as they come."""
+    """Fork the ranks that are started meanwhile; yields their process ids, as they start."""
     ids: list[int] = []
 
     def started(settings: RankSettings, control: Connection[bytes, bytes]) -> _Forked:
@@ -34,7 +34,7 @@ def forked() -> Iterator[list[int]]:
 
 
 class _Forked:
-    """What is asked of the process of a rank."""
+    """The methods of a rank's process that the engine uses."""
 
     def __init__(self, settings: RankSettings, control: Connection[bytes, bytes]) -> None:
         self._process = forking().Process(target=_be_rank, args=(settings, control), daemon=True)
@@ -47,7 +47,7 @@ class _Forked:
         self._process.kill()
 
     def wait(self) -> int:
-        """How it ended, for all threads that want to know; the status is told once."""
+        """Wait for the exit status, in any thread; the system reports it only once."""
         with self._waiting:
             self._process.join()
         assert self._process.exitcode is not None

@@ -32,7 +32,7 @@ def random_medusa() -> MedusaDrafter:
 
 
 def random_eagle_drafter(*, cache_tokens: int = 2000, **changed: Any) -> EagleDrafter:
-    """A head that reads what enters both layers of a model, and knows half of its tokens."""
+    """A head that reads the inputs of both layers of a model, and knows half of its tokens."""
     shape = EagleShape(
         hidden_size=_HIDDEN,
         intermediate_size=48,
@@ -50,7 +50,7 @@ def random_eagle_drafter(*, cache_tokens: int = 2000, **changed: Any) -> EagleDr
 
 
 def engine_with(model: Any, drafters: Sequence[Drafter], **options: Any) -> Engine:
-    """An engine whose runner taps what its drafters read."""
+    """An engine whose runner taps the states that its drafters read."""
     engine = make_engine(model, drafters=tuple(drafters), **{"widest_draft": 16} | options)
     for drafter in drafters:
         if isinstance(drafter, EagleDrafter):

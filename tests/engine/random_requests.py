@@ -1,4 +1,4 @@
-"""Random grammars with random prompts, asked for in every way that makes an answer certain."""
+"""Random grammars with random prompts, in every kind of request with a determined answer."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _request(rng: random.Random, grammar: Lark, beginning: str) -> GenerationReq
 
 
 def _grammars(rng: random.Random) -> Iterator[Lark]:
-    """Those that have a text, and one that fits the fewest tokens that an answer may have."""
+    """Grammars that have a text, one of which fits the smallest budget of an answer."""
     subject = Grammars()
     while True:
         grammar = Lark(subject.draw(rng).lark)

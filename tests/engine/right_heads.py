@@ -1,8 +1,8 @@
 """A target that goes through its tokens in a circle, and heads that know the circle.
 
 The model's layers add nothing, so its state is the token that it has read: a vector with a single
-number. What its head makes of that is the next of the circle; heads that were built for it say the
-ones after, without an error.
+number. Its head turns that into the next token of the circle; the heads built for it predict the
+tokens after that one, without an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def circle() -> torch.Tensor:
 
 
 def steps_before(count: int) -> torch.Tensor:
-    """The matrix that says of a token, one number in its row, what comes after so many steps."""
+    """The matrix that maps a token, one number in its row, to the token some steps later."""
     at = torch.arange(LOGITS_WIDTH)
     for _ in range(count):
         at = circle()[at]
@@ -59,7 +59,7 @@ def right_medusa(heads: int) -> MedusaHeads:
     module = MedusaHeads(MedusaShape(LOGITS_WIDTH, LOGITS_WIDTH, heads))
     for head in range(heads):
         matrix = steps_before(head + 2)
-        matrix[:2] = -0.1  # what ends an answer is not drafted, so it is the last to be said
+        matrix[:2] = -0.1  # ends of answers are not drafted, so they are the least likely
         module.vocabulary_matrix(head).copy_(matrix)
     return module.eval()
 
@@ -77,7 +77,7 @@ def _empty_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
         draft_vocabulary_size=size if draft_ids is None else len(draft_ids),
         target_hidden_size=size,
         taps=(1, 3, 5),
-        # Places are next to one another, so that equal tokens look alike wherever they stand.
+        # Positions are close together, so that equal tokens look alike wherever they are.
         rope={"rope_type": "linear", "rope_theta": 10000.0, "factor": 1e6},
         has_embedding=True,
     )
@@ -90,16 +90,17 @@ def _empty_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
 
 
 def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
-    """A head whose attention finds the token of its own row, and whose taps say nothing.
+    """A head whose attention finds the token of its own row, and whose taps carry no information.
 
-    A row adds its token to the feature it goes on from, so that holds all tokens since the taps
-    ended. Only the last of them is not followed by another; so the head takes away what is there.
+    A row adds its token to the feature that it continues, so the feature holds all tokens since the
+    taps ended. The next token of each but the last is one of them, so the head subtracts
+    the feature itself.
     """
     head, size = _empty_eagle(draft_ids), LOGITS_WIDTH
     head.embed_tokens.weight.copy_(torch.eye(size))
     token = torch.cat((torch.eye(size), torch.zeros(size, size)), dim=1)
     attention = head.layer.self_attn
-    # Equal tokens meet in the largest product.
+    # Equal tokens have the largest product.
     attention.q_proj.weight.copy_(100 * token)
     attention.k_proj.weight.copy_(token)
     attention.v_proj.weight.copy_(token)
@@ -109,7 +110,7 @@ def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
 
 
 def tapping_eagle() -> EagleHead:
-    """A head that looks at its taps alone: right for the token after the next, and for no other."""
+    """A head that reads only its taps: right for the token after the next, and for no other."""
     head, size = _empty_eagle(), LOGITS_WIDTH
     head.fc.weight[:, size : 2 * size] = torch.eye(size)
     head.lm_head.weight.copy_(steps_before(2))

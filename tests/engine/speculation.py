@@ -44,7 +44,7 @@ _AT_ONCE = 250
 
 @cache
 def other_logits(answer: Answer) -> NDArray[np.float32]:
-    """Those of a model that agrees with the tiny one now and then."""
+    """Logits of a model that agrees with the tiny one now and then."""
     seed = zlib.crc32(np.array(answer, dtype=np.int64).tobytes())
     logits = logits_behind(answer)
     noise = np.random.default_rng(seed).normal(0, 4, len(logits))
@@ -56,7 +56,7 @@ def _behind_prompt(tokens: tuple[TokenId, ...]) -> NDArray[np.float32]:
 
 
 class Guesser:
-    """A drafter with logits of its own: ``width`` tokens after a node, so many levels deep."""
+    """A drafter with logits of its own: ``width`` tokens after a node, ``depth`` levels deep."""
 
     wants_states = False
     widths = ()
@@ -115,7 +115,7 @@ class Text:
         return tuple(self.tokens[len(PROMPT) :])
 
     def extend(self, tree: DraftTree, accepted: Acceptance) -> None:
-        """Go on by what was accepted and chosen, and what that forces."""
+        """Append the accepted and chosen tokens, and those that they force."""
         self.computed += len(accepted.path)
         self.tokens += [tree.tokens[node] for node in accepted.path[tree.trunk :]]
         self.matcher = tree.matchers[accepted.path[-1]]
@@ -140,7 +140,7 @@ class Text:
 
 
 class Speculation:
-    """Draws answers as the engine does, with some drafters; counts what became of drafts."""
+    """Draws answers as the engine does, with some drafters; counts the outcomes of drafts."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class Speculation:
         return [text.answer for text in texts]
 
     def _begin(self, seed: int) -> Text:
-        """A text whose prompt was read but for its last token, in a step of its own."""
+        """A text whose prompt was read, except its last token, in a separate step."""
         chooser = Chooser(
             self.sampling,
             seed,
@@ -275,5 +275,5 @@ def _history(answer: Answer) -> History:
 
 
 def choice_of(token: TokenId, matcher: Any) -> Choice:
-    """A choice that did not look at the budget."""
+    """A choice that ignored the budget."""
     return Choice(token, None if token in END_IDS else matcher.advance(token), narrowed=False)

@@ -54,7 +54,7 @@ def loaded(folder: Path, dtype: str = "float32", **options: Any) -> Engine:
 
 
 def merged_texts(folders: Folders, request: GenerationRequest) -> dict[str, str]:
-    """What the model says, and what it says with each adapter merged into it."""
+    """The model's answers, alone and with each adapter merged into it."""
     models = {"": folders.model, "first": folders.merged_first, "second": folders.merged_second}
     return {
         name: answers(loaded(model), {"r": request})["r"].text for name, model in models.items()
@@ -71,7 +71,7 @@ def test_each_answer_of_a_batch_is_that_of_its_merged_model(
     assert len(set(expected.values())) == 3, "adapters that change nothing show nothing"
     engine = adapted(folders, "float32")
     asked = {f"{name} {turn}": replace(REQUEST, adapter=name) for name in expected for turn in "ab"}
-    for _ in range(2):  # again, with what the cache has kept
+    for _ in range(2):  # again, with the prefixes in the cache
         found = answers(engine, asked)
         assert {name: result.text for name, result in found.items()} == {
             name: expected[name.split(" ")[0]] for name in asked
@@ -92,7 +92,7 @@ def test_an_answer_does_not_depend_on_what_is_computed_beside_it(
     together = answers(engine, asked)
     lone = adapted(folders, dtype, drafts=False)
     for name, request in asked.items():
-        # A salt of its own keeps from it what those before left in the cache.
+        # Its own salt hides from it the prefixes that earlier requests left in the cache.
         alone = answers(lone, {name: replace(request, cache_salt=name)})[name]
         assert alone.usage.reused_tokens == 0
         assert alone.text == together[name].text

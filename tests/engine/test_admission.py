@@ -88,7 +88,7 @@ def test_a_constraint_that_does_not_compile_is_refused_and_the_engine_goes_on() 
 
 
 def test_an_id_is_in_use_until_its_outcome_is_collected() -> None:
-    """One that is forced from beginning to end is over before the first step."""
+    """An answer that is forced from beginning to end is complete before the first step."""
     engine = make_engine(MODEL)
     request = GenerationRequest(prompt="hello", constraint=words("ab"), max_tokens=8)
     engine.submit("r", request)

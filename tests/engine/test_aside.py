@@ -1,4 +1,4 @@
-"""An answer for which much has to be built pauses; the others have their steps meanwhile."""
+"""An answer that needs much building pauses; the others continue meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIMIT = 2**60
 
 
 class SlowMatcher:
-    """Builds what it is asked for first in pieces, under a lock, as constraints do.
+    """Builds its first results in pieces, under a lock, as constraints do.
 
     Each piece ends a slice, and is too much for a step, whatever time it takes.
     """
@@ -123,12 +123,12 @@ def test_an_answer_that_pauses_is_the_same_and_the_others_go_on(name: str, draft
         assert [each.tokens for each in found.candidates] == [
             each.tokens for each in result.candidates
         ]
-    # One thing alone takes as many slices as it has pieces, and the answer needs several.
+    # One result alone takes as many slices as it has pieces, and the answer needs several.
     assert steps > 2 * _PIECES
 
 
 class ForgetfulMatcher:
-    """Looks for its end for long whenever it is asked, and remembers nothing of it."""
+    """Takes long to find its end at every call, and remembers nothing of it."""
 
     def __init__(self, inner: WordMatcher) -> None:
         self._inner = inner

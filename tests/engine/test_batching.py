@@ -1,4 +1,4 @@
-"""What else is in the batch never shows in an answer."""
+"""An answer never depends on the other requests in the batch."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def drafted_alone(architecture: str) -> dict[str, tuple[TokenId, ...]]:
 def test_cancelling_right_behind_a_tree_changes_nothing_for_other_trees(
     architecture: str, after: int
 ) -> None:
-    """What the cancelled ones leave in the cache is right, too: who asks the same takes it over."""
+    """The prefixes that cancelled requests leave are right, too: equal requests take them over."""
     alone = drafted_alone(architecture)
     prompts = {key: render(request.prompt, None) for key, request in DRAFTED.items()}
     texts = [(*prompt, *alone[key]) for key, prompt in prompts.items()]

@@ -1,4 +1,4 @@
-"""Beam search gives what transformers gives, and everything where the beams are wide enough."""
+"""Beam search gives the answers of transformers, and all answers if there are enough beams."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SCHEMAS: dict[str, Any] = {
 
 @cache
 def exact_model(seed: int = 0) -> PreTrainedModel:
-    """As wide as its vocabulary, so that its softmax is that of transformers."""
+    """A model as wide as its vocabulary, so that its softmax is that of transformers."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=len(VOCABULARY),
@@ -102,7 +102,7 @@ def constraint_of(name: str) -> JsonSchema | None:
 
 
 def walked(matcher: Matcher, tokens: list[int]) -> Matcher | None:
-    """The position after tokens; ``None`` after an end, and for beams that stand for nothing."""
+    """The position after tokens; ``None`` after an end, and for beams without an answer."""
     for token in tokens:
         if token == END or matcher.is_complete:
             return None
@@ -152,7 +152,7 @@ def of_transformers(
     return [
         (tuple(t for t in tokens[size:].tolist() if t != END), float(score))
         for tokens, score in zip(output.sequences, output.sequences_scores, strict=True)
-        if score > -1e6  # what is below stands for no answer
+        if score > -1e6  # lower scores stand for no answer
     ]
 
 
@@ -168,9 +168,8 @@ def test_answers_and_scores_are_those_of_transformers(
 ) -> None:
     """All requests run side by side.
 
-    Where a mask leaves fewer tokens than there are beams, transformers continues with beams that
-    stand for nothing, and stops early when those come to an end. There it has fewer answers than
-    beams.
+    If a mask leaves fewer tokens than beams, transformers continues with beams without an answer,
+    and stops early when those end. It then has fewer answers than beams.
     """
     beams = Beams(width, length_penalty, early_stopping)
     compared = 0
@@ -198,7 +197,7 @@ def test_answers_and_scores_are_those_of_transformers(
     assert compared >= 4
 
 
-# --- against trying everything
+# --- compared with trying everything
 
 LANGUAGE = words("ab", "abc", "abcd", "na", "nab")
 
@@ -251,7 +250,7 @@ def test_fewer_answers_than_asked_for_where_there_are_no_more() -> None:
     assert sorted(candidate.text for candidate in result.candidates) == ["x", "y"]
 
 
-# --- the law of forced runs, and of everything else that must not show
+# --- forced runs and everything else that must not change the law of answers
 
 PEOPLE = words(
     '{"name":"abcd","me":12}',

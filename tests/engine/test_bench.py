@@ -1,4 +1,4 @@
-"""A workload is measured in both ways by one engine, and the figures are those of its answers."""
+"""One engine measures a workload in both ways, and the figures are those of its answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_both_ways_answer_everything_and_the_figures_add_up() -> None:
         rounds=2,
         tell=lambda *about: told.append(about),
     )
-    # Nine requests in slices of three, twice, in two ways that take turns in going first.
+    # Nine requests in slices of three, twice, in two ways that take turns at being first.
     assert [way[0] for way, _, _ in told] == list("gppg" * 3)
     assert [about[1:] for about in told] == [(n, 12) for n in range(12)]
     for way, runs in comparison.runs.items():
@@ -63,7 +63,7 @@ def test_both_ways_answer_everything_and_the_figures_add_up() -> None:
         assert figures.latency.percentiles[0] == pytest.approx(np.median(seconds))
         assert 0 < figures.overhead < 1
         assert figures.held == 0
-        # No call serves more than two, so there are at least half as many as requests took part in.
+        # A call serves at most two requests, so there are at least half as many as they sum to.
         assert figures.usage.model_calls / 2 <= figures.model_calls <= figures.usage.model_calls
     guided, plain = (figures_of(comparison.runs[way]) for way in (Way.GUIDED, Way.PLAIN))
     assert guided.model_calls < plain.model_calls

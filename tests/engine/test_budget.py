@@ -61,7 +61,7 @@ def test_every_budget_from_the_shortest_answer_up_gives_a_whole_answer(
 @given(data=st.data(), is_careless=st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_any_language_closes_inside_any_budget(data: st.DataObject, is_careless: bool) -> None:
-    """Also where completions known at neighbouring positions differ at will."""
+    """Also if the completions known at neighbouring positions differ arbitrarily."""
     texts = data.draw(st.lists(st.text("abcd12", max_size=8), min_size=1, max_size=6))
     constraint = words(*texts, is_careless=is_careless)
     shortest = len(start(constraint).shortest_end())
@@ -132,7 +132,7 @@ def test_an_answer_cut_where_it_may_end_was_closed_by_its_length() -> None:
 
 
 class LimitedMatcher(WordMatcher):
-    """Passes a limit when it is asked for the mask after "ab"."""
+    """Exceeds a limit when the mask after "ab" is requested."""
 
     def advance(self, token: TokenId) -> WordMatcher:
         return LimitedMatcher(super().advance(token).rests, is_careless=False)
@@ -154,7 +154,7 @@ def test_a_limit_passed_on_the_way_closes_the_answer(forcing: Forcing) -> None:
 
 
 class TiringMatcher(WordMatcher):
-    """Is at a limit from some call on, whatever it is asked for but its completion."""
+    """Exceeds a limit from some call on, at every request but that for its completion."""
 
     def __init__(self, rests: frozenset[bytes], calls_left: list[int]) -> None:
         super().__init__(rests, is_careless=False)

@@ -29,10 +29,10 @@ def test_a_rising_curve_is_measured_inside_the_context_window() -> None:
 
 
 class Busy(ModelRunner):
-    """A runner on a machine that does other work, its clock and its processor's time.
+    """A runner on a machine that does other work, with its clock and its processor time.
 
-    The processor takes up to half as long again where another process has emptied its caches, and
-    the clock runs on while it is waited for.
+    A call takes up to half as much more processor time when another process has emptied the caches,
+    and the clock runs on while the call waits for a processor.
     """
 
     ranks = 1
@@ -49,7 +49,7 @@ class Busy(ModelRunner):
     def forward(self, batch: StepBatch) -> StepOutput:
         took = true_seconds(len(batch.tokens)) * self.chance.choice((1.0,) * 6 + (1.1, 1.5))
         self.processor += took
-        self.clock += took * self.chance.choice((0.5, 1.0, 2.0, 8.0))  # by two threads, at best
+        self.clock += took * self.chance.choice((0.5, 1.0, 2.0, 8.0))  # at best on two threads
         return super().forward(batch)
 
     def processor_time(self) -> float:
@@ -63,7 +63,7 @@ class Busy(ModelRunner):
 
 
 def true_seconds(tokens: int) -> float:
-    """What one thread would take."""
+    """The seconds that one thread would take."""
     return 0.001 + 0.00002 * tokens
 
 
@@ -100,7 +100,7 @@ def test_calls_are_timed_by_the_clock_where_the_processors_time_goes_in_steps(
 def test_slow_calls_are_made_twice_but_for_the_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each is often the slowest."""
     runner = Busy(0)
-    first = [5000.0, 1.0] * (1 + len(SIZES))  # the first call of all reads what others come after
+    first = [5000.0, 1.0] * (1 + len(SIZES))  # the first call reads the others' prefix
     factors = iter([*first, *[100.0, 1.0] * len([size for size in SIZES if size <= 16])])
     monkeypatch.setattr(runner, "chance", SimpleNamespace(choice=lambda _: next(factors)))
     curve = runner.curve(monkeypatch)

@@ -1,4 +1,4 @@
-"""Several drawn answers to one request: each as if it were alone, the prompt computed once."""
+"""Several drawn answers to one request: each as if alone, with the prompt computed once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def several(n: int, **options: Any) -> dict[str, GenerationRequest]:
 
 
 def each_alone(architecture: str, requests: dict[str, GenerationRequest]) -> dict[str, Any]:
-    """What requests of their own give, with the seeds that are documented."""
+    """The answers of separate requests, with the documented seeds."""
     model = make_model(architecture)
     found = {}
     for key, request in requests.items():
@@ -162,7 +162,7 @@ def test_the_best_are_those_with_the_highest_mean_of_raw_log_probabilities(
             top_logprobs=0,
         )
         logprobs = answers(make_engine(), {"r": own})["r"].logprobs
-        # No word is the beginning of another, so no end is ever chosen.
+        # No word begins another, so no end is ever chosen.
         raw = [one.raw for one in logprobs if one.raw is not None and one.masked != 0]
         means.append((sum(raw) / len(raw), index))
     best = sorted(means, reverse=True)[:2]
@@ -183,7 +183,7 @@ def test_strict_runs_change_no_score_and_no_rank() -> None:
 
 
 def test_the_end_that_the_model_chose_counts() -> None:
-    """Of one letter, which may be followed by an end or by another, two log-probabilities."""
+    """An answer of one letter, which an end or another may follow, has two log-probabilities."""
     language = words("x", "xy", "xz")
     request = GenerationRequest("q", language, max_tokens=3, sampling=Sampling(50.0, seed=0), n=8)
     result = answers(make_engine(), {"r": request})["r"]
@@ -215,7 +215,7 @@ def test_an_answer_without_a_choice_is_given_n_times() -> None:
 
 
 class FaultyMatcher(AnythingMatcher):
-    """Goes wrong after one token, wherever it comes."""
+    """Raises after one token, wherever that occurs."""
 
     def advance(self, token: Any) -> FaultyMatcher:
         if token % 5 == 0:
@@ -225,7 +225,7 @@ class FaultyMatcher(AnythingMatcher):
 
 @pytest.mark.parametrize("max_tokens", [1, 3, 12])
 def test_an_answer_that_fails_ends_its_request_and_no_other(max_tokens: int) -> None:
-    """The cache has room for one at a time, so what is left behind would be missed."""
+    """The cache has room for one at a time, so blocks that were not released would be missed."""
 
     def start_faulty(constraint: Constraint) -> Any:
         return FaultyMatcher() if constraint == words("faulty") else start(constraint)

@@ -21,7 +21,7 @@ def draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("model_type", _TRIED)
-@pytest.mark.filterwarnings("ignore")  # transformers warns of what tiny configs leave out
+@pytest.mark.filterwarnings("ignore")  # transformers warns of settings that tiny configs leave out
 def test_a_type_is_equal_or_refused_as_the_page_says(
     model_type: str, draft: Path, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Kernels that nobody has compiled yet are compiled in another process, while a model is loaded."""
+"""Kernels that are not compiled yet are compiled in another process, while a model is loaded."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def test_another_process_compiles_what_is_missing_where_it_has_a_core(
     kernels = ColdKernels()
     assert (kernels._process is not None) == is_started
     if kernels._process is not None:
-        begun.open().close()  # once the other process has opened it as well
+        begun.open().close()  # after the other process has opened it as well
         kernels.end()
         assert kernels._process.returncode == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""Contrastive search gives what a plain reference gives, which computes everything anew."""
+"""Contrastive search gives the answers of a plain reference that computes everything again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reference_model(architecture: str) -> PreTrainedModel:
 
 @torch.inference_mode()
 def told(architecture: str, texts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """Logits after each of some texts of one length, and the states of their tokens."""
+    """Logits after each of several texts of equal length, and the states of their tokens."""
     output = reference_model(architecture)(
         input_ids=torch.tensor([list(text) for text in texts]),
         use_cache=False,
@@ -64,7 +64,7 @@ def told(architecture: str, texts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
 
 @cache
 def reference(architecture: str, request: GenerationRequest) -> tuple[tuple[int, ...], int]:
-    """The answer to a request that fits its budget, and how many tokens were chosen."""
+    """The answer to a request that fits its budget, and the number of chosen tokens."""
     sampling = request.sampling
     assert sampling.penalty_alpha is not None
     assert sampling.top_k is not None
@@ -187,7 +187,7 @@ def test_it_differs_from_greedy_unless_alpha_is_0() -> None:
         assert (answers(make_engine(), {"r": request})["r"].tokens == plain) is is_same
 
 
-# --- what it costs
+# --- costs
 
 
 @pytest.mark.parametrize("key", ["free", "people"])
@@ -239,7 +239,7 @@ def test_it_reuses_nothing_and_others_reuse_what_it_computed() -> None:
     assert answers(fresh, {"r": plain})["r"].usage.reused_tokens > 0
 
 
-# --- with everything else a request may say
+# --- with all other options of a request
 
 
 @pytest.mark.parametrize("max_tokens", range(8, 20))

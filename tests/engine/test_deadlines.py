@@ -1,4 +1,4 @@
-"""An answer that would be late is closed by the step before, and one not begun is refused."""
+"""An answer that would be late is closed one step earlier; one that has not begun is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOO_LATE = (
 
 
 class Clock:
-    """Moves by a second when a forward pass is made, and stands still else."""
+    """Advances by a second at each forward pass, and stands still otherwise."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -62,7 +62,7 @@ def ask(deadline: float | None, **options: Any) -> GenerationRequest:
 
 @pytest.mark.parametrize("deadline", [1.5, 3.1, 5.5])
 def test_an_answer_is_closed_by_its_deadline(deadline: float) -> None:
-    """The first step tells how long one takes; no later one ends after the deadline."""
+    """The first step shows how long one takes; no later one ends after the deadline."""
     engine, clock = timed_engine()
     result = outcome_of(engine, ask(deadline, constraint=LISTS))
     assert clock.now - 100.0 == int(deadline)
@@ -146,7 +146,7 @@ def test_the_text_of_a_closed_answer_is_streamed_to_its_end() -> None:
 
 @pytest.mark.parametrize("hiccup_at", [1, 3])
 def test_one_slow_step_does_not_turn_all_later_requests_away(hiccup_at: int) -> None:
-    """As when the machine was asleep during a step of a prompt, or of one token."""
+    """For example if the machine was asleep during a step of a prompt, or of one token."""
     engine, clock = timed_engine(reuse_prefixes=False)
     engine.submit("unlucky", ask(None))
     for number in range(1, 5):

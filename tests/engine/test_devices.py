@@ -1,4 +1,4 @@
-"""A model computes where it is told to, and answers as it does on the CPU."""
+"""A model computes on the device that was chosen, with the answers of the CPU."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def make_config(**options: Any) -> LlamaConfig:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model as a user has one."""
+    """A tiny model in a folder, as users have models."""
     path = tmp_path_factory.mktemp("tiny")
     torch.manual_seed(0)
     from_config(make_config()).save_pretrained(path)
@@ -84,7 +84,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Notes(SilentProgress):
-    """Keeps what it is told."""
+    """Keeps the messages that it gets."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -129,10 +129,10 @@ def test_cuda_is_refused_before_a_model_is_looked_for(monkeypatch: pytest.Monkey
 def test_a_step_keeps_to_the_device_of_the_model(
     architecture: str, is_quantised: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device without memory tells on any machine: it refuses most of what is on another.
+    """A device without memory shows it on any machine: it refuses most tensors of other devices.
 
-    What a step computes cannot be fetched from there, which is the last thing it does. Nor can
-    what a trial call computes, so what that found out is taken from the model on the CPU.
+    The results of a step cannot be fetched from there, which is the last thing a step does. Nor can
+    those of the trial, so the findings of the trial are taken from the model on the CPU.
     """
     model = make_model(architecture)
     shape = replace(probe_model(model), device=torch.device("meta"))

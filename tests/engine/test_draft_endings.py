@@ -1,4 +1,4 @@
-"""What drafters hold of a request is given back however it ends, and faults there harm nobody."""
+"""Drafters release a request's memory however it ends, and faults in that harm no request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Counts(OneByOne):
 
 
 class FailsAtTheEnd(Counts):
-    """Goes wrong where it should give back what it holds."""
+    """Raises when it should release the memory of a request."""
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         super().end(tokens)
@@ -86,7 +86,7 @@ def test_a_request_that_fails_hears_of_its_own_fault_alone() -> None:
     drafters = (FailsToLearn(), faulty, sound)
     engine = make_engine(MODEL, drafters=drafters, widest_draft=4)
     engine.submit("bad", REQUEST)
-    # With another drafter alone, so nothing goes wrong with it but its end.
+    # It names another drafter only, so only its end can fail.
     engine.submit("good", GenerationRequest("hello name", max_tokens=6, drafters=("counts",)))
     ended = drain(engine)
     fault = ended["bad"].outcome
@@ -110,7 +110,7 @@ def test_a_request_is_cancelled_though_a_drafter_fails_to_end() -> None:
 
 
 def test_an_answer_that_is_refused_as_it_is_admitted_leaves_nothing_open() -> None:
-    """All of it is certain at once, and it was closed early."""
+    """The whole answer is certain at once, and it was closed early."""
     drafter = Counts()
     engine = make_engine(MODEL, drafters=(drafter,), widest_draft=4)
     request = GenerationRequest(

@@ -1,4 +1,4 @@
-"""What draft models keep of sequences is bounded, is found again, and shows in no answer."""
+"""The sequences kept by draft models are bounded, are found again, and change no answer."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.engine.tiny_models import make_engine, make_model
 
 
 def crowd_alone(architecture: str) -> dict[str, tuple[int, ...]]:
-    """What each of the crowd says by itself."""
+    """The answer of each of the crowd alone."""
     return alone(architecture, CROWD)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma3_sliding"])
 def test_answers_that_give_way_and_start_over_are_drafted_on(architecture: str) -> None:
-    """The target's cache is short; what the draft model has read of an answer stays."""
+    """The target's cache is short; the draft model keeps the part of an answer that it has read."""
     model, drafter = make_model(architecture), make_draft(make_model(architecture))
     engine = drafting(
         model, drafter, cache_tokens=SHORT_CACHES[architecture], max_batch=8, step_tokens=16
@@ -42,7 +42,7 @@ def test_answers_that_give_way_and_start_over_are_drafted_on(architecture: str) 
 
 @pytest.mark.parametrize("num_blocks", [40, 12])
 def test_where_pages_are_short_the_longest_unused_give_way(num_blocks: int) -> None:
-    """A sequence that has lost them is read again; one that finds no room is not drafted for."""
+    """A sequence that has lost its pages is read again; one without room gets no drafts."""
     model, drafter = make_model(), make_draft(make_model(), num_blocks=num_blocks)
     engine = drafting(model, drafter, max_batch=8, step_tokens=32)
     found = checked_answers(engine, [drafter], CROWD)
@@ -140,7 +140,7 @@ def test_a_text_that_is_not_the_one_that_was_read_is_read_anew() -> None:
     text = texts.open(key, first, "")
     assert texts.reserve(text, len(first))
     text.read([(row - 1 if row else None, token) for row, token in enumerate(first)], ())
-    # All but the last are committed: what follows it is wanted.
+    # All but the last are committed: the logits after it are needed.
     assert len(texts.find(key, (*first, TokenId(7))) or ()) == 20
     assert texts.find(key, (*first[:5], TokenId(7), *first)) is None
     texts.check()
@@ -168,7 +168,7 @@ def test_what_is_kept_of_a_tree_is_what_the_text_has_taken(architecture: str) ->
         cut = draw.randrange(len(unread), len(nodes) + 1)
         for part in filter(None, (nodes[:cut], nodes[cut:])):
             found = logits(drafter, text.read(part, (0,)))
-        # Walks down the tree for a while, then leaves it.
+        # Follows the tree for a while, then leaves it.
         at, taken = len(unread) - 1, 0
         children = [row for row, (parent, _) in enumerate(nodes) if parent == at]
         while children and draw.random() < 0.8:

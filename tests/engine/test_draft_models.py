@@ -72,7 +72,7 @@ def test_so_are_they_with_other_forcing(forcing: Forcing) -> None:
     asked = repeating_requests(forcing, 0.0)
     plain = answers(make_engine(model, **NARROW), asked)
     drafter = make_draft(make_model(), widths=TREE)
-    # Without forcing only drafters draft that the request names.
+    # Without forcing only the drafters that the request names draft.
     naming = {key: replace(request, drafters=("draft",)) for key, request in asked.items()}
     found = checked_answers(drafting(model, drafter), [drafter], naming)
     assert tokens(found) == tokens(plain)
@@ -162,7 +162,7 @@ class KnowsFive(OneByOne):
 
 
 def test_what_cheaper_drafters_drafted_is_read_in_the_first_call() -> None:
-    """So they draft for the draft model, which goes on from the end of what it agrees with."""
+    """So they draft for the draft model, which continues after the tokens that it agrees with."""
     model = make_model()
     request = GenerationRequest(prompt="hello name", max_tokens=40)
     plain = answers(make_engine(model), {"r": request})["r"]
@@ -171,7 +171,7 @@ def test_what_cheaper_drafters_drafted_is_read_in_the_first_call() -> None:
     engine = drafting(model, known, drafter)
     found = checked_answers(engine, [drafter], {"r": request})["r"]
     assert found.tokens == plain.tokens
-    # Five that are known, two by two calls of the draft model, and one of the target's own.
+    # Five known ones, two by two calls of the draft model, and one of the target's own.
     assert found.usage.model_calls == 40 / (5 + 2 + 1)
     assert drafter.num_calls == 2 * found.usage.model_calls
 
@@ -199,7 +199,7 @@ def test_two_draft_models_draft_into_one_tree(temperature: float) -> None:
     assert tokens(found) == tokens(plain)
     alone = make_draft(make_model())
     by_one = checked_answers(drafting(model, alone, widest_draft=32), [alone], asked)
-    # The one that knows nothing takes no call away from the one that is right.
+    # The drafter that knows nothing costs the right one no call.
     assert calls(found) <= calls(by_one)
 
 
@@ -217,7 +217,7 @@ def test_no_level_is_computed_that_does_not_pay() -> None:
     drafter = make_draft(make_model())
     checked_answers(drafting(make_model(), drafter, costs=steep), [drafter], {"r": request})
     assert drafter.num_calls == 0
-    # A draft model that is always wrong learns it, and its chains become shorter.
+    # The chains of a draft model that is always wrong become shorter.
     some = CostCurve(((1, 0.010), (8, 0.014), (64, 0.100)))
     wrong = make_draft(make_model(seed=1), widths=(1,) * 8)
     engine, calls_made = drafting(make_model(), wrong, costs=some), []
@@ -292,7 +292,7 @@ def test_a_model_of_other_tokens_drafts_those_that_both_have(temperature: float)
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_tokens_that_it_does_not_have_are_read_spelled_anew(temperature: float) -> None:
-    """It knows nothing but bytes, so a token of the target, and a forced run, takes several."""
+    """It knows only bytes, so a token of the target, and a forced run, takes several tokens."""
     model = make_model()
     asked = repeating_requests(Forcing.CANONICAL, temperature)
     plain = answers(make_engine(model, **NARROW), asked)
@@ -307,7 +307,7 @@ def test_tokens_that_it_does_not_have_are_read_spelled_anew(temperature: float) 
 
 
 def test_a_request_says_how_widely_it_is_drafted_for() -> None:
-    """Beside each other: a chain, a narrow tree, none, at most three, and no more than there is."""
+    """In one batch: a chain, a narrow tree, none, at most three, and more than possible."""
     model, drafter = make_model(), make_draft(make_model(), widths=(2, 1, 1, 1))
     engine = drafting(model, drafter)
     asked: dict[str, Any] = {
@@ -325,7 +325,7 @@ def test_a_request_says_how_widely_it_is_drafted_for() -> None:
     found = checked_answers(engine, [drafter], requests)
     assert len({answer.tokens for answer in found.values()}) == 1
     usages = {name: answer.usage for name, answer in found.items()}
-    # At the end of the budget less is drafted, and all that is, is right but for side branches.
+    # At the end of the budget less is drafted, and only side branches are wrong.
     most = {
         name: -(-each.drafted_tokens // max(1, each.drafted_calls)) for name, each in usages.items()
     }
@@ -337,7 +337,7 @@ def test_a_request_says_how_widely_it_is_drafted_for() -> None:
 
 @pytest.mark.parametrize("others", [{"max_drafted": 0}, {"drafters": ("none",)}])
 def test_who_drafts_nothing_takes_no_room_from_others(others: dict[str, Any]) -> None:
-    """Four tokens more are computed for nothing, and one of four sequences has them all."""
+    """Four extra tokens cost nothing, and one of four sequences gets them all."""
     model, drafter = make_model(), make_draft(make_model())
     engine = drafting(model, drafter, costs=CostCurve(((1, 1.0), (8, 1.0), (9, 9.0))))
     options = {"drafts": {"drafters": ("draft",)}} | {f"other {n}": others for n in range(3)}

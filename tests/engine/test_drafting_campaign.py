@@ -1,9 +1,9 @@
 """Greedy answers are the same with every drafter and every pair of them as without.
 
-Random grammars and prompts in mixed batches, of which some requests are cancelled right after a
-tree of theirs was verified. An engine goes through all of them, so caches are full of what others
-left. The long form tries 1,000 grammars with prompts, each with every set of drafters; the short
-one 40, each with some.
+Random grammars and prompts in mixed batches, in which some requests are cancelled right after one
+of their trees was verified. One engine runs all batches, so its caches are full of earlier
+requests. The long form tries 1,000 grammars with prompts, each with every set of drafters; the
+short one 40, each with some.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OPTIONS = {"start": COMPILER.start, "step_tokens": 24, "max_batch": 8}
 
 @torch.no_grad()
 def make_target() -> PreTrainedModel:
-    """A model that likes letters of the grammars best, so what it foresees is often legal."""
+    """A model that prefers letters of the grammars, so its predictions are often legal."""
     model = make_model()
     liked = [token for token, text in enumerate(TOKEN_BYTES) if text in _LETTERS]
     likes = torch.full((LOGITS_WIDTH, 1), 0.2, dtype=torch.float64)
@@ -77,13 +77,13 @@ SETS = [names for size in (1, 2) for names in combinations(DRAFTERS, size)]
 
 @cache
 def requests(number: int) -> dict[str, GenerationRequest]:
-    """Those of one round."""
+    """The requests of one round."""
     rng = random.Random(f"{SEED} {number}")
     leaving = random_requests(rng, FREE) | free_requests(rng, FREE)
     return {
         **random_requests(rng, PAIRS),
         **free_requests(rng, FREE),
-        # Their prompts begin like no other.
+        # Their prompts share no prefix with any other.
         **{
             f"leaves: {name}": replace(request, prompt=f"?{place}{request.prompt}")
             for place, (name, request) in enumerate(leaving.items())
@@ -97,7 +97,7 @@ def without_drafts(number: int) -> dict[str, GenerationResult]:
 
 
 class Campaign:
-    """An engine with some drafters, and what it did in all rounds."""
+    """An engine with some drafters, and its counts over all rounds."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -117,7 +117,7 @@ class Campaign:
         """One round; every answer that was not cancelled has to be that without drafts."""
         asked = requests(number)
         for name, request in asked.items():
-            # Without forcing only drafters draft that the request names.
+            # Without forcing only the drafters that the request names draft.
             self.engine.submit(name, replace(request, drafters=self.names))
         expected = without_drafts(number)
         leaving = [name for name in asked if name.startswith("leaves")]

@@ -1,4 +1,4 @@
-"""Drafts that are drawn leave the exact law of answers as it is, for the rules that say so.
+"""Drawn drafts do not change the exact law of answers, with the rules that promise this.
 
 Drafters with logits of their own draw, look-ups propose what they found, and there is room for few
 of their tokens, so that many draws become no nodes. A chi-square test on fixed seeds; the long form
@@ -58,35 +58,35 @@ from tests.engine.tiny_models import make_model
 from tests.kit.effort import is_long
 
 CATCHING = 1_500
-"""So many draws show that a rule is wrong."""
+"""The number of draws that reveals a wrong rule."""
 DRAWS = 20_000 if is_long() else 1_000
 FIRST_SEED = 40_000_000
 VOCABULARY = make_vocabulary()
 STEEP = CostCurve(((1, 0.010), (2, 0.012), (4, 0.018), (64, 0.300)))
-"""Seconds where every token costs, so that what is drafted depends on how likely it is."""
+"""Seconds of calls in which every token costs, so that drafts depend on their likelihood."""
 
 
 def make_eagle() -> Drafter:
-    """It knows some of the tokens, and has room for as many texts as are drawn side by side."""
+    """A head that knows some tokens, with room for all texts that are drawn side by side."""
     return random_eagle_drafter(cache_tokens=20_000, draft_vocabulary_size=220)
 
 
 def make_draft_model(widths: Sequence[int] = (2, 1)) -> Drafter:
-    # Of texts that begin alike only one would be read in a step.
+    # Of texts with a common beginning only one would be read in a step.
     return make_draft(make_model(seed=1), widths=widths, num_blocks=4_000, reuse_prefixes=False)
 
 
 @torch.no_grad()
 def alternating() -> tuple[WordMatcher, PreTrainedModel]:
-    """A model that likes to say 1 after anything and 2 after 1, and a language where it may.
+    """A model that prefers 1 after anything and 2 after 1, and a language that allows this.
 
-    What it says is the same wherever a token stands, so what it guesses ahead is often right.
+    Its choice after a token is the same at every position, so its guesses ahead are often right.
     """
     model, (one, two) = circling_model(), spell_bytes(b"1~2")[::2]
     likes = 2 * torch.randn(LOGITS_WIDTH, LOGITS_WIDTH, generator=torch.Generator().manual_seed(0))
     likes[one] += 6
     likes[two, one] += 8
-    # Its last norm makes a single number of a state as large as the root of their count.
+    # Its last norm scales a single number of a state to the root of their count.
     dict(model.named_parameters())["lm_head.weight"].copy_(likes / LOGITS_WIDTH**0.5)
     words = {("12" * 4)[:length] for length in range(1, 9)}
     return WordMatcher.of((*words, *(word + "~" for word in words))), model
@@ -100,7 +100,7 @@ DRAFTERS: dict[str, Callable[[], list[Drafter]]] = {
     "medusa": lambda: [random_medusa()],
     "eagle": lambda: [make_eagle()],
 }
-"""Every drafter there is, with tiny models of its own."""
+"""Every drafter, with tiny models of its own."""
 UNIONS: dict[str, Callable[[], list[Drafter]]] = {
     "draft in a chain": lambda: [make_draft_model((1, 1, 1))],
     "heads": lambda: [random_medusa(), make_eagle()],
@@ -108,10 +108,10 @@ UNIONS: dict[str, Callable[[], list[Drafter]]] = {
     "all": lambda: [each for make in DRAFTERS.values() for each in make()],
 }
 FINDING = {"lookup", "suffix", "lookahead"}
-"""Those that draw nothing."""
+"""The drafters that draw nothing."""
 ROOM = {"lookahead": 12, "all": 12}
 LANGUAGES = {"lookahead": alternating()}
-"""A model that says the same to a token wherever it stands is the one that guesses ahead."""
+"""Guessing ahead needs a model whose choice after a token is the same at every position."""
 SAMPLERS = ALONE | TOGETHER
 FEW = [
     ("draft", "temperature"),
@@ -147,11 +147,11 @@ def test_answers_have_the_exact_law(
     record_property("accepted", drawn.accepted)
     record_property("nodeless", drawn.nodeless)
     assert p > LEAST_P
-    # Where no token comes twice, nothing that was said before is right.
+    # If no token comes twice, earlier text is never a right draft.
     if SAMPLERS[sampler].no_repeat_ngram_size != 1:
         assert drawn.drafted > DRAWS / 20
         assert drawn.accepted > DRAWS / 50
-    # Of what filters leave there may be too few to draw one without a node.
+    # Filters may leave too few tokens to draw one without a node.
     is_wide = drafters not in FINDING and not SAMPLERS[sampler].filters
     if verification is Verification.REJECTION and is_wide:
         assert drawn.nodeless > DRAWS / 10
@@ -199,15 +199,15 @@ def test_the_law_holds_at_the_edge_of_the_budget() -> None:
     assert p_value(counts, exact_law(filters, 2, EDGE)) > LEAST_P
 
 
-# --- what the test catches
+# --- mistakes that the test catches
 
 
 Given = Any
-"""What a verifier is given after the tree: logits, chooser, position, history."""
+"""The arguments of a verifier after the tree: logits, chooser, position, history."""
 
 
 def forget_draws_without_nodes(tree: DraftTree, *given: Given) -> Acceptance:
-    """A draw for which there was no room is left out, though that depends on what was drawn."""
+    """Forget a draw for which there was no room, though this depends on the drawn token."""
     children = tree.children()
     draws = {
         node: tuple(one for one in each if one.token in {tree.tokens[c] for c in children[node]})
@@ -218,7 +218,7 @@ def forget_draws_without_nodes(tree: DraftTree, *given: Given) -> Acceptance:
 
 
 def forget_large_trees(tree: DraftTree, *given: Given) -> Acceptance:
-    """A tree that is too large is given up, and with it what was drawn at its root."""
+    """Give up a tree that is too large, and with it the draws at its root."""
     bare = DraftTree.chain(tree.tokens[: tree.trunk], tree.matchers[tree.trunk - 1])
     return verify(bare if len(tree) > tree.trunk + 1 else tree, *given)
 
@@ -230,7 +230,7 @@ def draw_from_all_again(
     position: int,
     history: History,
 ) -> Acceptance:
-    """Where the first proposal is refused a token is drawn from the law, not from what is left."""
+    """After a refused first proposal, draw a token from the law, not from the rest of it."""
     node = tree.trunk - 1
     matcher: Any = tree.matchers[node]
     law = chooser.law(logits[node], matcher, position, history)

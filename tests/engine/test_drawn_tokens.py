@@ -1,4 +1,4 @@
-"""A runner may draw tokens where its logits are; the answers are those of the logits."""
+"""A runner may draw tokens on the device of its logits; the answers are those of the logits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DRAWN = {
 NOT_DRAWN = {
     "filtered": GenerationRequest("x", max_tokens=9, sampling=Sampling(1.0, seed=1, top_k=5)),
     "penalised": GenerationRequest("x", max_tokens=9, sampling=Sampling(repetition_penalty=1.3)),
-    # To be compared, answers are told how likely they are.
+    # Answers ask for log-probabilities, so that these can be compared.
     "three": GenerationRequest("x", max_tokens=9, n=3, sampling=Sampling(1.0, seed=5)),
     "told": GenerationRequest("x", max_tokens=9, top_logprobs=2),
     "by rejection": GenerationRequest(
@@ -51,7 +51,7 @@ NOT_DRAWN = {
 
 
 class DrawingRunner(ModelRunner):
-    """Draws on its own, and keeps the logits of what it has drawn to itself."""
+    """Draws tokens itself, and does not give out the logits of the rows that it drew from."""
 
     def __init__(self, *arguments: Any, is_secret: bool = True, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Packed attention gives what each model gives with its own attention and no cache."""
+"""Packed attention gives the answers of each model with its own attention and no cache."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def masked(
 def test_a_mixed_batch_equals_generate_whatever_the_size_of_its_chunks(
     architecture: str, step_tokens: int
 ) -> None:
-    """A window of 6 or 7 tokens is far shorter than these texts, so sliding is put to work."""
+    """A window of 6 or 7 tokens is far shorter than these texts, so windows do slide."""
     expected = {prompt: generated(architecture, prompt, 24) for prompt in PROMPTS}
     assert len({expected[prompt] for prompt in PROMPTS}) == len(PROMPTS)
     engine = make_engine(make_model(architecture), step_tokens=step_tokens, max_batch=3)

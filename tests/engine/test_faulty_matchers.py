@@ -1,4 +1,4 @@
-"""A matcher that raises, whatever it raises and wherever it is asked, ends its own request."""
+"""A matcher that raises, whatever it raises and in whatever call, ends only its own request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = ("name abcdna 12", "name abcd 12 12", "na", "abc name 12 ab 12")
 
 
 class Panic(BaseException):
-    """As compiled libraries raise: no ``Exception``."""
+    """An error such as compiled libraries raise: not an ``Exception``."""
 
 
 class UnprintableError(Exception):
@@ -45,7 +45,7 @@ FAULTS = (
 
 @dataclass
 class Fuse:
-    """Lets some calls through, and raises at all that follow."""
+    """Lets some calls through, and raises at all later ones."""
 
     left: int
     fault: BaseException
@@ -59,7 +59,7 @@ class Fuse:
 
 
 class Faulty:
-    """A matcher of words that goes wrong when its fuse blows."""
+    """A matcher of words that raises when its fuse blows."""
 
     def __init__(self, matcher: WordMatcher, fuse: Fuse) -> None:
         self.matcher, self.fuse = matcher, fuse
@@ -94,7 +94,7 @@ def alone() -> tuple[int, ...]:
 
 
 def run(engine: Any, request: GenerationRequest) -> tuple[Any, ...]:
-    """The outcomes of the faulty request, of one beside it, and of one that begins as both."""
+    """The outcomes of the faulty request, a neighbour, and a request that begins like both."""
     ended: dict[str, Any] = {}
     engine.submit("good", GOOD)
     ended |= {finished.request_id: finished.outcome for finished in engine.step()}
@@ -123,7 +123,7 @@ def faulty_engine(fuse: Fuse, **options: Any) -> Any:
 
 
 def fuses() -> Iterator[Fuse]:
-    """Dense at the beginning, and then about every ninth call, with all the kinds of faults."""
+    """Fuses dense at the beginning, then about every ninth call, with all kinds of faults."""
     calls = 0
     while True:
         yield Fuse(calls, FAULTS[calls % len(FAULTS)])
@@ -214,7 +214,7 @@ def test_an_error_that_is_told_stays_what_it_is() -> None:
 
 
 def test_what_the_cache_knows_of_a_failed_contrastive_search_is_true() -> None:
-    """Rows are moved before anybody can find the blocks that they belong to."""
+    """Rows are moved before any request can find the blocks that they belong to."""
 
     def render(prompt: Any, *_: object) -> Any:
         return tuple(map(int, prompt.split()))

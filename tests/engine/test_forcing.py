@@ -64,7 +64,7 @@ def test_an_answer_with_no_choice_in_it_costs_no_call(forcing: Forcing) -> None:
 
 
 def test_an_answer_that_may_end_stops_when_the_model_says_so() -> None:
-    """Somewhere in 60 draws the model ends "ab" where "abab" was open to it."""
+    """In some of 60 draws the model ends "ab" where it could have continued to "abab"."""
     engine = make_engine()
     results = [
         answers(

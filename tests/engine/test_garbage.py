@@ -1,4 +1,4 @@
-"""Engines that nobody has any more leave nothing behind, though what they are made of is frozen."""
+"""Engines that nothing refers to are freed completely, though their parts are frozen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(folder: str) -> Engine:
 
 
 def test_an_engine_goes_with_the_last_who_has_it(folder: str) -> None:
-    """Without a collection, which would take long."""
+    """Freed without a collection, which would take long."""
     engine = load(folder)
     answers(engine, {"r": REQUEST})
     runner = ref(engine._model.runner)

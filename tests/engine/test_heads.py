@@ -28,7 +28,7 @@ from tests.engine.tiny_models import answers, drain, make_engine, make_model, re
 from tests.kit.draft_context import draft_context
 from tests.kit.effort import crossed
 
-# Of a model so slow that the time of drafting, which is measured, does not count.
+# The model is so slow that the time of drafting, which is measured, does not count.
 RISING = CostCurve(((1, 10.0), (8, 11.0), (16, 13.0), (64, 40.0)))
 
 
@@ -45,7 +45,7 @@ HEADS: dict[str, Callable[[], tuple[Drafter, ...]]] = {
 
 
 def check(drafters: tuple[Drafter, ...]) -> None:
-    """The caches of heads add up, and every text gave back what it held."""
+    """The caches of heads are consistent, and every text released its rows."""
     for drafter in drafters:
         if isinstance(drafter, EagleDrafter):
             drafter.check()
@@ -68,7 +68,7 @@ def test_answers_with_heads_equal_those_without(
     architecture, weights, temperature = target
 
     def model() -> Any:
-        # Our own forward pass takes the weights of a model away.
+        # Our own forward pass takes the weights out of the model.
         return make_model(architecture, dtype=torch.float32)
 
     own = {} if weights is None else {"weights": weights}
@@ -103,7 +103,7 @@ def test_right_heads_are_believed(kind: str, weights: WeightFormat | None) -> No
     drafter = right_drafter(kind)
     drafted = answers(engine_with(circling_model(), (drafter,), **own), asked)
     assert tokens(drafted) == tokens(plain)
-    # One token of its own and four drafted ones a call; the room is for four of them in depth.
+    # A call gives one token of its own and four drafted ones; there is room for four levels.
     assert calls(drafted) == 3 * (1 + 8)
 
 
@@ -116,9 +116,9 @@ def right_drafter(kind: str) -> Drafter:
 
 @pytest.mark.parametrize("weights", [None, WeightFormat.FP32])
 def test_taps_of_the_right_tokens_are_read(weights: WeightFormat | None) -> None:
-    """The first drafted token of each call is right, and no other: a head that sees taps alone.
+    """Only the first drafted token of each call is right, from a head that reads only taps.
 
-    Long prompts are read in pieces, some of them more than rows wait.
+    Long prompts are read in pieces, some of them larger than the number of rows that wait.
     """
     own = {"step_tokens": 30} | ({} if weights is None else {"weights": weights})
     asked = {
@@ -136,7 +136,7 @@ def test_taps_of_the_right_tokens_are_read(weights: WeightFormat | None) -> None
 
 
 def test_widths_give_a_cartesian_product() -> None:
-    """Where one token of each head is drafted, the tree is a chain."""
+    """If one token of each head is drafted, the tree is a chain."""
     model = circling_model()
     asked = {"r": GenerationRequest(prompt="ab", max_tokens=21)}
     chain = MedusaDrafter(right_medusa(4), vocabulary_size=len(TOKEN_BYTES), widths=(1,))
@@ -151,7 +151,7 @@ def test_widths_give_a_cartesian_product() -> None:
 
 
 def test_a_reduced_vocabulary_says_nothing_of_other_tokens() -> None:
-    """A head that knows every other token of the circle drafts one at most in each call."""
+    """A head that knows every second token of the circle drafts at most one in each call."""
     model = circling_model()
     asked = {"r": GenerationRequest(prompt="ab", max_tokens=41)}
     text = answers(make_engine(model), asked)["r"].tokens
@@ -163,7 +163,7 @@ def test_a_reduced_vocabulary_says_nothing_of_other_tokens() -> None:
 
 
 class Counted(EagleDrafter):
-    """Counts the calls that fail, after which the engine asks for one text at a time."""
+    """Counts failed calls, after which the engine asks for one text at a time."""
 
     failed = 0
 
@@ -174,7 +174,7 @@ class Counted(EagleDrafter):
 
 
 def test_a_head_without_room_drafts_for_some() -> None:
-    """Texts that find no room in the head's cache begin anew, and their answers are the same."""
+    """Texts without room in the head's cache are read again, and their answers are the same."""
     model = circling_model()
     asked = {
         f"{number} name": GenerationRequest(prompt=f"{number} name", max_tokens=30)
@@ -191,7 +191,7 @@ def test_a_head_without_room_drafts_for_some() -> None:
 
 @pytest.mark.parametrize("kind", ["medusa", "eagle"])
 def test_texts_that_start_over_keep_what_heads_know(kind: str) -> None:
-    """Where the cache is too small for all, answers give way, are read again, and stay the same."""
+    """If the cache is too small for all, answers give way, are read again, and stay the same."""
     model = circling_model()
     asked = {
         f"{number} name": GenerationRequest(prompt=f"{number} name", max_tokens=40)
@@ -225,10 +225,10 @@ def test_sibling_samples_draft_from_where_they_part(kind: str) -> None:
 
 @pytest.mark.parametrize("extra", ["", "x"])
 def test_rows_of_a_prompt_are_kept_as_its_keys_are(extra: str) -> None:
-    """The model takes whole blocks of the prompt from its cache, and the head those of its rows.
+    """The model takes whole blocks of the prompt from its cache, and the head from its rows.
 
-    A row needs the token after its own. So where the same text ends with a block, the model's cache
-    has a block more than the head's, and the rows begin after it.
+    A row needs the token after its own. So if the same text ends with a block, the model's cache
+    has one block more than the head's, and the rows begin after it.
     """
     drafter = random_eagle_drafter()
     engine = engine_with(make_model(dtype=torch.float32), (drafter,), block_size=8)
@@ -246,7 +246,7 @@ def test_rows_of_a_prompt_are_kept_as_its_keys_are(extra: str) -> None:
     known = (len(shared) - 1) // 8 * 8
     for salt, first, rows in (("", shared[0], known), ("other", shared[0], 0), ("", 7, 0)):
         prompt = (TokenId(first), *shared[1:], TokenId(5), TokenId(6))
-        # The engine puts the number of the adapter before a salt.
+        # The engine prefixes a salt with the number of the adapter.
         memory = drafter.open(draft_context(prompt=prompt, cache_salt=f"0:{salt}"))
         assert memory.next == rows
         memory.end(())
@@ -272,7 +272,7 @@ def test_a_cancelled_text_gives_its_rows_back() -> None:
 
 @pytest.mark.parametrize("kind", ["medusa", "eagle"])
 def test_what_does_not_pay_is_not_drafted(kind: str) -> None:
-    """With costs the tree of heads that are sure is a chain, and nothing wrong is drafted."""
+    """With costs, heads that are certain draft a chain, and no wrong token."""
     model = circling_model()
     asked = {"r": GenerationRequest(prompt="ab", max_tokens=41)}
     usage = answers(engine_with(model, (right_drafter(kind),), costs=RISING), asked)["r"].usage

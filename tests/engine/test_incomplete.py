@@ -1,4 +1,4 @@
-"""A request that wants no answer cut short gets an error with its text; nobody else does."""
+"""A request that refuses truncated answers gets an error with its text; no other request does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS: dict[str, GenerationRequest] = {
 
 
 def run(request: GenerationRequest, engine: Any = ENGINE, **options: Any) -> tuple[Any, str]:
-    """The outcome of a request, and what was streamed of it."""
+    """The outcome of a request, and its streamed text."""
     try:
         engine.submit("r", request, **options)
     except GuidedError as error:

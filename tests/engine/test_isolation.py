@@ -1,4 +1,4 @@
-"""What goes wrong with one request ends that request and no other."""
+"""A failure of one request ends that request and no other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODEL = make_model()
 
 
 class FaultyMatcher(AnythingMatcher):
-    """Goes wrong when the answer reaches its fourth token."""
+    """Raises when the answer reaches its fourth token."""
 
     def __init__(self, error: Exception, left: int = 4) -> None:
         self.error = error
@@ -89,7 +89,7 @@ def test_the_room_of_a_failed_request_is_free_again() -> None:
 def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
     class Broken(OneByOne):
         def learn(self, verified: Verified) -> None:
-            if verified.first > 0:  # all of them are there by then
+            if verified.first > 0:  # all requests have begun by then
                 raise RuntimeError("a bug")
 
     engine = make_engine(MODEL, drafters=(Broken(),), widest_draft=4)
@@ -105,7 +105,7 @@ def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
 
 
 class FailsForOne(Prophet):
-    """Drafts for all sequences at once, and goes wrong where one of them is among these."""
+    """Drafts for all sequences at once, and raises if certain ones are among them."""
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         super().propose(drafts)
@@ -116,7 +116,7 @@ class FailsForOne(Prophet):
 def test_where_a_drafter_fails_for_a_sequence_it_goes_on_without_drafts_and_others_with_them(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A model needs no drafts to answer, so what a drafter cannot do is no error of a request."""
+    """A model can answer without drafts, so a failing drafter is no error of a request."""
     asked = {
         "bad": GenerationRequest(prompt="x", max_tokens=9),
         "good": GenerationRequest(prompt="hello name", max_tokens=9),
@@ -140,7 +140,7 @@ def test_where_a_drafter_fails_for_a_sequence_it_goes_on_without_drafts_and_othe
 
 
 class FailsAfterAGap(Prophet):
-    """Goes wrong when a draft was right that lies after a wrong one, so its row has to move."""
+    """Raises when a right draft follows a wrong one, so that its row has to move."""
 
     def learn(self, verified: Verified) -> None:
         if verified.acceptance.path[-1] > verified.tree.trunk + 3:
@@ -148,7 +148,7 @@ class FailsAfterAGap(Prophet):
 
 
 def test_what_the_cache_knows_of_a_failed_request_is_true() -> None:
-    """Rows are moved before anybody can find the blocks that they belong to."""
+    """Rows are moved before any request can find the blocks that they belong to."""
     prompt = spell_bytes(b"hello name")
 
     def render(prompt: Any, *_: object) -> Any:

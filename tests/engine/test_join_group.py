@@ -16,9 +16,9 @@ from guided.model.parallel.shares import RANK_VARIABLES, join_group
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Trainers of later tests in this process would take it for a rank."""
+    """Restore the environment: trainers of later tests would take this process for a rank."""
     for name in RANK_VARIABLES:
-        monkeypatch.setenv(name, "lo")  # of which monkeypatch takes note, and takes it back
+        monkeypatch.setenv(name, "lo")  # set once, so that monkeypatch restores it
         monkeypatch.delenv(name)
     yield
     if distributed.is_initialized():
@@ -26,7 +26,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _assert_next_group_has_the_name_of_a_first(folder: Path) -> None:
-    """The other ranks are new processes, whose first group it is."""
+    """The other ranks are new processes, for which it is the first group."""
     assert not distributed.is_initialized()
     join_group(0, 1, str(folder / "meeting"), CPU)
     assert distributed.group.WORLD is not None

@@ -1,4 +1,4 @@
-"""What model calls cost is measured once for each machine and model."""
+"""The costs of model calls are measured once for each machine and model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Counted(ModelRunner):
 
 
 def start(files: ModelFiles, dtype: str = "float32") -> tuple[Any, int]:
-    """The curve of an engine that starts, and the calls that it made for it."""
+    """The curve of a starting engine, and the number of calls made for it."""
     model = make_model(dtype=getattr(torch, dtype))
     runner = Counted(model, vocabulary_size=len(TOKEN_BYTES))
     curve = costs_here(runner, WINDOW, files, measure_footprint(files, dtype, CacheRequest(), CPU))

@@ -44,7 +44,7 @@ def save(folder: Path, tokenizer: str = "built like GPT-2", width: int = 1000) -
 
 
 class Notes(SilentProgress):
-    """Keeps what it is told."""
+    """Keeps the messages that it gets."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -54,7 +54,7 @@ class Notes(SilentProgress):
 
 
 def test_draft_models_are_loaded_beside_the_model(tmp_path: Path) -> None:
-    """One whose logits are wider among them, as those of one family often are."""
+    """One of them has wider logits, as often within a family."""
     target = save(tmp_path / "target")
     drafts = [save(tmp_path / "small"), save(tmp_path / "wide", width=1100)]
     notes = Notes()

@@ -40,7 +40,7 @@ class Notes(SilentProgress):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model with heads of both kinds for it, which say nothing in particular."""
+    """A tiny model with random heads of both kinds for it."""
     path = tmp_path_factory.mktemp("tiny")
     torch.manual_seed(0)
     from_config(make_config()).save_pretrained(path)

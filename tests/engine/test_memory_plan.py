@@ -1,4 +1,4 @@
-"""The memory that is told before loading is what is taken, and too much of it is refused."""
+"""The memory reported before loading is the memory taken, and too much is refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SOME = Footprint(
 @pytest.mark.parametrize("is_quantised", [False, True])
 @pytest.mark.parametrize("architecture", CONFIGS)
 def test_a_cache_takes_what_was_told(architecture: str, is_quantised: bool, tmp_path: Path) -> None:
-    """By the config of a folder as by the loaded model."""
+    """Both by the config of a folder and by the loaded model."""
     model = make_model(architecture, dtype=torch.float32)
     model.save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
@@ -69,13 +69,13 @@ def test_as_many_tokens_as_fit(windows: tuple[int | None, ...], nbytes: int) -> 
     ("free", "asked", "tokens"),
     [
         (1000, {}, 16_384),
-        # Half of what is left: 5 MiB of blocks of 8 KiB.
+        # Half of the rest: 5 MiB of blocks of 8 KiB.
         (160, {}, 5120),
-        # No less than this, as long as it fits.
+        # At least this much, as long as it fits.
         (151, {}, 1016),
         (1000, {"cache_tokens": 77}, 77),
         (1000, {"kv_memory": 2 * MIB}, 2048),
-        # More than a full batch can hold is of no use.
+        # A full batch cannot use more.
         (1000, {"kv_memory": 500 * MIB}, 16 * 4096),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_cache_has_one_size(asked: dict[str, Any], expected: str) -> None:
 def test_formats_are_checked(
     dtype: str | None, kv_dtype: str | None, device: str, expected: str
 ) -> None:
-    """The names before what the processor can do."""
+    """Names are checked before the abilities of the processor."""
     with pytest.raises(RequestError) as caught:
         check_formats(dtype, kv_dtype, torch.device(device))
     assert str(caught.value) == expected
@@ -230,9 +230,9 @@ def test_a_model_too_large_is_refused_before_its_weights_are_read(
 
 
 def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
-    """Of tied matrices there are two copies; in int8 the one that is looked up stays as it was.
+    """Tied matrices have two copies; in int8 the one for looking tokens up stays as it was.
 
-    Matrices of int8 are there once more where they have a kernel for narrow calls.
+    Matrices of int8 have another copy where there is a kernel for narrow calls.
     """
     make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
@@ -253,7 +253,7 @@ def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
 def test_on_cuda_a_model_weighs_what_its_files_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No head is packed there; what is free is asked of that device."""
+    """No head is packed there; the free memory is that of the device."""
     make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
     asked: list[torch.device] = []

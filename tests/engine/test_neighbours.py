@@ -1,6 +1,7 @@
-"""A stream goes on while hostile constraints of others are compiled, and followed, beside it.
+"""A stream continues while hostile constraints of others are compiled and followed beside it.
 
-The bounds are generous, since tests share their machine; ``benchmarks/neighbour_gap.py`` measures.
+The bounds are generous, because tests share their machine; ``benchmarks/neighbour_gap.py`` has
+exact figures.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from tests.kit.neighbour import Gaps, gaps_beside
 
 MODEL = make_model()
 _SECONDS = 0.6
-"""Beyond the usual gap; before there were slices of time, those below took one to eight."""
+"""Allowed beyond the usual gap; before there were time slices, these took one to eight."""
 _TRIES = 3
-"""A try in which the machine was busy says nothing."""
+"""Several tries, because one on a busy machine shows nothing."""
 HARDEST = {
     "classes repeated 4,000 times": "",
     "20,000 dots": "LimitExceededError",
@@ -31,11 +32,11 @@ HARDEST = {
     "subsets that double, too many": "LimitExceededError",
     "3,000 objects to choose from": "LimitExceededError",
 }
-"""With what becomes of it, where that is not about the model."""
+"""Constraints with their outcome, if that does not depend on the model."""
 
 
 def gaps(name: str) -> tuple[Gaps, Gaps]:
-    """The usual gaps of a stream, and those beside a hostile constraint that nobody knows yet."""
+    """The usual gaps of a stream, and those beside a hostile constraint that is not cached yet."""
     vocabulary = make_vocabulary()
     compiler = ConstraintCompiler(vocabulary)
     engine = make_engine(

@@ -1,4 +1,4 @@
-"""With the forward pass of our own the engine gives what transformers gives."""
+"""With our own forward pass the engine gives the answers of transformers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARCHITECTURES = (
 @pytest.mark.parametrize("options", [{}, {"step_tokens": 5}, {"cache_tokens": 112}])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_mixed_batch_equals_generate(architecture: str, options: dict[str, int]) -> None:
-    """In small chunks, and with too little room for all, too."""
+    """Also in small chunks, and with too little room for all."""
     model = make_model(architecture, dtype=torch.float32)
     engine = make_engine(model, weights=WeightFormat.FP32, max_batch=3, **options)
     results = answers(

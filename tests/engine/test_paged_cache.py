@@ -1,4 +1,4 @@
-"""Blocks that are shared, given up or found again never show in an answer."""
+"""Sharing, giving up and finding blocks again never changes an answer."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ REQUESTS = {
 CROWD = REQUESTS | {
     prompt: GenerationRequest(prompt=prompt, max_tokens=30) for prompt in ("x", "zed", "na")
 }
-"""Those of short prompts start with few blocks and grow into many."""
+"""Requests with short prompts start with few blocks and grow to many."""
 SHORT_CACHES = {"llama": 96, "gemma3_sliding": 96, "mistral_sliding": 36}
-"""Tokens that are too few for the crowd; with nothing but windows less is held of each."""
+"""Sizes, in tokens, too small for the crowd; models with windows only hold less of each."""
 
 
 def tokens(results: dict[str, GenerationResult]) -> dict[str, tuple[int, ...]]:
@@ -148,7 +148,7 @@ class DraftWidely(OneByOne):
 
 
 def test_drafts_give_way_before_a_neighbour_does() -> None:
-    """With room for the trunks and not for the drafts nobody has to start over."""
+    """With room for the trunks but not for the drafts, no request has to start over."""
     request = GenerationRequest(prompt="x" * 8, max_tokens=8)
     plain = answers(make_engine(), {"a": request})["a"].tokens
     engine = make_engine(

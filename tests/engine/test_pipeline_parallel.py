@@ -1,4 +1,4 @@
-"""A model over a line of processes gives the tokens of one, and each holds its layers alone."""
+"""A model over a line of processes gives the tokens of one, and each holds only its layers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_batches_chunks_copies_and_trees_give_the_tokens_of_one_process(
             engine = make_engine(runner=runner, step_tokens=step_tokens, **options)
             found = {name: answer.tokens for name, answer in answers(engine, free).items()}
             assert found == expected
-        # The cache is opened anew, so that ranks follow that as well.
+        # The cache is opened again, so that ranks have to follow that as well.
         engine = make_engine(runner=runner, drafters=(prophet,), widest_draft=24)
         trees = answers(engine, held_to)
     assert {name: answer.tokens for name, answer in trees.items()} == {
@@ -84,7 +84,7 @@ def test_batches_chunks_copies_and_trees_give_the_tokens_of_one_process(
 
 
 def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) -> None:
-    """The first of the line, which rank 0 does not hear from."""
+    """The first of the line, which sends nothing to rank 0."""
     saved(tmp_path, four_layers("llama"))
     with forked() as processes, sharded(tmp_path, Split(Way.PIPELINE, 3)) as (runner, _):
         engine = make_engine(runner=runner)

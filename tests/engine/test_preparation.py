@@ -1,4 +1,4 @@
-"""A constraint that takes long to compile holds nobody else up."""
+"""A constraint that takes long to compile delays no other request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who waits is served by priority and arrival, and nobody waits for ever."""
+"""Waiting requests are served by priority and arrival, and none waits for ever."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_smaller_priority_goes_first_and_among_equals_who_came_first() -> No
 
 
 def test_waiting_counts_as_priority() -> None:
-    """Five levels against what five levels are worth in waiting, and a little more."""
+    """A lead of five levels against the waiting time of five levels, and a little more."""
     engine = make_engine(MODEL, max_batch=1)
     engine.submit("patient", ask(5), received=0.0)
     engine.submit("just later", ask(0), received=5 * PATIENCE_SECONDS - 1)
@@ -47,7 +47,7 @@ def test_waiting_counts_as_priority() -> None:
 )
 @settings(max_examples=50)
 def test_a_better_one_overtakes_unless_it_comes_much_later(asked: list[tuple[int, int]]) -> None:
-    """Much later is more than ten seconds a level; equals are served as they came."""
+    """Much later means more than ten seconds a level; equals are served in order of arrival."""
     for number, (priority, received) in enumerate(asked):
         ENGINE.submit(str(number), ask(priority, max_tokens=1), received=float(received))
     served = [asked[int(key)] for key in drain(ENGINE)]
@@ -81,7 +81,7 @@ def test_an_old_request_of_low_priority_is_served_among_a_stream_of_better_ones(
 
 @pytest.mark.parametrize(("first_priority", "order"), [(0, "ab"), (1, "ba")])
 def test_who_is_last_in_turn_gives_way(first_priority: int, order: str) -> None:
-    """Two of 32 tokens each in a cache of 48: one starts over, and so ends later."""
+    """Two answers of 32 tokens in a cache of 48: one starts over, and so ends later."""
     plain = answers(make_engine(MODEL), {"r": ask(0, "x" * 8, 24)})["r"].tokens
     engine = make_engine(MODEL, cache_tokens=48, reuse_prefixes=False)
     engine.submit("a", ask(first_priority, "x" * 8, 24), received=0.0)

@@ -80,7 +80,7 @@ def test_refusals(config: PretrainedConfig, message: str) -> None:
 
 
 def test_a_model_that_answers_otherwise_than_with_its_own_attention_is_refused() -> None:
-    """A hook stands in for whatever a model may do to its scores outside our sight."""
+    """A hook stands for anything that a model may do to its scores unseen by us."""
     model = make_model("gpt2")
     model.transformer.register_forward_hook(  # type: ignore[union-attr]
         lambda module, _, output: setattr(
@@ -104,7 +104,7 @@ SILENT = {
     "xlm-roberta-xl": "at the beginning of a text",
     "data2vec-text": "at the beginning of a text",
 }
-"""Models that answer with the positions or the mask that they are given, and otherwise alone."""
+"""Models that are wrong only with the positions or the mask that we give them."""
 
 
 @pytest.mark.parametrize("model_type", SILENT)
@@ -119,7 +119,7 @@ def test_a_model_is_asked_for_its_own_positions_and_masks(model_type: str) -> No
 
 
 def test_a_window_as_long_as_the_longest_text_never_closes() -> None:
-    """As Phi-3.5-MoE has one, which slides by its mask alone."""
+    """Phi-3.5-MoE has such a window, and slides by its mask alone."""
     config = tiny_config("phimoe")
     config.sliding_window = config.max_position_embeddings
     assert probe_model(from_config(config)).windows == (None,) * 4
@@ -186,7 +186,7 @@ def test_two_engines_may_share_a_model() -> None:
 
 @pytest.mark.parametrize("width", [280, 269, 240])
 def test_logits_are_cut_or_widened_to_the_vocabulary(width: int) -> None:
-    """Tokens that the model has no logits for are never chosen."""
+    """Tokens for which the model has no logits are never chosen."""
     torch.manual_seed(3)
     config = GPT2Config(vocab_size=width, n_embd=16, n_layer=1, n_head=2, initializer_range=0.5)
     engine = make_engine(from_config(config))
@@ -198,7 +198,7 @@ def test_logits_are_cut_or_widened_to_the_vocabulary(width: int) -> None:
 def test_a_model_that_makes_much_of_rounding_is_compared_with_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As with 16-bit weights of many layers, which differ from themselves by more than 5 %."""
+    """As with many layers of 16-bit weights, whose two own attentions differ by more than 5 %."""
     config = LlamaConfig(**SMALL | {"num_hidden_layers": 24, "hidden_size": 64})
 
     def model() -> Any:

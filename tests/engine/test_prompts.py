@@ -1,4 +1,4 @@
-"""Prompts that are prepared beside the engine: the same answers, and bounds before any work."""
+"""Prompts prepared beside the engine: the same answers, and limits checked before any work."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.engine.tiny_models import answers, make_engine, make_model, words
 from tests.kit.effort import crossed
 
 BLOCK_SIZE = 4
-"""That of the tests' engine."""
+"""The block size of the tests' engine."""
 ARCHITECTURES = ("llama", "gemma3_sliding", "gpt2")
 CITIES = words('{"name":"abc"}', '{"name":"abcd"}', '{"me":12}', '{"me":[1,2,3]}')
 REQUESTS = {
@@ -52,7 +52,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(("architecture", "way"), crossed(ARCHITECTURES, WAYS))
 def test_how_it_is_computed_changes_nothing(architecture: str, way: str) -> None:
-    """A token sees what was kept, also of tokens of the same call."""
+    """A token sees the kept values, also those of tokens of the same call."""
     assert texts(architecture, **WAYS[way]) == usual(architecture)
 
 

@@ -37,7 +37,7 @@ LONGEST = 96
 
 
 def asked(drafters: tuple[str, ...]) -> dict[str, GenerationRequest]:
-    """Six requests of the workload that comes along."""
+    """Six requests of the included workload."""
     return {
         name: replace(request, drafters=drafters, max_tokens=min(request.max_tokens, LONGEST))
         for name, request in [*read_workload().items()][:6]
@@ -66,7 +66,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 
 
 def save_heads(folder: Path, target: Any) -> None:
-    """Medusa heads that say what the target's own would, and a random one of EAGLE-3."""
+    """Save Medusa heads that predict as the target's own head does, and a random EAGLE-3 head."""
     vocabulary, hidden = target.get_output_embeddings().weight.shape
     medusa = MedusaHeads(MedusaShape(hidden, vocabulary, heads=3))
     medusa.copy_head(target.get_output_embeddings().weight)
@@ -86,7 +86,7 @@ def save_heads(folder: Path, target: Any) -> None:
 
 
 def save_draft_model(folder: Path, target: Any) -> None:
-    """Some layers of the target, which it gives away."""
+    """Save a draft model of some layers of the target, taken out of it."""
     layers = target.get_decoder().layers
     target.get_decoder().layers = torch.nn.ModuleList([layers[layer] for layer in KEPT_LAYERS])
     target.config.num_hidden_layers = len(KEPT_LAYERS)
@@ -110,12 +110,12 @@ def test_no_token_changes(
     record_property: Callable[[str, object], None],
 ) -> None:
     found = answers(engine, asked(names))
-    if "suffix" in names:  # which drafts what was answered before
+    if "suffix" in names:  # it drafts from earlier answers
         found = answers(engine, asked(names))
     for name, result in found.items():
         assert result.tokens == without_drafts[name].tokens, name
         assert result.finish_reason is without_drafts[name].finish_reason
     for told in ("drafted_tokens", "accepted_tokens", "model_calls", "output_tokens"):
         record_property(told, sum(getattr(result.usage, told) for result in found.values()))
-    if names != ("lookahead",):  # whose window seldom pays on a CPU
+    if names != ("lookahead",):  # its window rarely pays on a CPU
         assert sum(result.usage.drafted_tokens for result in found.values()) > 0

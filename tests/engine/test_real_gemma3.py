@@ -23,12 +23,12 @@ PROMPTS = {
     "beyond the window": _COUNTED + "Line 60 is",
     "the same beginning": _COUNTED + "In short, the lines",
 }
-"""Those that count have more than 512 tokens, which is how far most layers see."""
+"""The counting prompts have more than 512 tokens, the window of most layers."""
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, tuple[int, ...]]:
-    """What ``generate()`` says of each prompt alone."""
+    """The answer of ``generate()`` to each prompt alone."""
     model = load_model(str(gemma3_270m()), dtype=torch.float32)
     answers = {}
     for name, prompt in PROMPTS.items():
@@ -53,7 +53,7 @@ def _run(engine: Engine, *names: str) -> dict[str, GenerationResult]:
 def test_alone_in_a_batch_and_with_a_beginning_that_is_known(
     engine: Engine, expected: dict[str, tuple[int, ...]]
 ) -> None:
-    """Drafts are on: what the prompts repeat is drafted, and much of it is right."""
+    """Drafts are on: repetitions in the prompts are drafted, and many are right."""
     for names in (["names"], list(PROMPTS), ["the same beginning", "plain"]):
         results = _run(engine, *names)
         assert {name: results[name].tokens for name in names} == {

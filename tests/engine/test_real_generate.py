@@ -1,4 +1,4 @@
-"""The default model in fp32 says token for token what transformers' ``generate()`` says."""
+"""The default model in fp32 gives, token for token, the answers of ``generate()``."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def _load() -> LoadedModel:
 
 @pytest.fixture(scope="module")
 def whole() -> LoadedModel:
-    """The model as transformers has it."""
+    """The model as loaded by transformers."""
     return _load()
 
 
 @pytest.fixture(scope="module")
 def expected(whole: LoadedModel) -> Answers:
-    """What ``generate()`` says of each prompt alone, up to an end.
+    """The answer of ``generate()`` to each prompt alone, up to an end.
 
-    The likeliest token has to be clearly so, or another order of additions could tip the choice.
+    The likeliest token has to lead clearly, or another order of additions could tip the choice.
     """
     module: Any = whole.module
     said = {}
@@ -78,7 +78,7 @@ def expected(whole: LoadedModel) -> Answers:
 
 
 def _open(loaded: LoadedModel, weights: WeightFormat | None) -> Open:
-    """Engines around one model, one at a time; without drafts unless they are asked for."""
+    """Engines around one model, one at a time; without drafts by default."""
     runner = ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary), weights=weights)
     start = ConstraintCompiler(loaded.vocabulary).start
 
@@ -102,7 +102,7 @@ def _open(loaded: LoadedModel, weights: WeightFormat | None) -> Open:
 
 @pytest.fixture(scope="module")
 def open_engine() -> Open:
-    """With our own forward pass, as it is served on a CPU."""
+    """Engines with our own forward pass, as served on a CPU."""
     return _open(_load(), WeightFormat.FP32)
 
 

@@ -1,4 +1,4 @@
-"""The default model in fp32 over the requests of the demo: what forcing and drafts may change."""
+"""The default model in fp32 on the demo's requests: what forcing and drafts may change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.engine.tiny_models import answers
 from tests.kit.effort import is_long
 
 _LONGEST = {4, 5, 6}
-"""Half of all tokens are in their answers, which the long form has as well."""
+"""Their answers have half of all tokens; only the long form includes them."""
 ASKED = [request for number, request in enumerate(REQUESTS) if is_long() or number not in _LONGEST]
 
 
@@ -32,7 +32,7 @@ def engine() -> Engine:
 
 
 def _answers(engine: Engine, forcing: Forcing) -> list[GenerationResult]:
-    """All requests in one batch, answers in their order."""
+    """The answers, in order, to all requests in one batch."""
     asked = {
         str(number): replace(request.specification, forcing=forcing)
         for number, request in enumerate(ASKED)
@@ -65,7 +65,7 @@ def test_strict_forcing_and_drafts_change_no_token(
 def test_canonical_forcing_needs_at_most_six_of_ten_model_calls(
     engine: Engine, masks_alone: list[GenerationResult]
 ) -> None:
-    """Every answer stays valid, and a batch takes part in no more calls than one alone would."""
+    """Every answer stays valid, and in a batch none takes part in more calls than alone."""
     canonical = _answers(engine, Forcing.CANONICAL)
     for request, answer in zip(ASKED, canonical, strict=True):
         assert request.response_model is not None

@@ -40,7 +40,7 @@ def _as_plain_text(request: GenerationRequest) -> GenerationRequest:
 
 @pytest.mark.parametrize("name", ["SmolLM2", "Gemma 3"])
 def test_two_and_four_processes_give_the_tokens_of_one(name: str) -> None:
-    """SmolLM2 on three as well, which is the count that its heads go into."""
+    """SmolLM2 on three as well, a number that divides its heads."""
     if not is_long():
         pytest.skip("real models over processes take minutes: `make test-long` tests them")
     model = None if name == "SmolLM2" else str(gemma3_270m())

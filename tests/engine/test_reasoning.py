@@ -1,4 +1,4 @@
-"""Thoughts before answers: their budget, their end, and that nothing else changes for them."""
+"""Thoughts before answers: their budget, their end, and that they change nothing else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TEMPLATE = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}{# <think> </
 
 @cache
 def texts(*, is_marked: bool) -> ModelTexts:
-    """A tokenizer with tokens of thoughts, marked as special or not, as models have both."""
+    """A tokenizer with tokens for thoughts, marked as special or not, since models have both."""
     raw = BUILT["built like GPT-2"]()
     raw.add_tokens(
         [AddedToken(name, special=is_marked, normalized=False) for name in ("<think>", "</think>")]
@@ -173,7 +173,7 @@ def thinking(budget: int | None, **options: Any) -> GenerationRequest:
 
 
 def split(result: GenerationResult, *, is_marked: bool = True) -> tuple[Sequence[TokenId], int]:
-    """The tokens of thoughts alone, and how many tokens end them: those from the sign on."""
+    """The tokens of the thoughts alone, and the number of tokens from the closing sign on."""
     of_thoughts = result.tokens[: result.reasoning_tokens]
     sign = vocabulary_of(is_marked=is_marked).named["</think>"]
     assert of_thoughts.count(sign) == 1
@@ -210,7 +210,7 @@ def test_thoughts_end_where_the_model_ends_them() -> None:
 
 
 def test_text_that_spells_the_end_is_a_thought() -> None:
-    """Where a token is the end, no other spelling of it is."""
+    """If a token is the end, no other spelling of it is."""
     vocabulary = vocabulary_of()
     end = pieces_of("</think>\n\n", vocabulary.named)
     matcher = compiler(is_marked=True).start(AfterThoughts(end, SCHEMA, 40))
@@ -242,7 +242,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(("name", "way"), crossed(VARIANTS, WAYS))
 def test_answers_are_the_same_however_they_are_made(name: str, way: str) -> None:
-    """Against one at a time, each token by a model call of its own."""
+    """Compared with one request at a time, each token by a separate model call."""
     request, options = thinking(15, **VARIANTS[name]), WAYS[way]
     (plain,) = answered(make_engine(), replace(request, forcing=Forcing.STRICT))
     made = dict(options)
@@ -294,7 +294,7 @@ def test_a_stop_string_is_looked_for_in_the_answer_alone() -> None:
 
 
 def test_the_budget_of_all_leaves_room_for_an_answer() -> None:
-    """Thoughts that fill it are closed, and the answer is; the reason says so."""
+    """Thoughts that fill it are closed, and so is the answer; the finish reason says so."""
     never = Sampling(logit_bias=biased("</think>", -100.0))
     for total in range(12, 30):
         request = thinking(total - 1, max_tokens=total, sampling=never)

@@ -31,7 +31,7 @@ from tests.kit.effort import crossed
 
 TYPES = ("falcon_h1", "jamba", "lfm2", "mamba2", "minimax", "qwen3_next", "rwkv", "zaya")
 """State beside attention, Mamba, convolutions, Mamba 2 alone, a cache of its own, delta rule, a
-list of states, convolutions before attention. Jamba's mixers read one token at a time behind
+list of states, convolutions before attention. Jamba's mixers read one token at a time after
 others."""
 PROMPT = "the quick brown fox jumps over the lazy dog, abc"
 LENGTH = 12
@@ -52,7 +52,7 @@ REQUESTS = {
 }
 """Prompts of several lengths, greedy and sampled, free and constrained."""
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # transformers warns of kernels that it lacks
+pytestmark = pytest.mark.filterwarnings("ignore")  # transformers warns of missing kernels
 
 
 @cache
@@ -80,7 +80,7 @@ def likeliest(model_type: str, text: tuple[TokenId, ...]) -> tuple[TokenId, ...]
 def assert_plain(
     model_type: str, prompt: str, answer: tuple[TokenId, ...], length: int = LENGTH
 ) -> None:
-    """Each token of an answer is the likeliest behind those before it, and then comes an end."""
+    """Each token of an answer is the likeliest after the earlier ones, and an end follows."""
     before = render(prompt, None)
     expected = likeliest(model_type, (*before, *answer))[len(before) - 1 :]
     assert answer == expected[: len(answer)]
@@ -97,7 +97,7 @@ def tokens_of(results: dict[str, Any]) -> dict[str, tuple[TokenId, ...]]:
 
 @cache
 def alone(model_type: str) -> dict[str, tuple[TokenId, ...]]:
-    """Each request by itself, its prompt in one call."""
+    """The answers to single requests, each prompt in one call."""
     engine = engine_of(model_type, reuse_prefixes=False)
     return {
         name: answers(engine, {name: request})[name].tokens for name, request in REQUESTS.items()
@@ -143,7 +143,7 @@ def test_a_beginning_is_reused_where_its_state_is_remembered(model_type: str) ->
     first = answers(engine, {"first": again})["first"]
     second = answers(engine, {"second": again, "longer": longer})
     assert first.usage.reused_tokens == 0
-    # All full blocks of the prompt, as far as a token is left to be computed.
+    # All full blocks of the prompt, as long as a token is left to compute.
     whole = (len(render(PROMPT, None)) - 1) // 4 * 4
     for result in second.values():
         assert result.usage.reused_tokens == whole
@@ -221,7 +221,7 @@ def test_calls_are_timed_behind_a_state() -> None:
 
 
 def test_a_model_with_two_states_for_one_text_is_refused() -> None:
-    """Transformers bounds the time steps of this one where it reads several tokens at once."""
+    """Transformers bounds this model's time steps only when it reads several tokens at once."""
     config = tiny_config("nemotron_h")
     with pytest.raises(ModelError, match="NemotronHMamba2Mixer of NemotronHForCausalLM computes"):
         ModelRunner(from_config(config), vocabulary_size=len(TOKEN_BYTES))

@@ -1,4 +1,4 @@
-"""The stages of ``guided train reward-tune`` on a tiny random model, and that a run can go on."""
+"""The stages of ``guided train reward-tune`` on a tiny random model; a run can be resumed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.kit.built_tokenizers import BUILT, loaded
 from tests.kit.effort import is_long
 
 pytestmark = [
-    # Of transformers 5.23, where it calls itself by an old name, and of TRL about its own trainer.
+    # Transformers 5.23 uses an old name of its own, and TRL warns of its own trainer.
     pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning"),
 ]
 
@@ -62,7 +62,7 @@ _SETTINGS = Settings(
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a random model that knows messages."""
+    """The folder of a random model with a chat template."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer = loaded(BUILT["built with digits"]())
     tokenizer.eos_token = tokenizer.pad_token = "<|im_end|>"
@@ -96,7 +96,7 @@ def _tasks(count: int = 6) -> tuple[Task, ...]:
 
 
 def _ascii_tasks() -> list[Task]:
-    """Of random bytes some are of ASCII, so that some beginnings are legal and others are not."""
+    """Some random bytes are ASCII, so that some beginnings are legal and others are not."""
     ascii_text = Lark("start: /[ -~]+/")
     return [Task(str(n), (Message("user", str(n)),), ascii_text, "a", 3) for n in range(8)]
 
@@ -205,7 +205,7 @@ def test_training_that_was_killed_goes_on_as_if_it_had_not_been(
         _trained(killed, tmp_path, "killed")
     checkpoints = tmp_path / "killed.part" / "checkpoints"
     assert last_checkpoint(checkpoints) == str(checkpoints / "checkpoint-2")
-    # As a checkpoint is left where its writing is cut off: weights, and half of the state.
+    # A checkpoint whose writing was interrupted: weights, and half of the state.
     cut = checkpoints / "checkpoint-3"
     cut.mkdir()
     (cut / "model.safetensors").write_bytes(b"")
@@ -247,7 +247,7 @@ def test_answers_are_kept_and_only_those_missing_are_drawn(engine: Engine, tmp_p
     before = engine.stats().ended
     assert answers(lambda: engine, tasks, asking, file) == drawn
     assert engine.stats().ended - before == 3
-    # In the order in which they came to an end, which is another on a busy machine.
+    # They are in the order in which they ended, which differs on a busy machine.
     assert sorted(file.read_text("utf-8").splitlines(keepends=True)) == sorted(lines)
 
     def unasked() -> Engine:
@@ -271,7 +271,7 @@ def test_a_whole_run_from_own_answers(model: Path, tmp_path: Path) -> None:
     assert not [file.name for file in last.iterdir() if file.suffix in (".bin", ".pt")]
     found = measure(settings, held_out, out)
     assert list(found) == ["before", "after sft", "after grpo"]
-    # Free answers of a random model are no colours; after imitation they are.
+    # Unconstrained answers of a random model are no colours before imitation, but are after it.
     assert found["before"].parses == 0
     assert found["after sft"].parses == 1
     for name, each in found.items():
@@ -282,7 +282,7 @@ def test_a_whole_run_from_own_answers(model: Path, tmp_path: Path) -> None:
     card = (last / "README.md").read_text("utf-8")
     assert "| after grpo |" in card
     assert "supervised fine-tuning, 40 steps of 2" in card
-    # Nothing is made again, and nothing else is taken up.
+    # Nothing is made again, and nothing new is used.
     assert tune(settings, tasks, held_out, out) == last
     with pytest.raises(RequestError, match="of a run with sft_steps 40, not 9"):
         tune(replace(settings, sft_steps=9), tasks, held_out, out)

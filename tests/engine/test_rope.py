@@ -63,7 +63,7 @@ def model_of(config: PretrainedConfig) -> Any:
 def test_texts_end_where_their_frequencies_would_change(
     config: PretrainedConfig, limit: int
 ) -> None:
-    """Up to there each equals ``generate()`` alone, whatever is beside it."""
+    """Up to there each text equals ``generate()`` alone, whatever else is in the batch."""
     prompts = {
         prompt: limit - len(render(prompt, None))
         for prompt in ("x", "hello name", "abcabcabc the lazy dog")

@@ -1,9 +1,9 @@
 """The law of an answer drawn with drafts is the exact law of the masked model.
 
-The words of a small language are all its answers. The law of each is the product of what the
-model, the mask and the samplers of transformers give its tokens, one at a time; answers drawn
-through trees of drafts have to follow it. A chi-square test on fixed seeds; the short form draws as
-often as it takes to catch rules that are wrong, the long form four times as often.
+The words of a small language are all its answers. The probability of each is the product of the
+probabilities that model, mask and the samplers of transformers give its tokens, one at a time;
+answers drawn through trees of drafts have to follow this law. A chi-square test on fixed seeds; the
+short form draws often enough to catch wrong rules, the long form four times as often.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spel
 from tests.kit.effort import is_long
 
 CATCHING = 5_000
-"""So many draws show that a rule is wrong."""
+"""The number of draws that reveals a wrong rule."""
 MANY = 20_000
 DRAWS = MANY if is_long() else CATCHING
 Verifier = Callable[..., Acceptance]
@@ -88,7 +88,7 @@ TRIED = (TOGETHER | ALONE) if is_long() else ({"temperature": ALONE["temperature
 
 
 class Draws:
-    """Answers of one sampling, drawn through trees; what depends on the prefix alone is kept."""
+    """Answers of one sampling, drawn through trees; results for a prefix are cached."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ def drawn(draws: Draws, first_seed: int, count: int) -> Counter[Answer]:
 
 @pytest.mark.parametrize("name", TRIED)
 def test_answers_drawn_through_trees_follow_the_exact_law(name: str) -> None:
-    # Single tokens are as likely taken as chosen, so strict runs leave the law as it is.
+    # Single tokens are as likely when forced as when chosen, so strict runs keep the law.
     draws = Draws(TRIED[name], Forcing.STRICT)
     counts = drawn(draws, 10_000_000, DRAWS)
     assert draws.drafted > DRAWS / 4
@@ -189,14 +189,14 @@ def test_at_the_edge_of_the_budget_the_law_is_that_of_what_still_fits(max_tokens
     assert draws.drafted > MANY / 4
     assert draws.narrowed > MANY / 50
     assert p_value(counts, exact_law(sampling, max_tokens)) > LEAST_P
-    # It is another than where there is room, and one in which narrowing has a part.
+    # It differs from the law where there is room, and narrowing takes part in it.
     assert p_value(counts, exact_law(sampling)) < LEAST_P / 1000
 
 
 EDGE = WordMatcher.of(
     (*("ab", "cd", "12", "na", "b1", "d2", "21", "ca"), *(f"{first}~~~" for first in "uvwxyz"))
 )
-"""With two tokens none of the long ones fits, and filters look at those as well."""
+"""With two tokens none of the long words fits, but filters look at these as well."""
 AT_THE_EDGE = {
     "top_k": Sampling(temperature=3.0, top_k=6),
     "top_p": Sampling(temperature=3.0, top_p=0.85),
@@ -206,7 +206,7 @@ AT_THE_EDGE = {
 
 @pytest.mark.parametrize("name", AT_THE_EDGE)
 def test_at_the_edge_of_the_budget_filters_look_at_the_whole_mask(name: str) -> None:
-    """What is too long then drops out of what they leave."""
+    """Then the tokens that are too long drop out of those that the filters leave."""
     sampling = AT_THE_EDGE[name]
     draws = Draws(sampling, Forcing.STRICT, max_tokens=2, root=EDGE)
     counts = drawn(draws, 30_000_000, DRAWS)

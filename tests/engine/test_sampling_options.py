@@ -52,7 +52,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def asked(options: dict[str, Any], **others: Any) -> dict[str, GenerationRequest]:
-    """Free and constrained requests, and neighbours of another kind."""
+    """Free and constrained requests, and neighbours with other options."""
     sampling = Sampling(seed=5, **options)
     return {
         "free": GenerationRequest("hello name", max_tokens=18, sampling=sampling, **others),
@@ -109,7 +109,7 @@ def test_the_option_has_a_part_in_the_answer(name: str) -> None:
     ],
 )
 def test_greedy_answers_are_those_of_transformers(ours: Sampling, theirs: dict[str, Any]) -> None:
-    """Over the tokens that stand for text: the model's logits are wider than its vocabulary."""
+    """Only over the tokens with a text: the model's logits are wider than its vocabulary."""
     fresh: Any = make_model()
     width = fresh.config.vocab_size
     config = GenerationConfig(  # type: ignore[no-untyped-call]
@@ -198,7 +198,7 @@ def test_a_stop_inside_a_character_leaves_a_text_that_can_be_read() -> None:
 
 
 def test_a_stopped_answer_is_marked_as_such_even_where_the_budget_narrowed_it() -> None:
-    """The model would go for the numbers, which do not fit."""
+    """The model would choose the numbers, which do not fit."""
     bias = tuple((int(spell_bytes(text)[0]), 90.0) for text in (b"1", b"12"))
     request = {
         "prompt": "hi",
@@ -286,7 +286,7 @@ def test_log_probabilities_are_those_of_the_model_and_equal_with_drafts(forcing:
             assert one.masked >= one.raw
             for likely in one.top:
                 assert likely.raw == pytest.approx(float(row[likely.token]), abs=1e-5)
-                # The same share of all probability is allowed, whichever token is asked.
+                # The allowed share of the probability is the same from whichever token.
                 assert likely.raw - likely.masked == pytest.approx(one.raw - one.masked)
             assert [x.raw for x in one.top] == sorted((x.raw for x in one.top), reverse=True)
 

@@ -1,4 +1,4 @@
-"""Drafts from earlier answers and from a window of guesses change no answer, and tell nobody."""
+"""Drafts from earlier answers and from a window of guesses change no answer, and leak nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def engine_with(names: Sequence[str], **options: Any) -> Engine:
 def test_answers_are_the_same_with_them_and_without(
     architecture: str, names: tuple[str, ...], temperature: float
 ) -> None:
-    """In batches, with requests that come again, and with one that is cancelled on the way."""
+    """In batches, with repeated requests, and with one that is cancelled midway."""
     model = make_model(architecture)
     asked = repeating_requests(Forcing.CANONICAL, temperature)
     plain = answers(make_engine(model, max_batch=3), asked)
@@ -85,7 +85,7 @@ def salted(asked: dict[str, GenerationRequest], salt: str) -> dict[str, Generati
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_requests_of_another_salt_are_drafted_as_in_a_fresh_engine(temperature: float) -> None:
-    """Call by call: as many calls, drafted and accepted tokens, whatever was answered before."""
+    """Equally many calls, drafted and accepted tokens, whatever was answered before."""
     asked = repeating_requests(Forcing.CANONICAL, temperature)
     fresh = answers(engine_with(NAMES), salted(asked, "you"))
     engine = engine_with(NAMES)
@@ -117,14 +117,14 @@ def test_a_cancelled_answer_is_remembered_as_far_as_it_came() -> None:
 
 
 class Scouting(OneByOne):
-    """Drafts nothing, but lets a known text ride along, and hears what the model says after it."""
+    """Drafts nothing, but sends a known text along, and records the model's choices after it."""
 
     name = "scouting"
 
     def __init__(self, known: Sequence[TokenId]) -> None:
         self.known = known
         self.heard: list[tuple[TokenId, TokenId]] = []
-        """What came next in the known text, and what the model said."""
+        """The next token of the known text, and the model's choice, for each scout."""
         self.awaited: dict[int, TokenId] = {}
         self.forgotten = 0
 
@@ -152,7 +152,7 @@ class Scouting(OneByOne):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_scouts_are_computed_and_never_seen(architecture: str) -> None:
-    """What rides along is what the model will say; still it is no draft, and no row of it stays."""
+    """Scouts are the model's own choices; still they are no drafts, and their rows do not stay."""
     model = make_model(architecture)
     request = GenerationRequest(prompt="hello name", max_tokens=24)
     options: dict[str, Any] = {"max_batch": 2, "step_tokens": 16, "widest_draft": 6}
@@ -163,10 +163,10 @@ def test_scouts_are_computed_and_never_seen(architecture: str) -> None:
     result = answers(engine, {"r": request})["r"]
     assert result.tokens == alone.tokens
     assert counted(result.usage) == counted(alone.usage)
-    # The model computed them at the right places, behind the right tokens.
+    # The model computed them at the right positions, after the right tokens.
     assert len(drafter.heard) > 20
     assert all(expected == said for expected, said in drafter.heard)
-    # What the cache keeps of the answer is the same, too.
+    # The part of the answer in the cache is the same, too.
     longer = replace(request, prompt="hello name and more", drafters=("none",))
     assert counted(answers(engine, {"r": longer})["r"].usage) == counted(
         answers(plain, {"r": replace(longer, drafters=())})["r"].usage

@@ -1,4 +1,4 @@
-"""Work in slices of time and units; it stands still between, and kernels are not waited for."""
+"""Work in slices of time and units; it stands still between them, and never waits for kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from guided.errors import LimitExceededError
 from guided.runtime.fuel import apart, breathe, limited_work, spend, take_lock
 
 _AGES = 60.0
-"""Seconds of a slice that ends by its units, and of what is not to be waited for."""
+"""Seconds for slices that end by their units, and for waits that must not happen."""
 
 
 class LongKernel:
@@ -90,7 +90,7 @@ def test_a_kernel_is_not_waited_for_and_its_result_is_taken_later() -> None:
     assert sliced.is_away
     kernel.end()
     sliced.wait(_AGES)
-    # It came back, and rests before it does anything more.
+    # It has returned, and rests before any further work.
     assert not sliced.is_away
     assert trace == []
     assert sliced.seconds == waited, "the time of the kernel counts as the caller's"

@@ -1,4 +1,4 @@
-"""Every type of model that has a plan is the same in stages as whole, or says why it cannot be."""
+"""Every type of model with a plan gives the same logits in stages, or is refused with a reason."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def numbers(module: torch.nn.Module) -> int:
 
 
 @pytest.mark.parametrize("model_type", sorted(set(_TRIED)))
-@pytest.mark.filterwarnings("ignore")  # transformers warns of what tiny configs leave out
+@pytest.mark.filterwarnings("ignore")  # transformers warns of settings that tiny configs leave out
 def test_stages_compute_what_the_whole_does(model_type: str, tmp_path: Path) -> None:
     tokens = torch.arange(5, 25).reshape(2, 10)
     try:
@@ -108,7 +108,7 @@ def _largest(sizes: list[int], cuts: tuple[int, ...]) -> int:
 
 
 def test_no_other_parts_are_more_even() -> None:
-    """Against all cuts in three."""
+    """Compared with all cuts into three."""
     chance = random.Random(1)
     for _ in range(times(40)):
         sizes = [chance.randint(1, 50) for _ in range(chance.randint(3, 9))]

@@ -1,4 +1,4 @@
-"""What an engine counts adds up to what its answers say."""
+"""The counts of an engine equal the sums over its answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_totals_are_those_of_the_answers() -> None:
     known = [seconds for seconds in first if seconds is not None]
     assert stats.first_token.total == pytest.approx(sum(known))
     assert stats.first_token.count == sum(r.usage.sampled_tokens > 0 for r in results.values()) == 3
-    # One call serves all, so there are no more than the longest answer needs.
+    # One call serves all, so there are at most as many as the longest answer needs.
     assert stats.model_calls == max(result.usage.model_calls for result in results.values())
     assert 0 < stats.step_seconds < stats.seconds
     assert 0 < stats.overhead < 1
@@ -65,7 +65,7 @@ class OneRight(OneByOne):
 
 
 class AllOthers(OneByOne):
-    """Drafts every token that may come next, as far as there is room."""
+    """Drafts every token that may come next, as long as there is room."""
 
     name = "wrong"
 
@@ -75,7 +75,7 @@ class AllOthers(OneByOne):
 
 
 def test_each_drafter_is_counted_by_itself_and_their_time_adds_up() -> None:
-    """Two drafters: one is right, the other wrong in its place; both are named, so always asked."""
+    """Two drafters: one right, the other wrong at the same node; both are named, so always run."""
     plain = answers(make_engine(), MANY)
     known = [(*render(str(MANY[name].prompt), None), *plain[name].tokens) for name in MANY]
     right, wrong = OneRight(known), AllOthers()
@@ -89,7 +89,7 @@ def test_each_drafter_is_counted_by_itself_and_their_time_adds_up() -> None:
     assert (of_right.name, of_wrong.name) == ("right", "wrong")
     assert of_right.drafted_tokens + of_wrong.drafted_tokens == usage.drafted_tokens
     assert of_right.accepted_tokens == usage.accepted_tokens > 0
-    # What is right is in the tree already when the other one is asked.
+    # The right token is already in the tree when the other drafter runs.
     assert of_wrong.accepted_tokens == 0 < of_wrong.drafted_tokens
     assert 0 < usage.draft_seconds < engine.stats().phases[Phase.DRAFT]
     assert results["certain"].usage.by_drafter == ()
@@ -111,7 +111,7 @@ def test_the_time_of_masks_is_counted_for_each_request() -> None:
     results = answers(engine, MANY)
     masks = engine.stats().usage.mask_seconds
     assert masks == pytest.approx(sum(one.usage.mask_seconds for one in results.values()))
-    # The phase has the making of results besides.
+    # The phase includes making results.
     assert 0 < masks <= engine.stats().phases[Phase.SETTLE]
     assert results["certain"].usage.mask_seconds == 0
     assert all(results[name].usage.mask_seconds > 0 for name in ("plain", "free", "closed"))
@@ -136,7 +136,7 @@ def test_what_is_under_way_counts_at_once_and_only_once() -> None:
 
 @pytest.mark.parametrize("deadline", [None, 9.5])
 def test_no_count_ever_falls(deadline: float | None) -> None:
-    """What is told as a counter may not: whoever reads it takes that for a new engine."""
+    """A counter must not fall: a reader would take that for a new engine."""
     now = 0.0
     engine = make_engine(max_batch=8, cache_tokens=160, clock=lambda: now)
     texts = words("a", "abcabc", "abcd" * 6, "xyz" * 9, "xyzxy", "nmnmnm")

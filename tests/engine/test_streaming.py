@@ -26,7 +26,7 @@ WORDS = ("naïve abc", "名前12", "abcabc語", '{"name":"é"}')
 
 
 def free(seed: int, **options: Any) -> GenerationRequest:
-    """Bytes at random, so most are no UTF-8."""
+    """A request for random bytes, most of which are no UTF-8."""
     return GenerationRequest(
         prompt="hello hello",
         max_tokens=40,
@@ -57,7 +57,7 @@ REQUESTS = {
     ),
     "decided": GenerationRequest(prompt="x", constraint=words("語"), max_tokens=9),
 }
-"""The last is known before any model call."""
+"""The answer to the last one is known before any model call."""
 
 
 def run(engine: Engine) -> tuple[dict[str, list[str]], dict[str, GenerationResult]]:
@@ -126,7 +126,7 @@ def test_deltas_have_the_logprobs_of_the_tokens_so_far(options: dict[str, Any]) 
             texts[key] += delta.text.encode()
             lengths[key].add(len(told[key]))
             so_far = b"".join(one.text for one in told[key])
-            # Bytes that are no text are told in another way.
+            # Bytes that are no text are reported in another way.
             assert so_far.startswith(texts[key]) or "�".encode() in texts[key]
         for finished in ended:
             assert isinstance(finished.outcome, GenerationResult)
@@ -160,7 +160,7 @@ def test_a_cancelled_request_says_no_more() -> None:
 
 
 def test_a_long_prompt_never_keeps_a_stream_waiting() -> None:
-    """Forty tokens a step make twelve steps of the long prompt, and the stream grows in each."""
+    """At forty tokens a step the long prompt takes twelve steps, and the stream grows in each."""
     engine = make_engine(MODEL, step_tokens=40)
     engine.submit("stream", GenerationRequest(prompt="abc", max_tokens=30), stream=True)
     engine.step()

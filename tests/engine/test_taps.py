@@ -1,4 +1,4 @@
-"""What enters the layers of a model is handed out as transformers tells it."""
+"""The inputs of a model's layers are returned as transformers reports them."""
 
 from __future__ import annotations
 

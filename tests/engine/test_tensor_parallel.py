@@ -40,7 +40,7 @@ def saved_as(folder: Path, architecture: str) -> int:
         ("llama", 2, 1),
         ("gemma3_sliding", 2, 1),
         ("mixtral", 2, 1),
-        # Its two heads of keys do not go into four, so each has all of the attention.
+        # Its two key heads do not divide by four, so each rank has all of the attention.
         ("llama", 4, 2),
     ],
 )
@@ -65,7 +65,7 @@ def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
         engine = make_engine(runner=runner, max_batch=3, step_tokens=5)
         found = {name: answer.tokens for name, answer in answers(engine, free).items()}
         assert found == {prompt: generated(architecture, prompt, 24) for prompt in PROMPTS}
-        # The cache is opened anew, so that ranks follow that as well.
+        # The cache is opened again, so that ranks have to follow that as well.
         engine = make_engine(runner=runner, drafters=(prophet,), widest_draft=24)
         trees = answers(engine, held_to)
     assert {name: answer.tokens for name, answer in trees.items()} == {
@@ -75,7 +75,7 @@ def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
 
 
 def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) -> None:
-    """Here alone ranks are started as for users; elsewhere they are forked."""
+    """Only here ranks are started as for users; elsewhere they are forked."""
     saved_as(tmp_path, "llama")
     before = set(children_of(os.getpid()))
     with sharded(tmp_path, Split(Way.TENSOR, 3)) as (runner, _):
@@ -96,7 +96,7 @@ def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) 
 
 
 def test_a_rank_that_cannot_load_tells_why(tmp_path: Path) -> None:
-    """Here alone of all: the folder is gone when it looks."""
+    """Only this rank cannot: the folder is gone when it reads it."""
     with forked():
         ranks = Ranks.start(tmp_path / "gone", torch.float32, CPU, Split(Way.TENSOR, 2), threads=1)
     with pytest.raises(ModelError) as caught:

@@ -1,4 +1,4 @@
-"""Traces tell where the tokens of an answer came from, and change nothing about it."""
+"""Traces show the origins of an answer's tokens, and change nothing about it."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_an_answer_that_is_watched_is_told_step_by_step_and_nothing_twice() -> N
         )
         steps = [step for news in told[name] for step in news.steps]
         assert [step.number for step in steps] == [*range(1, result.usage.model_calls + 1)]
-        # A step is told with all that it brought.
+        # The trace of a step has all its tokens.
         assert all(news.tokens for news in told[name][1:] if news.steps)
         assert len(told[name]) > 1 or len(steps) < 2
         for step, traced_step in zip(steps, traces[name].steps, strict=True):

@@ -1,4 +1,4 @@
-"""The engine over the Triton kernel gives what transformers gives, on a GPU or interpreted."""
+"""With the Triton kernel, on a GPU or interpreted, the engine gives transformers' answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2_soft_capped", "gemma3_sliding"])
 def test_a_mixed_batch_equals_generate(architecture: str) -> None:
-    """Chunks of prompts, and what decodes beside them."""
+    """Chunks of prompts, and answers that decode beside them."""
     model = make_model(architecture, dtype=torch.float32).to(DEVICE)  # type: ignore[arg-type]
     engine = make_engine(model, kernel=AttentionKernel.TRITON, step_tokens=16, max_batch=3)
     requests = {prompt: GenerationRequest(prompt=prompt, max_tokens=12) for prompt in PROMPTS}

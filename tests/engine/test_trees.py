@@ -69,12 +69,12 @@ def full_texts(
 def test_answers_with_drafts_equal_those_without(
     architecture: str, forcing: Forcing, temperature: float
 ) -> None:
-    """Right and wrong drafts, branching, in a batch; windows shorter than the text included."""
+    """Right, wrong and branching drafts in a batch; also with windows shorter than the text."""
     model = make_model(architecture)
     asked = requests(forcing, temperature)
     plain = answers(make_engine(model), asked)
     prophet = Prophet(full_texts(asked, plain), errors=0.3)
-    # Without forcing only drafters draft that the request names.
+    # Without forcing only the drafters that the request names draft.
     naming = {key: replace(each, drafters=(prophet.name,)) for key, each in asked.items()}
     drafted = answers(
         make_engine(model, drafters=(prophet,), widest_draft=24, step_tokens=32, max_batch=3),
@@ -89,7 +89,7 @@ def test_answers_with_drafts_equal_those_without(
 
 
 class DraftAnything(OneByOne):
-    """Every legal token there is room for: always right, and mostly wrong."""
+    """Drafts every legal token that there is room for: one is always right, most are wrong."""
 
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
         node = builder.tip
@@ -188,14 +188,14 @@ def test_where_tokens_cost_as_much_as_calls_nothing_is_drafted() -> None:
 
 
 def test_a_request_is_drafted_alike_whatever_ran_before_it() -> None:
-    """What is learned of one request is not kept for the next: it would tell of it.
+    """Nothing learned of one request is kept for the next: that would leak information.
 
-    Prefixes are not kept here: what need not be computed makes other sizes of drafts pay.
+    Prefixes are not kept here: tokens that need not be computed make other draft sizes pay.
     """
     options = look_up(costs=RISING) | {"reuse_prefixes": False}
     asked = repeating_requests(Forcing.CANONICAL, 1.0)
     key = "zebra x zebra, abcd y abcd"
-    # Named, as else it would depend on the time that drafting takes, too.
+    # Named, because otherwise it would also depend on the time that drafting takes.
     named = {key: replace(asked[key], drafters=("lookup",))}
     fresh = answers(make_engine(**options), named)[key]
     engine = make_engine(**options)

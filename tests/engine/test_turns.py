@@ -1,4 +1,4 @@
-"""Clients take turns at the work for constraints, however much one of them brings."""
+"""Clients take turns in the work on constraints, however much work one of them brings."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.engine.tiny_models import make_engine, make_model, start, words
 
 MODEL = make_model()
 _MUCH = 12
-"""Constraints of one client."""
+"""Number of constraints of one client."""
 _PAUSED = 4
-"""Answers of one client."""
+"""Number of answers of one client."""
 _PIECES = 20
 _WORDS = ("name abcdna 12", "name abcd 12 12", "na", "abc name 12 ab 12")
 _SLICE = 6_000
-"""Units of a piece: as much as ends a slice, however little time it takes."""
+"""Units of a piece: enough to end a slice, however little time they take."""
 
 
 class Compiler:
-    """Compiles as others do, after some slices of work, and notes whose they were.
+    """Compiles normally after some slices of work, and records whose slices they were.
 
-    Each piece ends its slice by its units, and between two nothing else could, so the order of the
-    pieces is that of the turns on any machine.
+    Only the units of a piece can end its slice, so on any machine the order of the pieces is that
+    of the turns.
     """
 
     def __init__(self) -> None:
@@ -42,24 +42,24 @@ class Compiler:
         assert isinstance(constraint, Regex)
         with limited_work(10**9):
             for _ in range(_PIECES):
-                # The letter that it begins with says whose it is.
+                # Its first letter says whose it is.
                 self.turns.append(constraint.pattern[0])
                 spend(_SLICE)
         return self._start(constraint)
 
 
 def brought() -> list[tuple[str, Regex]]:
-    """Clients with what they bring: one much, and then two one thing each."""
+    """Clients with their work: one with much, and then two with one constraint each."""
     much = [("a", Regex(f"a{number}")) for number in range(_MUCH)]
     return [*much, ("b", Regex("b0")), ("c", Regex("c0"))]
 
 
 def check_turns(compiler: Compiler, run: Callable[[], list[str]]) -> None:
-    """Between two turns of one client every other has at most one."""
+    """Check that between two turns of one client every other has at most one turn."""
     ended: list[str] = []
     while any(compiler.turns.count(mine) < _PIECES for mine in "bc"):
         ended += run()
-    # What they brought has only its end left; of the other's twelve things none has come that far.
+    # Their work is almost done; none of the other client's twelve constraints is as far.
     assert {*ended} <= {"b0", "c0"}
     for mine in "bc":
         _, *between, _ = "".join(compiler.turns).split(mine)
@@ -93,7 +93,7 @@ def test_a_client_with_many_answers_that_pause_holds_nobody_up() -> None:
         return SlowMatcher(start(constraint), built[-1], threading.RLock())
 
     engine = make_engine(MODEL, start=begin)
-    # The same words, but constraints of their own: those of one would wait for each other.
+    # The same words, but different constraints: equal ones would wait for each other.
     orders = map(list, itertools.permutations(_WORDS))
     for number in range(_PAUSED):
         request = GenerationRequest("x", words(*next(orders)))

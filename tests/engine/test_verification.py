@@ -1,4 +1,4 @@
-"""What a request chooses decides how its drafts are verified, and goes with its other options."""
+"""A request chooses how its drafts are verified, in combination with all its other options."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_batches_may_mix_them() -> None:
     }
     found = run(mixed)
     assert all(found[name].verification is each.verification for name, each in mixed.items())
-    # Whatever the others do, a coupled answer is that of its seed.
+    # Whatever the other requests do, a coupled answer is that of its seed.
     alone = run(asking(Verification.COUPLED, sampling=WARM))
     for name, result in alone.items():
         assert found[f"{name} coupled"].tokens == result.tokens

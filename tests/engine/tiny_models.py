@@ -74,9 +74,9 @@ def _usual_model() -> PreTrainedModel:
 
 
 def tried_runner(model: PreTrainedModel) -> ModelRunner:
-    """A runner of its own for a model; the model is tried once, which takes as long as answers.
+    """A new runner for a model; the model is tried once, since a trial takes as long as answers.
 
-    One with layers that keep a state is tried for each: what was put into them is of one runner.
+    A model with recurrent layers is tried for each runner, because their mixers get parts of it.
     """
     runners: dict[str, ModelRunner] = vars(model)
     tried = runners.get(_TRIED) or ModelRunner(model, vocabulary_size=len(TOKEN_BYTES))
@@ -88,10 +88,10 @@ def tried_runner(model: PreTrainedModel) -> ModelRunner:
 
 
 def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
-    """With ``weights``, a format, the forward pass is our own, else that of transformers.
+    """An engine; with ``weights``, a format, its forward pass is our own, else transformers'.
 
     ``kernel`` then says what computes its attention; ``quantise_cache`` keeps the cache as int8.
-    Or a ``runner`` is given.
+    A given ``runner`` is used as it is.
     """
     vocabulary = make_vocabulary()
     weights: WeightFormat | None = options.pop("weights", None)
@@ -118,7 +118,7 @@ def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
 
 
 def drain(engine: Engine) -> dict[str, Finished]:
-    """Step until nothing is left, checking the books after every step."""
+    """Step until no request is left, checking the accounts of blocks after every step."""
     ended: dict[str, Finished] = {}
     while engine.has_work:
         for finished in engine.step():
@@ -128,7 +128,7 @@ def drain(engine: Engine) -> dict[str, Finished]:
 
 
 def results(engine: Engine) -> dict[str, GenerationResult]:
-    """Step until nothing is left; everything has to come to an answer."""
+    """Step until no request is left; every request has to end with an answer."""
     found = {}
     for request_id, finished in drain(engine).items():
         if not isinstance(finished.outcome, GenerationResult):
@@ -138,7 +138,7 @@ def results(engine: Engine) -> dict[str, GenerationResult]:
 
 
 def answers(engine: Engine, requests: dict[str, Any]) -> dict[str, GenerationResult]:
-    """Run requests together; every one of them has to come to an answer."""
+    """Run requests together; every one of them has to end with an answer."""
     for request_id, request in requests.items():
         engine.submit(request_id, request)
     found = results(engine)

@@ -1,4 +1,4 @@
-"""mlx-lm itself with our processor: ``make test-mlx``, in an environment that GUIDED_MLX names."""
+"""mlx-lm itself with our processor: ``make test-mlx``, in the environment that GUIDED_MLX names."""
 
 from __future__ import annotations
 

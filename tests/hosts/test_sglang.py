@@ -1,7 +1,7 @@
-"""The published classes of SGLang with guided for their backend: ``make test-sglang``.
+"""The published classes of SGLang with guided as their backend: ``make test-sglang``.
 
-SGLang is not installed whole, which takes a GPU's libraries: its interface, its registry and its
-walk over draft trees are run as they stand in the package, whose folder ``GUIDED_SGLANG`` names.
+SGLang is not installed as a whole, which takes a GPU's libraries: its interface, its registry and
+its walk over draft trees are run unchanged from the package, whose folder ``GUIDED_SGLANG`` names.
 """
 
 from __future__ import annotations

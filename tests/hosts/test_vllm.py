@@ -1,4 +1,4 @@
-"""vLLM itself with guided for its backend: ``make test-vllm``.
+"""vLLM itself with guided as its backend: ``make test-vllm``.
 
 It is installed in an environment of its own, whose Python ``GUIDED_VLLM`` names, and serves the
 default model on the CPU.
@@ -256,7 +256,7 @@ def test_forced_runs_are_drafts_that_the_model_takes(model: Path, tmp_path: Path
 
 
 def drafts_of(url: str) -> tuple[float, float]:
-    """How many drafts the model has read, and how many of these it took."""
+    """The number of drafts that the model has read, and how many of these it accepted."""
     lines = httpx2.get(f"{url.removesuffix('/v1')}/metrics").text.splitlines()
     told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     counts = {name.partition("{")[0]: float(count) for name, count in told.items()}

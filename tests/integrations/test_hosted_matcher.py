@@ -1,4 +1,4 @@
-"""What another engine may ask of a matcher, and that nothing it asks raises."""
+"""The calls that another engine may make to a matcher, none of which raises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kit.walks import BYTES, END, PIECES
 
 COMPILER = Compiler(BYTES)
 STOP = 400
-"""A token that the host stops at, and the vocabulary does not know."""
+"""A token at which the host stops, unknown to the vocabulary."""
 
 
 def hosted(
@@ -112,7 +112,7 @@ def test_masks_inside_of_a_forced_run_hold_its_token_alone() -> None:
 
 
 def test_the_shortest_end_goes_before_the_tokenizers_spelling() -> None:
-    """Merges spell ``abc`` as ``ab`` and ``c``, and there is a token for all of it as well."""
+    """Merges spell ``abc`` as ``ab`` and ``c``, but there is also a token for all of it."""
     letters = [*pre_tokenizers.ByteLevel.alphabet(), "ab", "bc", "abc", "</s>"]
     merges = [("a", "b"), ("b", "c"), ("a", "bc")]
     tokenizer = Tokenizer(models.BPE({text: n for n, text in enumerate(letters)}, merges))
@@ -163,7 +163,7 @@ def test_drafts_that_lead_past_the_last_token_leave_the_budget_as_it_was() -> No
 
 
 def hard(length: int) -> JsonSchema:
-    """One of its own for each test: what was built of a pattern is kept for the process."""
+    """A different pattern for each test, because the parts of one are kept in the process."""
     pattern = f"^(a|b)*a(a|b){{{length}}}c$"
     schema = {"properties": {"a": {"type": "string", "pattern": pattern}}, "required": ["a"]}
     return JsonSchema(json.dumps({"type": "object"} | schema))
@@ -172,7 +172,7 @@ def hard(length: int) -> JsonSchema:
 def closed_early(
     constraint: JsonSchema, caplog: pytest.LogCaptureFixture
 ) -> tuple[HostedMatcher, list[int]]:
-    """A matcher whose limits were met a few tokens into its answer, and these tokens."""
+    """A matcher that hit its limits a few tokens into its answer, and these tokens."""
     small = Compiler(BYTES, limits=ConstraintLimits(step_work=60))
     matcher, tokens = hosted(constraint, STOP, compiler=small), list[int]()
     while "closed early" not in caplog.text:

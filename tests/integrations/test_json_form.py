@@ -1,4 +1,4 @@
-"""How a host's JSON is written is said in the environment."""
+"""The environment says how JSON is written in a host."""
 
 from __future__ import annotations
 

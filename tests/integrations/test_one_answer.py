@@ -17,7 +17,7 @@ from tests.kit.pages import run_blocks
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 VOCABULARY = tiny_vocabulary()
-NUM_LOGITS = len(VOCABULARY) + 37  # models have more than tokenizers have tokens
+NUM_LOGITS = len(VOCABULARY) + 37  # models have more logits than tokenizers have tokens
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -30,7 +30,7 @@ SCHEMA = {
 
 
 class Llama:
-    """As llama-cpp-python calls processors: with all token ids, and scores within a record."""
+    """Calls processors like llama-cpp-python: with all token ids, and scores within a record."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -73,7 +73,7 @@ def test_answers_fit_and_end_within_their_tokens(person: Compiled, max_tokens: i
 
 
 def test_the_page_is_right() -> None:
-    """Its code, on what stands for a model of llama-cpp-python; that of the class is ours."""
+    """Its code, with a stand-in for a model of llama-cpp-python; the class on the page is ours."""
     given = {"llama": Llama(), "tokenizer": VOCABULARY, "LogitsProcessorList": list}
     replaced = {
         "from llama_cpp import Llama, LogitsProcessorList\n": "",

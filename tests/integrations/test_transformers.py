@@ -47,7 +47,7 @@ class Host(NamedTuple):
     compiler: Compiler
 
     def asked(self, prompts: list[str]) -> dict[str, torch.Tensor]:
-        """Prompts in one batch, those that are shorter padded on the left."""
+        """Prompts in one batch, the shorter ones padded on the left."""
         asked: dict[str, torch.Tensor] = self.tokenizer(prompts, return_tensors="pt", padding=True)
         return {name: asked[name] for name in ("input_ids", "attention_mask")}
 
@@ -68,7 +68,7 @@ class Host(NamedTuple):
         return [[token for token in row if token not in ends] for row in said[:, length:].tolist()]
 
     def fits(self, answer: list[int], schema: dict[str, Any]) -> bool:
-        """Whether tokens are a whole answer, told by a matcher that saw nothing of the masks."""
+        """Whether tokens are a whole answer, judged by a matcher independent of the masks."""
         matcher = self.compiler.compile(schema).matcher()
         return matcher.accept(answer) and matcher.is_accepting
 
@@ -150,7 +150,7 @@ def test_greedy_answers_are_those_of_our_engine(host: Host) -> None:
     vocabulary = host.compiler.vocabulary
     engine = Engine(
         model_name="tiny",
-        # Of its own, as our attention stays in a model that an engine has run.
+        # A new one, because our attention stays in a model that an engine has run.
         runner=ModelRunner(_loaded(host.folder), vocabulary_size=len(vocabulary)),
         vocabulary=vocabulary,
         context_window=4096,

@@ -1,4 +1,4 @@
-"""guided inside vLLM, as far as that is told without it; tests/hosts runs vLLM itself."""
+"""guided inside vLLM, as far as that shows without it; tests/hosts runs vLLM itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def asked(**constraint: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
-    """One for all tests, in the place of those of a tokenizer of transformers."""
+    """One compiler for all tests, in place of those made from a tokenizer of transformers."""
     made = Compiler(BYTES)
     for module in (requests, backends):
         monkeypatch.setattr(module, "compiler_of", lambda *_: made)
@@ -186,7 +186,7 @@ def test_forced_runs_are_refused_where_there_would_be_none(
 def test_versions_that_were_not_tested_are_left_alone_and_told(
     version: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    vllm = ModuleType("vllm")  # it has nothing that could be reached into
+    vllm = ModuleType("vllm")  # it has none of the places that the plugin changes
     vllm.__version__ = version  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "vllm", vllm)
     with caplog.at_level(logging.WARNING):

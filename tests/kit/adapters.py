@@ -26,9 +26,9 @@ def save_adapter(
     matrices: Iterable[str] = MATRICES,
     config: Mapping[str, Any] | None = None,
 ) -> Path:
-    """An adapter for all matrices of a model that have one of these names.
+    """Save an adapter for all matrices of a model that have one of these names.
 
-    Strong enough that it changes what the model says. ``config`` has further settings.
+    It is strong enough to change the model's answers. ``config`` has further settings.
     """
     names = {
         name: module.weight.shape
@@ -49,7 +49,7 @@ def save_adapter(
 
 
 def save_merged(folder: Path, model: Path, adapter: Path) -> Path:
-    """The model with an adapter merged into its matrices, and its tokenizer."""
+    """Save the model with an adapter merged into its matrices, and its tokenizer."""
     from safetensors.torch import load_file
     from transformers import AutoTokenizer
 

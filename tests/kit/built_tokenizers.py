@@ -1,4 +1,4 @@
-"""Small tokenizers of all the sorts that know every byte, made in a second."""
+"""Small tokenizers of every sort that knows all bytes, made in a second."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ BUILT: Mapping[str, Callable[[], Tokenizer]] = {
     "built unigram": lambda: _unigram(is_split=True),
     "built whole unigram": lambda: _unigram(is_split=False),
 }
-"""By name what makes a tokenizer."""
+"""The makers of tokenizers by name."""
 
 
 @cache

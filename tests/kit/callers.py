@@ -1,4 +1,4 @@
-"""Callers of every kind, each of which makes one call and says what came of it."""
+"""Callers of every kind, each of which makes one call and returns its outcome."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from tests.service.http_server import HttpServer
 __all__ = ["LOST_SECONDS", "Doors", "Tally", "call_once"]
 
 _WEB_SHARE: Final = 1 / 3
-"""Of all calls, those over HTTP."""
+"""The share of calls that go over HTTP."""
 
 LOST_SECONDS: Final = 240.0
-"""A caller that was told nothing for so long is lost."""
+"""A caller that gets no answer for this long is lost."""
 
 
 @dataclass
 class Tally:
-    """What callers of each kind were told, and what should not have been."""
+    """The outcomes of each kind of caller, and the faults among them."""
 
     told: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Doors:
-    """A server's faces, with a client of each for some callers."""
+    """A server's interfaces, with a client of each for some callers."""
 
     address: str
     client: AsyncClient
@@ -77,13 +77,13 @@ class Doors:
         return cls(address, AsyncClient(address), Web.of(server.url))
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Close the connections."""
         await self.client.close()
         await self.web.client.aclose()
 
 
 async def call_once(doors: Doors, rng: random.Random, tally: Tally, *, is_stream: bool) -> None:
-    """One call of some kind, of those that are streams or of the others."""
+    """Make one call of a random kind, among streams or among the others."""
     name, call = _drawn(doors, rng, is_stream=is_stream)
     tally.open += 1
     tally.open_streams += is_stream
@@ -106,7 +106,7 @@ async def call_once(doors: Doors, rng: random.Random, tally: Tally, *, is_stream
 def _drawn(
     doors: Doors, rng: random.Random, *, is_stream: bool
 ) -> tuple[str, Callable[[], Awaitable[str]]]:
-    """The name of a kind of caller, and a call of it."""
+    """The name of a random kind of caller, and a call of it."""
     if rng.random() < _WEB_SHARE:
         (web,) = rng.choices(*(_WEB_STREAMS if is_stream else _WEB_OTHERS))
         return web.__name__, partial(web, doors.web, rng)
@@ -115,7 +115,7 @@ def _drawn(
 
 
 def _told(error: GuidedError, *expected: type[GuidedError]) -> str:
-    """The name of an error that a caller may be told, besides that the server is not there."""
+    """The name of an error that a caller may get, besides an unavailable server."""
     if not isinstance(error, (ServiceUnavailableError, *expected)):
         raise MistoldError(f"told {type(error).__name__}: {error}")
     return type(error).__name__
@@ -174,7 +174,7 @@ async def _canceller(doors: Doors, rng: random.Random) -> str:
 
 
 async def _hurried(doors: Doors, rng: random.Random) -> str:
-    """Has a deadline of its own, or of the call."""
+    """Sets a deadline for the request, or for the call."""
     asked, seconds = draw_asked(rng), rng.choice([0.01, 0.2, 1.0, 3.0])
     limit: dict[str, Any] = {rng.choice(["deadline", "timeout"]): seconds}
     try:
@@ -208,7 +208,7 @@ async def _batch(doors: Doors, rng: random.Random) -> str:
 
 
 async def _dead_reader(doors: Doors, rng: random.Random) -> str:
-    """Opens a stream on a connection of its own, reads nothing, and goes without a word."""
+    """Opens a stream on a connection of its own, reads nothing, and vanishes without closing it."""
     asked = draw_asked(rng)
     message = pb.GenerateStreamRequest(request=encode_request(asked.request().specification))
     channel = grpc.aio.insecure_channel(
@@ -224,7 +224,7 @@ async def _dead_reader(doors: Doors, rng: random.Random) -> str:
 
 _Kind = TypeVar("_Kind")
 _Often: TypeAlias = tuple[tuple[_Kind, ...], tuple[int, ...]]
-"""Kinds of callers, with how often each is drawn."""
+"""Kinds of callers, and how often each is drawn."""
 _Caller: TypeAlias = Callable[[Doors, random.Random], Awaitable[str]]
 _STREAMS: Final[_Often[_Caller]] = (
     (_streamed, _slow_reader, _leaver, _dead_reader),

@@ -1,9 +1,9 @@
 """Fuzzing campaigns: cases of a subject are drawn and judged until the time is up.
 
-A *subject* is one promise and the oracle that holds it: schemas against a validator, patterns
-against ``re``. It says how a case is drawn, what is wrong with it, how it is made smaller, and how
-it is written as a test. Every case has a seed of its own, told as ``SEED:INDEX``, so that one case
-can be tried again without those before it.
+A *subject* is one promise and the oracle that checks it: schemas against a validator, patterns
+against ``re``. It defines how a case is drawn, judged, made smaller, and written as a test. Every
+case has a seed of its own, printed as ``SEED:INDEX``, so that one case can be tried again without
+those before it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SLOW = 20.0
-"""Seconds of processor time that no case may take; bounds on work end most after a tenth of it."""
+"""Seconds of processor time that a case may take; bounds on work end most after a tenth of it."""
 
 _KEPT_OF_A_KIND = 3
 _SECONDS_OF_MINIMISING = 30.0
@@ -56,22 +56,22 @@ Case = TypeVar("Case")
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a case; those of one kind are taken for one while a case gets smaller."""
+    """A fault of a case; faults of one kind count as the same one while a case is made smaller."""
 
     kind: str
     detail: str
 
 
 class Subject(ABC, Generic[Case]):
-    """One promise, and what holds it."""
+    """One promise, and its check."""
 
     name: str
     slow: ClassVar[float] = SLOW
     peer_seconds: float = 0.0
-    """What the peers that a case is held against took of its time, for subjects that tell."""
+    """The part of a case's time that its oracles took, for subjects that measure it."""
 
     def lacks(self) -> str | None:
-        """What it takes and this machine does not have: such a subject is left out."""
+        """What the subject needs and this machine lacks: such a subject is left out."""
         return None
 
     @abstractmethod
@@ -80,15 +80,15 @@ class Subject(ABC, Generic[Case]):
 
     @abstractmethod
     def judge(self, case: Case) -> Fault | None:
-        """What is wrong with a case; what it raises is a fault as well."""
+        """The fault of a case, if any; an exception is a fault as well."""
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        """Cases that are like this one and smaller, those that take away most first."""
+        """Smaller cases like this one, those with the most taken away first."""
         del case
         return iter(())
 
     def tally(self) -> str:
-        """What has been judged, in words, where it is not the number of cases alone."""
+        """What has been judged, in words, if the number of cases does not say it all."""
         return ""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a campaign tried and found; ``tries`` counts cases, ``slowest`` is in seconds."""
+    """The result of a campaign; ``tries`` counts cases, ``slowest`` is in seconds."""
 
     subject: str
     tries: int
@@ -139,7 +139,7 @@ def run_campaign(
 
 
 def try_case(subject: Subject[Case], seed: str, kinds: Counter[str]) -> Finding | None:
-    """The finding of the case of one seed, unless there are enough of its kind; counts it."""
+    """Count the case of one seed; returns its finding, unless there are enough of its kind."""
     case = subject.draw(random.Random(f"{subject.name}:{seed}"))
     fault = judged(subject, case)
     if fault is None:
@@ -152,8 +152,8 @@ def try_case(subject: Subject[Case], seed: str, kinds: Counter[str]) -> Finding 
 
 
 def judged(subject: Subject[Case], case: Case) -> Fault | None:
-    """What is wrong with a case, an exception or too long a time included."""
-    for _ in range(2):  # once more what was slow: it may have waited for kernels to be compiled
+    """The fault of a case, if any; an exception and too long a time are faults as well."""
+    for _ in range(2):  # a slow case runs again: it may have waited for kernels to be compiled
         begun, subject.peer_seconds = time.process_time(), 0.0
         try:
             fault = subject.judge(case)
@@ -167,7 +167,7 @@ def judged(subject: Subject[Case], case: Case) -> Fault | None:
 
 
 def smaller_texts(text: str) -> Iterator[str]:
-    """A text without a run of its characters, from its half down to one."""
+    """The text without a run of its characters; runs shrink from half of the text to one."""
     length = len(text) // 2
     while length:
         for start in range(0, len(text), length):

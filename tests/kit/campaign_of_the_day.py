@@ -1,6 +1,6 @@
 """A short campaign of a subject, with a seed of the day; ten times as long in the long form.
 
-All of them together take half a minute. For longer, see ``make fuzz``.
+All subjects together take half a minute. For longer campaigns, see ``make fuzz``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SECONDS: Final = 300.0 if is_long() else 30.0
 
 
 def assert_nothing_is_found(name: str) -> None:
-    """Findings are told with seeds: ``python -m tests.kit.fuzzers NAME --case SEED:INDEX``."""
+    """Findings are reported with seeds: ``python -m tests.kit.fuzzers NAME --case SEED:INDEX``."""
     seed = datetime.datetime.now(datetime.UTC).date().toordinal()
     subject = SUBJECTS[name]()
     if lacking := subject.lacks():

@@ -30,7 +30,7 @@ class Seeded(random.Random):
 
 
 def cases(count: int) -> Iterator[tuple[Any, Seeded]]:
-    """So many random schemas, each with a source of randomness; in the long form many more."""
+    """``count`` random schemas, each with a source of randomness; in the long form many more."""
     first = first_seed()
     for seed in range(first, first + times(count)):
         rng = Seeded(seed)
@@ -46,7 +46,7 @@ def compiled(
 
 @contextmanager
 def trying(schema: Any, rng: Seeded) -> Iterator[None]:
-    """Tells schema and seed where something fails; leaves out what cannot be compiled."""
+    """Adds schema and seed to a failure; skips a schema that cannot be compiled."""
     try:
         yield
     except (UnsatisfiableError, LimitExceededError):

@@ -48,13 +48,13 @@ def table_text(verdicts: Sequence[Verdict]) -> str:
 
 
 def read_table(text: str) -> dict[str, tuple[bool, str]]:
-    """By type, whether it is equal, and the reason as it stands on the page."""
+    """By type, whether it is equal, and the reason given on the page."""
     rows = filter(None, map(_ROW.match, text.splitlines()))
     return {row[1]: (row[2] == "equal", row[3]) for row in rows}
 
 
 def _escaped(reason: str) -> str:
-    # By how much differs with the processor.
+    # The amount depends on the processor.
     plain = re.sub(r" by [\d.]+%", "", reason)
     return " ".join(plain.replace("|", "\\|").split())
 

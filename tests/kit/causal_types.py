@@ -15,7 +15,7 @@ CAUSAL_TYPES: tuple[str, ...] = tuple(sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES))
 
 _LAYERS = 4
 VOCABULARY = 400
-"""Somewhat more than the tokenizer has, as usual."""
+"""Slightly more than the tokenizer has, as usual."""
 END, PADDING = 0, 1
 _SIZES: dict[str, Any] = {
     "hidden_size": 32,
@@ -209,7 +209,7 @@ _OTHERS: dict[str, dict[str, Any]] = {
     },
     "zaya": {"num_experts_per_tok": 1},
 }
-"""What a type wants besides, or otherwise."""
+"""Settings that a type needs in addition, or with another value."""
 
 
 def tiny_config(model_type: str) -> PretrainedConfig:
@@ -228,7 +228,7 @@ def _tiny(kind: type[PretrainedConfig], others: Mapping[str, Any]) -> Pretrained
 
 
 def _parts(kind: type[PretrainedConfig]) -> dict[str, type[PretrainedConfig]]:
-    """The kinds of the configs that one is made of."""
+    """The classes of the configs that a config is made of."""
     made_of = {name: spec.model_type for name, spec in kind.sub_configs_defaults.items()}
     return {
         name: CONFIG_MAPPING[made_of[name]] if part is AutoConfig else part

@@ -40,17 +40,17 @@ _SCHEMA = JsonSchema(
     ' "a b": {"enum": [1, 2024]}}, "required": ["name", "a b"], "additionalProperties": false}'
 )
 _FLAT = CostCurve(((1, 1.0), (512, 1.001)))
-"""Calls that cost next to nothing more for more tokens, so that drafts are always worth it."""
+"""The cost of a call hardly grows with its tokens, so that drafts always pay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a type."""
+    """The result for a type."""
 
     model_type: str
     is_equal: bool
     reason: str
-    """Why it was refused; empty where it was not."""
+    """Why it was refused; empty if it was not."""
 
 
 def verdict_on(
@@ -58,9 +58,9 @@ def verdict_on(
 ) -> Verdict:
     """Try a type in an empty folder, with another model that drafts for it.
 
-    ``config`` is for another than the usual one.
+    ``config`` replaces the usual one.
 
-    Whatever is raised but a ``ModelError`` comes through, and so do answers that are wrong.
+    Exceptions other than a ``ModelError`` are passed on, and wrong answers raise as well.
     """
     _save(model_type, config or tiny_config(model_type), folder)
     try:
@@ -72,7 +72,7 @@ def verdict_on(
         _PROMPTS[0], constraint=_SCHEMA, max_tokens=60, forcing=Forcing.CANONICAL
     )
     expected = _expected(folder)
-    # What is said in the first round is drafted from in the second.
+    # The second round drafts from the answers of the first.
     for _ in range(2):
         found = {name: result.tokens for name, result in answers(engine, requests).items()}
         assert found == expected, f"{model_type} answers otherwise than generate()"
@@ -88,8 +88,8 @@ def _tokenizer() -> PreTrainedTokenizerBase:
 
 
 def _expected(folder: Path) -> dict[str, tuple[TokenId, ...]]:
-    """What ``generate()`` answers to each request."""
-    # Some types have a tokenizer of their own, which splits texts otherwise than the one saved.
+    """The answer of ``generate()`` to each request."""
+    # Some types have a tokenizer of their own, which splits texts differently from the saved one.
     tokenizer = AutoTokenizer.from_pretrained(folder)
     module = _load_plainly(folder)
     expected = {prompt: _generated(module, tokenizer, prompt, _COUNT) for prompt in _PROMPTS}
@@ -100,12 +100,12 @@ def _expected(folder: Path) -> dict[str, tuple[TokenId, ...]]:
 
 
 def _save(model_type: str, config: PretrainedConfig, folder: Path) -> None:
-    """A folder of a tiny model with random weights; of one that cannot be made, the config."""
+    """Save a tiny model with random weights; if it cannot be made, only its config."""
     _tokenizer().save_pretrained(folder)
     torch.manual_seed(0)
     try:
         loading_class(config, folder).from_config(config).save_pretrained(folder)
-    # What a model cannot be made without is for the loader to tell, in an error of its own.
+    # If something is missing to make the model, the loader has to say so in its own error.
     except Exception:
         config.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[model_type]]
         config.save_pretrained(folder)
@@ -128,7 +128,7 @@ def _load(folder: Path, draft: Path) -> Engine:
 
 
 def _load_plainly(folder: Path) -> Any:
-    saved = AutoConfig.from_pretrained(folder)  # of a part, where that is what was made
+    saved = AutoConfig.from_pretrained(folder)  # that of a part, if the model made is a part
     module = loading_class(saved, folder).from_pretrained(folder, dtype=torch.float32)
     return module.train(mode=False)
 
@@ -161,7 +161,7 @@ def _generated(
 
 
 def _allowed(matcher: Matcher, start: int, _row: int, ids: torch.Tensor) -> list[int]:
-    """What may come next: a token of a forced run, or what the mask holds."""
+    """The tokens that may come next: one of a forced run, or those of the mask."""
     forced = matcher.forced_run(Forcing.CANONICAL)
     for token in ids[start:].tolist():
         matcher = matcher.advance(TokenId(token))

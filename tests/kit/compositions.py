@@ -23,12 +23,12 @@ _CLOSED = {"type": "object", "additionalProperties": False}
 _LETTERS = {"type": "string", "pattern": "^[ab]{0,2}$"}
 _SPELLED = ('""', *(f'"{x}{y}"' for x in "ab" for y in ["", *"ab"]))
 _LEAVES: tuple[Language, ...] = (
-    # Numbers, of which some begin others.
+    # Numbers, some of which are beginnings of others.
     _schema({"type": "integer", "minimum": 0, "maximum": 12}, *map(str, range(13))),
     _schema({"enum": [1, 10, 110]}, "1", "10", "110"),
     _schema({"enum": [-1, "a", "ab", 1]}, "-1", '"a"', '"ab"', "1"),
     _schema({"enum": [0, 0.5, 1]}, "0", "0.5", "1"),
-    # Strings that count, containers, names that must not stand twice.
+    # Strings with counts, containers, names that must not repeat.
     _schema(
         {"type": "string", "pattern": "^[ab]{1,2}$"},
         *(f'"{x}{y}"' for x in "ab" for y in ["", *"ab"]),
@@ -91,7 +91,7 @@ _MOST = 400
 
 
 def random_composition(rng: random.Random, depth: int = 3) -> Language:
-    """A constraint of at most so many levels, whose language is finite and small."""
+    """A constraint of at most ``depth`` levels, whose language is finite and small."""
     kind = rng.random()
     if depth == 0 or kind < 0.2:
         return rng.choice(_LEAVES)
@@ -134,7 +134,7 @@ def _repeated(texts: frozenset[str], least: int, most: int) -> frozenset[str] | 
 
 
 def _joined(languages: list[frozenset[str]]) -> frozenset[str] | None:
-    """Texts of each, one after another; ``None`` for very many."""
+    """Concatenations of one text of each; ``None`` if there are very many."""
     found = frozenset([""])
     for texts in languages:
         if len(found) * len(texts) > _MOST and len(languages) > 1:

@@ -13,7 +13,7 @@ __all__ = ["draft_context", "verified"]
 
 
 def draft_context(sampling: Sampling | None = None, **changed: Any) -> DraftContext:
-    """A greedy sequence without a constraint, but for what is changed."""
+    """A greedy sequence without a constraint; ``changed`` replaces fields."""
     chooser = Chooser(sampling or Sampling(), seed=0, max_tokens=1000, end_ids=frozenset())
     whole: dict[str, Any] = {
         "forcing": Forcing.CANONICAL,

@@ -1,7 +1,7 @@
-"""An Earley parser without a scanner, which knows nothing of ours but the rules it is given.
+"""An Earley parser without a scanner, which shares no code with ours but the rules it is given.
 
-Terminals are patterns of Python's ``re`` without look-around; where one may end is asked of ``re``,
-and whether one may go on of the module ``regex``.
+Terminals are patterns of Python's ``re`` without look-around; ``re`` decides where one may end, and
+the module ``regex`` whether one may continue.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["COMPLETE", "DEAD", "OPEN", "Earley"]
 COMPLETE: Final = "+"
 OPEN: Final = "."
 DEAD: Final = "-"
-"""What a prefix is: a text, the beginning of others at least, or of none."""
+"""Verdicts on a prefix: a text, only the beginning of a text, or neither."""
 
 _START: Final = "all"
 
@@ -38,7 +38,7 @@ _Production = tuple[_Word | _Rule, ...]
 
 
 class _Item(NamedTuple):
-    """A part of a production was read, from ``origin`` on."""
+    """A production, read in part from ``origin`` on."""
 
     name: str
     production: _Production
@@ -61,7 +61,7 @@ class Earley:
         self._productive = self._all_productive()
 
     def verdicts(self, text: str) -> str:
-        """What each prefix is, the empty one first, as signs one after another."""
+        """The verdicts on all prefixes, the empty one first, as a string of signs."""
         sets: list[dict[_Item, None]] = [{} for _ in range(len(text) + 1)]
         if _START in self._productive:
             sets[0] = {_Item(_START, production, 0, 0): None for production in self._of(_START)}
@@ -73,7 +73,7 @@ class Earley:
         return "".join(signs)
 
     def _fill(self, sets: list[dict[_Item, None]], at: int, text: str) -> None:
-        """Everything that follows from the items of one place, without reading or with it."""
+        """Add all items that follow from those of one place, there and further on."""
         here, ended_here = sets[at], set[str]()
         waiting: dict[str, list[_Item]] = {}
         todo = list(here)

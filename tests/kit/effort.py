@@ -1,4 +1,4 @@
-"""How much the property tests try: little in every run, much where it is asked for."""
+"""How much the property tests try: little by default, much in the long form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FACTOR: Final = 25
 
 
 def is_long() -> bool:
-    """Whether the long form was asked for."""
+    """Whether this run is in the long form."""
     return _IS_LONG
 
 
@@ -34,7 +34,7 @@ def first_seed() -> int:
 def crossed(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
     """Combinations of a value of each axis, for ``parametrize``.
 
-    The long form has all of them, the short one as few as have every value once.
+    The long form has all of them, the short one just enough to have every value.
     """
     values = [list(axis) for axis in axes]
     if _IS_LONG:

@@ -1,4 +1,4 @@
-"""What a formula means, by straight recursion over a finished value: the oracle for recognisers."""
+"""The meaning of a formula, by recursion over a finished value: the oracle for recognisers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["exactly_one", "holds"]
 
 
 def exactly_one(formulas: Formulas, parts: Sequence[Formula]) -> Formula:
-    """What holds where exactly one of them holds."""
+    """A formula that holds if exactly one of the given ones holds."""
     return formulas.any_of(
         formulas.all_of(
             [part, *(formulas.negate(other) for j, other in enumerate(parts) if j != i)]

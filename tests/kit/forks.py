@@ -1,7 +1,7 @@
-"""Processes that are forked from one that has imported the libraries: torch, transformers, ours.
+"""Processes forked from one that has imported the libraries: torch, transformers, ours.
 
-Importing them takes seconds of processor time, in each process that is started. The one that is
-forked from has one thread and has computed nothing, so that its forks are as new as any process.
+Importing them takes seconds of processor time in every new process. The process that forks has one
+thread and has computed nothing, so its forks are as good as freshly started ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def forking() -> ForkServerContext:
 
 
 def start_guided(arguments: Sequence[str], log: Path) -> ForkServerProcess:
-    """The command ``guided`` in a fork; what it says goes into a file."""
+    """Start the command ``guided`` in a fork; its output goes into a file."""
     process = forking().Process(target=_be_guided, args=(arguments, log), daemon=True)
     process.start()
     return process

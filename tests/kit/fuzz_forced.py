@@ -52,13 +52,13 @@ _SETS: tuple[tuple[str, str], ...] = (
 
 
 FORCED_OF_REAL: Mapping[str, str] = {f"forced_{name}": name for name in TOKENIZERS}
-"""By the name of a subject its one real tokenizer."""
+"""The one real tokenizer of each subject, by the subject's name."""
 
 FORCED: Mapping[str, tuple[str, ...]] = {
     "forced": tuple(BUILT),
     **{subject: (name,) for subject, name in FORCED_OF_REAL.items()},
 }
-"""By the name of a subject its tokenizers."""
+"""The tokenizers of each subject, by the subject's name."""
 
 
 class Answer(NamedTuple):
@@ -71,15 +71,15 @@ class Answer(NamedTuple):
 
 
 class ForcedSubject(Subject[Answer]):
-    """Every token of a run is the one that the tokenizer takes."""
+    """Every token of a run is the one that the tokenizer chooses."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._compilers: dict[str, ConstraintCompiler] = {}
         self.positions = 0
-        """Positions at which some bytes were certain."""
+        """Number of positions at which some bytes were certain."""
         self.forced = 0
-        """Tokens of runs."""
+        """Number of tokens in runs."""
 
     def tally(self) -> str:
         return f"{self.positions} positions, {self.forced} forced tokens"
@@ -104,7 +104,7 @@ class ForcedSubject(Subject[Answer]):
                 JsonSchema(case.constraint) if case.kind == "schema" else Regex(case.constraint)
             )
         except GuidedError:
-            return None  # is for another subject
+            return None  # left to another subject
         return self._followed(vocabulary, matcher, tokens)
 
     def _followed(
@@ -119,7 +119,7 @@ class ForcedSubject(Subject[Answer]):
             if list(run) != own:
                 texts = [[vocabulary.token_bytes[token] for token in each] for each in (run, own)]
                 return Fault("spelled otherwise", f"{texts[0]} in place of {texts[1]}")
-            # Runs from inside of runs as well: a model may have been given a part of one.
+            # Also start inside of runs: a model may have got only a part of one.
             matcher = matcher.advance(tokens[position])
             position += 1
         return None if matcher.is_accepting else Fault("refused", "the end")

@@ -132,7 +132,7 @@ FRONT_ENDS: Mapping[str, tuple[Callable[[str], Structure], tuple[str, ...]]] = {
     "python": (_python, _PATTERNS),
     "ecma": (_ecma, (*_PATTERNS, *_ECMA)),
 }
-"""By name what makes a constraint of a text, and valid texts."""
+"""By name, the function that makes a constraint of a text, and valid texts."""
 
 
 class FrontEndSubject(Subject[str]):
@@ -151,7 +151,7 @@ class FrontEndSubject(Subject[str]):
 
     def judge(self, case: str) -> Fault | None:
         with contextlib.suppress(GuidedError), warnings.catch_warnings():
-            # Python's own, of patterns that may mean something else one day.
+            # Python warns of patterns whose meaning may change one day.
             warnings.simplefilter("ignore", FutureWarning)
             self.compiler.compile(self.make(case)).start().mask()
         return None
@@ -169,7 +169,7 @@ class FrontEndSubject(Subject[str]):
 
 
 def mutated_text(text: str, other: str, rng: random.Random) -> str:
-    """A text with something lost, repeated, or put in: out of another one or of a dictionary."""
+    """The text with a part lost, repeated, or inserted from ``other`` or from a dictionary."""
     first, last = sorted(rng.randrange(len(text) + 1) for _ in range(2))
     last = min(last, first + rng.choice([1, 5, 40]))
     match rng.randrange(6):

@@ -1,4 +1,4 @@
-"""Random grammars, held against two Earley parsers at every prefix of a text."""
+"""Random grammars, compared with two Earley parsers at every prefix of a text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.kit.written_lark import has_cycle, written_lark
 __all__ = ["GrammarCase", "Grammars", "lark_verdicts"]
 
 _PEER_SECONDS = 5.0
-"""Of the processor, for one text."""
+"""Processor time of a peer for one text."""
 _WORK = 20_000_000
 _LONGEST = 9
 _LETTERS = "abé_"
@@ -45,7 +45,7 @@ _PATTERNS: Final = (
     *(r"\w", "[aé]+b", "_?a", "(?:[ab]{2})+", ".é"),
 )
 _NOT_FOR_LARK: Final = "(?:a|ab)(?:c|bcd)?"
-"""Of a terminal Lark knows only what ``re`` finds first, and beginnings of that."""
+"""Lark knows only the text of a terminal that ``re`` finds first, and its beginnings."""
 _TEST = '''"""{doc}."""
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def test_every_prefix_is_what_it_should_be() -> None:
 
 @dataclass(frozen=True)
 class GrammarCase:
-    """Rules whose terminals spell what stands for a pattern, or for themselves."""
+    """Rules whose terminals are names of patterns, or literal texts."""
 
     rules: Mapping[str, Body]
     texts: tuple[str, ...]
     patterns: Mapping[str, str] = field(default_factory=dict)
     ignored: str = ""
     ebnf: int | None = None
-    """Where it is written as EBNF, the seed of how; only without patterns."""
+    """The seed of the spelling, if it is written as EBNF; only without patterns."""
 
     def pattern(self, terminal: Terminal) -> str:
         text = spelled(terminal.regular)
@@ -127,7 +127,7 @@ class Grammars(Subject[GrammarCase]):
     def _differing(
         self, case: GrammarCase, machine: GrammarMachine | None, texts: list[str]
     ) -> tuple[str, str, str] | None:
-        """The first text that is read wrongly, what its prefixes are, and what they were said."""
+        """The first text that is read wrongly, the right verdicts on its prefixes, and ours."""
         earley = Earley(case.rules, case.pattern, case.ignored)
         for text in texts:
             expected, verdicts = earley.verdicts(text), _verdicts(machine, text)
@@ -140,7 +140,7 @@ class Grammars(Subject[GrammarCase]):
             return None
         try:
             lark = Lark(case.lark, parser="earley", lexer="dynamic_complete")
-        except LarkError:  # what it does not read at all, as rules without a text
+        except LarkError:  # Lark refuses some grammars, as those with rules without a text
             return None
         earley = Earley(case.rules, case.pattern)
         for text in filter(None, texts):
@@ -183,12 +183,12 @@ class Grammars(Subject[GrammarCase]):
 
 
 def lark_verdicts(grammar: str, text: str) -> str:
-    """What the recogniser of a Lark grammar says of each prefix, as ``Earley.verdicts`` does."""
+    """The verdicts of a Lark grammar's recogniser on each prefix, as in ``Earley.verdicts``."""
     return _verdicts(_machine(lower_lark(grammar)), text)
 
 
 def _machine(grammar: ContextFreeGrammar) -> GrammarMachine | None:
-    """The recogniser; ``None`` where there is no text."""
+    """The recogniser; ``None`` if the grammar has no text."""
     try:
         return GrammarMachine(network_from_grammar(grammar))
     except UnsatisfiableError:
@@ -226,7 +226,7 @@ class _TooSlowError(Exception):
 
 
 def _parses(lark: Lark, text: str) -> bool | None:
-    """Whether Lark takes a text, ``None`` where that takes longer than ``_PEER_SECONDS``."""
+    """Whether Lark accepts a text; ``None`` if that takes longer than ``_PEER_SECONDS``."""
     before = signal.signal(signal.SIGVTALRM, _raise_too_slow)
     signal.setitimer(signal.ITIMER_VIRTUAL, _PEER_SECONDS)
     try:
@@ -268,7 +268,7 @@ def _parts(body: Body) -> tuple[Body, ...]:
 
 
 def _smaller(body: Body) -> Iterator[Body]:
-    """Bodies that are a part of this one, or have less in one place."""
+    """Bodies that are a part of this one, or are smaller in one place."""
     nothing = Concatenation(())
     if body == nothing:
         return

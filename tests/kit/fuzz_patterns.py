@@ -1,4 +1,4 @@
-"""Random patterns, held against the matchers of their own dialects."""
+"""Random patterns, compared with the matchers of their own dialects."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class _Patterns(Subject[PatternCase]):
         except LimitExceededError:
             return None
         except UnsupportedFeatureError as error:
-            # The one thing in these patterns that may be refused.
+            # The only construct in these patterns that may be refused.
             return None if "'$' inside" in str(error) else Fault("refused", str(error))
 
     @abstractmethod
     def compared(self, case: PatternCase) -> Fault | None:
-        """What is wrong with a case; raises what the front end does of patterns that are right."""
+        """The fault of a case, if any; the front end's errors on valid patterns are passed on."""
 
     def smaller(self, case: PatternCase) -> Iterator[PatternCase]:
         for text in case.texts:
@@ -102,7 +102,7 @@ class PythonPatterns(_Patterns):
 
     def compared(self, case: PatternCase) -> Fault | None:
         with warnings.catch_warnings():
-            # Of patterns that may mean something else one day.
+            # Python warns of patterns whose meaning may change one day.
             warnings.simplefilter("ignore", FutureWarning)
             try:
                 compiled = re.compile(case.pattern)
@@ -121,7 +121,7 @@ class PythonPatterns(_Patterns):
 
 
 class EcmaPatterns(_Patterns):
-    """What node finds in a text is found, and a whole text is matched as node matches it."""
+    """Patterns are found in a text as node finds them, and match a whole text as in node."""
 
     name = "ecma-patterns"
     dialect = RegexDialect.ECMA
@@ -145,10 +145,10 @@ class EcmaPatterns(_Patterns):
             return None
         found = self._node.found(case.pattern, flags, case.texts)
         if found is None:
-            return None  # what is understood beyond the standard is not judged
+            return None  # extensions of the standard are not judged
         machine = _machine(constraint)
         texts = [*case.texts, *_witnesses(machine, case.pattern)]
-        # Neither end depends on flags.
+        # The ends must not depend on flags.
         whole = self._node.found(rf"(?<![^])(?:{case.pattern})(?![^])", flags, texts)
         if whole is None:
             return None
@@ -164,7 +164,7 @@ class EcmaPatterns(_Patterns):
 
 
 def _machine(constraint: Regex) -> GrammarMachine | None:
-    """What recognises it, ``None`` where no text fits."""
+    """The recogniser of a pattern; ``None`` if no text fits."""
     try:
         return GrammarMachine(network_from_grammar(lower_regex(constraint)))
     except UnsatisfiableError:
@@ -189,12 +189,12 @@ def _witnesses(machine: GrammarMachine | None, pattern: str) -> list[str]:
 
 
 def _by_re(compiled: re.Pattern[str], text: str) -> bool | None:
-    """What ``re`` says, ``None`` where it tries out too many ways."""
+    """The verdict of ``re``; ``None`` if it tries too many ways."""
 
     def stop(*_: object) -> None:
         raise TimeoutError
 
-    # The clock of the process: pytest's own limits go by the other one.
+    # The timer of processor time: pytest's own limits use the other one.
     before = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
     try:
@@ -207,7 +207,7 @@ def _by_re(compiled: re.Pattern[str], text: str) -> bool | None:
 
 
 def _by_regex(pattern: str, text: str) -> bool | None:
-    """What the module ``regex`` says; ``None`` where it means something else or takes long."""
+    """The verdict of the module ``regex``; ``None`` if it differs by design or takes long."""
     if "i" in "".join(re.findall(r"\(\?([a-z]+)", pattern)) or r"\B" in pattern:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Random schemas against validators, against trying every token, and built around a document."""
+"""Random schemas against validators and trials of every token, some built around a document."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ WRITINGS: Final[Mapping[str, JsonOptions]] = {
         format=FormatMode.ANNOTATE, max_string_length=3, spelling=Spelling.ANY
     ),
 }
-"""Ways of writing, by the name that cases have for them; what validators say of formats differs."""
+"""Ways of writing, by their names in cases; validators differ in their verdicts on formats."""
 
 _EXPONENT: Final = re.compile("[0-9]e")
-"""In a document: a number that is not canonical, and left out under bounds in any spelling."""
+"""In a document: a number that is not canonical; under bounds no spelling of it is written."""
 _MOST_ORDERS: Final = 100
 _REFUSED: Final = (LimitExceededError, UnsupportedFeatureError)
 
 
 @dataclass(frozen=True)
 class SchemaCase:
-    """A schema as text, how documents of it are written, and the seed of what is tried on it."""
+    """A schema as text, the way its documents are written, and the seed of the trials on it."""
 
     schema: str
     writing: str
     seed: int
     document: str = "null"
-    """One that fits, where the schema was built around it."""
+    """A document that fits, if the schema was built around one."""
 
 
 class _SchemaSubject(Subject[SchemaCase]):
-    """What the subjects about schemas have in common."""
+    """The common part of the subjects about schemas."""
 
     def smaller(self, case: SchemaCase) -> Iterator[SchemaCase]:
         for schema in smaller_documents(json.loads(case.schema)):
@@ -185,11 +185,11 @@ class SatisfiableSubject(_SchemaSubject):
 SCHEMA_SUBJECTS: Final = {
     subject.name: partial(subject) for subject in (SchemaSubject, MaskSubject, SatisfiableSubject)
 }
-"""By name what makes a subject."""
+"""The makers of subjects by name."""
 
 
 def _valid(oracle: Oracle, text: str) -> bool | None:
-    """Whether a document is valid, ``None`` where the validators do not tell."""
+    """Whether a document is valid; ``None`` if the validators do not decide."""
     try:
         return oracle.is_valid(text)
     except (OraclesDifferError, TypeError):  # jsonschema fails on false ``items`` of 2019-09
@@ -227,7 +227,7 @@ def _takes(constraint: CompiledConstraint, text: str) -> bool:
 def _misjudged(
     case: SchemaCase, constraint: CompiledConstraint, oracle: Oracle, documents: list[Any]
 ) -> Fault | None:
-    """A document that is accepted and not valid, or the other way round."""
+    """The fault of a document that is accepted but not valid, or valid but not accepted."""
     for document in documents:
         text = _text(document)
         valid = _valid(oracle, text.decode())

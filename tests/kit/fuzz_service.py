@@ -2,9 +2,9 @@
 
 The long form is ``python -m tests.kit.fuzz_service [--messages 100000] [--constraints 10000]``. A
 status of the kind INTERNAL or UNKNOWN, of a call or of one request of a batch, is a fault, and so
-is a 500 over HTTP, an engine that had to be started again, and memory that goes on to grow: what
-the last call left, once the server has come to rest, is compared with the most in the first half.
-It goes up and down, as what is kept for other requests is a few large constraints now and then.
+is a 500 over HTTP, an engine that had to be started again, and memory that keeps growing: the
+memory after the last call, once the server is idle, is compared with the maximum of the first half.
+Memory goes up and down, because at times a few large constraints are kept for other requests.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tests.service.http_server import HttpServer
 __all__ = ["Look", "Tried", "try_calls"]
 
 _LOOKS: Final = tuple([tenths / 10 for tenths in range(1, 11)])
-"""Shares of the calls after which memory is looked at in the long form."""
+"""Shares of the calls after which the long form reads the memory."""
 _SHARE: Final = 1.05
-"""Memory at the end, by the most in the first half."""
+"""The largest allowed ratio of memory at the end to the maximum of the first half."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """Memory in MiB once the server had come to rest, after so many calls."""
+    """Memory in MiB of the idle server after a number of calls."""
 
     calls: int
     server: float
@@ -50,7 +50,7 @@ class Look:
 
 @dataclass
 class Tried:
-    """What came of calls, and what they left."""
+    """The outcomes of calls, and the memory after them."""
 
     outcome: Outcome = field(default_factory=Outcome)
     looks: list[Look] = field(default_factory=list)
@@ -58,11 +58,11 @@ class Tried:
 
     @property
     def faults(self) -> list[str]:
-        """What should not have been, memory aside."""
+        """The faults, apart from memory."""
         return self.outcome.faults
 
     def grown(self) -> list[str]:
-        """What of the memory has not come back."""
+        """The memory that was not released."""
         _, *earlier, last = self.looks
         early = [look for look in earlier if 2 * look.calls <= last.calls]
         return [
@@ -88,8 +88,10 @@ def try_calls(
     looks: Sequence[float] = (0.1, 1.0),
     tell: Callable[[str], object] = str,
 ) -> Tried:
-    """Make ``count`` of the calls, each at most so long, some at once; ``tell`` gets memory at each
-    of the ``looks``, which are shares of the calls."""
+    """Make ``count`` of the calls, each with a time limit, some at once.
+
+    ``tell`` gets the memory at each of the ``looks``, which are shares of the calls.
+    """
     process, drawn = server.process, iter(calls)
     tried, engine = Tried(), process.engine_process_id()
     tried.looks.append(Look(0, *settled(process)))
@@ -108,7 +110,7 @@ def try_calls(
 
 
 def main() -> int:
-    """Try as much as the command line says; the exit status."""
+    """Try as much as the command line says; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--constraints", type=int, default=10_000)

@@ -1,4 +1,4 @@
-"""Random Python types against pydantic: what the masks let through, the type takes."""
+"""Random Python types against pydantic: the type accepts every text that the masks allow."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from tests.kit.walks import BYTES, random_walk
 __all__ = ["TEXTS", "TypeCase", "TypesSubject"]
 
 TEXTS = 25
-"""Of each type and spelling."""
+"""Number of texts for each type and spelling."""
 
 _OWN_NAME = re.compile(r"\b[faF](\d+)\b")
 
 
 @dataclass(frozen=True)
 class TypeCase:
-    """A type by its source, and what its texts are drawn with."""
+    """A type by its source, and the seed of its texts."""
 
     source: str
     seed: int
 
 
 class TypesSubject(Subject[TypeCase]):
-    """No answer is refused but by what ``check`` lists, and nothing fails in a way of its own."""
+    """Only validators that ``check`` lists refuse an answer, and no error is unexpected."""
 
     name = "types"
 
     def __init__(self) -> None:
         self.compiler = ConstraintCompiler(BYTES)
         self.taken = 0
-        """Types that could be response models."""
+        """Number of types that could be response models."""
 
     def tally(self) -> str:
         return f"{self.taken} types with {2 * TEXTS} texts each"
@@ -119,22 +119,22 @@ def _refusal(
     try:
         adapter.validate_json(text)
     except ValidationError as error:
-        # Where no member of a union takes a value, the others complain as well.
+        # If no member of a union accepts a value, each of them reports an error.
         faults = error.errors(include_url=False, include_context=False)
         places = [_numbers(fault["loc"]) for fault in faults]
         owned = [_OWN_NAME.findall(validator.place) for validator in listed]
         if not any(_go_together(one, other) for one in owned for other in places):
             return Fault(f"refused {faults[0]['type']}", f"{text!r}: {error}")
-    except Exception as error:  # of a function that is applied to what it does not know
+    except Exception as error:  # of a function, at an unexpected value
         if not listed:
             return Fault(f"raised {type(error).__name__}", f"{text!r}: {error}")
     return None
 
 
 def _go_together(place: list[str], other: list[str]) -> bool:
-    """Whether one place is the other but for steps that are told in one of them alone.
+    """Whether two places are the same, apart from steps that only one of them has.
 
-    Pydantic gives the fields of a named tuple by position, and keys of dictionaries by name.
+    Pydantic reports the fields of a named tuple by position, and keys of dictionaries by name.
     """
     few, many = sorted((place, other), key=len)
     rest = iter(many)
@@ -142,6 +142,6 @@ def _go_together(place: list[str], other: list[str]) -> bool:
 
 
 def _numbers(place: tuple[int | str, ...]) -> list[str]:
-    """The numbers of the fields on the way to a place, which their aliases have as well."""
+    """The numbers of the fields on the way to a place; their aliases have them as well."""
     found = (_OWN_NAME.fullmatch(str(step)) for step in place)
     return [step[1] for step in found if step]

@@ -1,8 +1,8 @@
 """All fuzzers by name, and the command that runs them.
 
 ``python -m tests.kit.fuzzers [SUBJECT ...] [--seconds 600] [--seed N] [--case SEED:INDEX]``, or
-``make fuzz SECONDS=600``. Each subject has the whole time; what is found is printed, written below
-``--write`` as ready tests, and ends the run with status 1.
+``make fuzz SECONDS=600``. Each subject has the whole time; findings are printed, written below
+``--write`` as ready tests, and end the run with status 1.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SUBJECTS: Mapping[str, Callable[[], Subject[Any]]] = {
     **{name: partial(ForcedSubject, name) for name in FORCED},
     "types": TypesSubject,
 }
-"""By name what makes a subject."""
+"""The makers of subjects by name."""
 
 
 def _run(name: str, seed: int, seconds: float) -> Report:

@@ -1,4 +1,4 @@
-"""Gemma 3 270M, fetched and unpacked where the long tests are asked for, and kept in the cache.
+"""Gemma 3 270M, fetched and unpacked for the long tests only, and kept in the cache.
 
 Its weights are under Google's Gemma terms of use: they are fetched for the user, never passed on.
 """
@@ -39,7 +39,7 @@ _SPACE: Final = 2_000_000_000
 
 @cache
 def gemma3_270m() -> Path:
-    """A folder with the model in bf16; skips the test unless the long form is asked for."""
+    """A folder with the model in bf16; skips the test in the short form."""
     if not is_long():
         pytest.skip("Gemma 3 270M takes minutes and 240 MB: `make test-long` fetches and tests it")
     folder = cache_folder() / "test-models" / "gemma3-270m"

@@ -15,7 +15,7 @@ _FLOATS = {
     "Q3_K": (108,),
     "Q6_K": (208,),
 }
-"""Where in a block its floats of 16 bits are."""
+"""The offsets of the 16-bit floats in a block."""
 
 
 def block_size(kind: str) -> int:
@@ -26,7 +26,7 @@ def block_size(kind: str) -> int:
 def random_blocks(
     kind: str, outputs: int, inputs: int, *, scale: float = 0.01, seed: int = 0
 ) -> NDArray[np.uint8]:
-    """``[out, bytes]`` as they are in a file, scales of normal distribution."""
+    """``[out, bytes]`` as in a file, with normally distributed scales."""
     random = np.random.default_rng(seed)
     size, nbytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
     blocks = random.integers(0, 256, (outputs, inputs // size, nbytes), dtype=np.uint8)

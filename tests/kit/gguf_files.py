@@ -24,13 +24,13 @@ BYTE_TOKENS = (
 """A byte-level vocabulary, its two control tokens first."""
 _CONTROL, _NORMAL = 3, 1
 _DRAWN = 4096
-"""Random blocks, of which those are taken whose numbers are as large as weights."""
+"""Number of random blocks; those whose numbers are as large as weights are used."""
 
 
 def pack(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
-    """The rows of a matrix as blocks; random ones, the same for a shape, where `gguf` cannot.
+    """The rows of a matrix as blocks, or random blocks of its shape if `gguf` cannot pack them.
 
-    It unpacks every type of ggml and packs some of them alone.
+    It unpacks every type of ggml, but packs only some. Equal shapes get equal random blocks.
     """
     try:
         packed: np.ndarray = gguf.quants.quantize(weight, kind)
@@ -47,7 +47,7 @@ def pack(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
 
 
 def rounded(model: PreTrainedModel, kind: gguf.GGMLQuantizationType) -> PreTrainedModel:
-    """The model with matrices of such blocks' numbers, so that a file loses nothing.
+    """The model with matrices rounded to the numbers of such blocks, so that a file loses nothing.
 
     Not for `llama` with types that `gguf` cannot pack: its queries are written in another order.
     """
@@ -71,7 +71,7 @@ def write_gguf(
     parts: int = 1,
     tensors: Mapping[str, Any] = {},
 ) -> None:
-    """``settings`` are written below the architecture, besides those of every decoder."""
+    """Write a file; ``settings`` go below the architecture, besides those of every decoder."""
     writer = gguf.GGUFWriter(file, architecture)
     config = model.config.get_text_config()
     _write_settings(writer, config, architecture, settings)
@@ -142,7 +142,7 @@ def _write_settings(
 
 
 def _weights(model: PreTrainedModel, architecture: str, config: Any) -> dict[str, Any]:
-    """By the names of ggml, and laid out as it wants them."""
+    """The weights by ggml's names and in its layout."""
     (kind,) = (key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
     names = gguf.get_tensor_name_map(kind, config.num_hidden_layers)
     weights = {}

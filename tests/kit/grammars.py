@@ -1,4 +1,4 @@
-"""Small random grammars, and their languages counted out without any automaton."""
+"""Small random grammars, and their languages enumerated without any automaton."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMES = "stuvw"
 
 
 def random_grammar(rng: random.Random) -> dict[str, Body]:
-    """Rules over the letters: left-recursive, ambiguous, nullable and cyclic ones among them."""
+    """Rules over the letters, among them left-recursive, ambiguous, nullable and cyclic ones."""
     names = _NAMES[: rng.randint(1, len(_NAMES))]
     return {name: _body(rng, names, 3) for name in names}
 
@@ -69,7 +69,7 @@ def grammar_of(rules: dict[str, Body], *, ignoring: bool = False) -> ContextFree
 
 
 def machine_of(rules: dict[str, Body], *, ignoring: bool = False) -> GrammarMachine:
-    """The recogniser of the grammar; raises UnsatisfiableError where it has no text."""
+    """The recogniser of the grammar; raises UnsatisfiableError if it has no text."""
     return GrammarMachine(network_from_grammar(grammar_of(rules, ignoring=ignoring)))
 
 
@@ -85,7 +85,7 @@ def all_texts(longest: int, *, ignoring: bool = False) -> tuple[str, ...]:
 
 
 def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) -> set[str]:
-    """The texts of at most so many letters that the first rule has: a least fixed point."""
+    """The texts of the first rule up to a number of letters: a least fixed point."""
     blanks = [_BLANK * count for count in range(longest + 1)] if ignoring else [""]
     texts: dict[str, set[str]] = {name: set() for name in rules}
 
@@ -139,7 +139,7 @@ def accepted_by(machine: GrammarMachine, text: str) -> bool:
 
 
 def random_text(machine: GrammarMachine, rng: random.Random, steps: int) -> str:
-    """A text that random bytes begin and a shortest end completes."""
+    """A text of random bytes, completed by a shortest end."""
     state, text = machine.start, bytearray()
     for _ in range(steps):
         reached = [(byte, machine.step(state, byte)) for byte in _likely(rng)]
@@ -166,7 +166,7 @@ def _likely(rng: random.Random) -> list[int]:
 
 
 def mutated(text: str, rng: random.Random) -> str:
-    """The text with a character gone, doubled, changed or two exchanged."""
+    """The text with a character removed, doubled or changed, or with two exchanged."""
     at = rng.randrange(len(text) + 1)
     before, here, behind = text[:at], text[at : at + 1], text[at + 1 :]
     other = rng.choice([*text, *' (1a".,'])

@@ -190,7 +190,7 @@ def hard_document(rng: random.Random, depth: int = 0) -> Any:
 
 
 def mutated(rng: random.Random, document: Any) -> Any:
-    """The document with one thing changed somewhere, so that it is often just about valid."""
+    """The document with one change somewhere, so that it is often barely valid or invalid."""
     if isinstance(document, dict) and document and rng.random() < 0.7:
         name = rng.choice(list(document))
         changed = dict(document)

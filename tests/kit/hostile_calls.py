@@ -1,7 +1,7 @@
 """Calls made to keep a server busy: for answers, to work on constraints, with very long prompts.
 
-``python -m tests.kit.hostile_calls ADDRESS NAME`` makes them from a process of their own, when a
-line comes in, and writes what became of them.
+``python -m tests.kit.hostile_calls ADDRESS NAME`` makes them from a separate process when it reads
+a line, and prints their outcome.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.kit.hostile_constraints import HOSTILE
 __all__ = ["HOSTILE_CALLS", "hostile_caller"]
 
 _HostileCall = Callable[[grpc.Channel], str]
-"""Makes calls over a channel, and says what became of them."""
+"""Makes calls over a channel, and returns their outcome in words."""
 
 _SECONDS: Final = 300.0
 _PROMPTS: Final = 156
@@ -43,7 +43,7 @@ _WORKED_ON: Final = (
     "60 tools to call",
     "a grammar of 4,000 rules",
 )
-"""Constraints that are checked, compiled and read by as well."""
+"""Constraints with which texts are also checked, compiled and read."""
 
 
 def _answered(make: Callable[[], Structure], channel: grpc.Channel) -> str:
@@ -70,7 +70,7 @@ def _worked_on(method: str, make: Callable[[], Structure], channel: grpc.Channel
 
 
 def _long_prompts(channel: grpc.Channel) -> str:
-    """Sent at once, and given up where they have not ended after some seconds."""
+    """Send long prompts all at once, and give up those that have not ended after some seconds."""
     text = "a few words again and again " * (_PROMPT_BYTES // 28)
     message = pb.GenerateRequest(text=text, max_tokens=24).SerializeToString()
     method: Any = channel.unary_unary("/guided.v1.GenerationService/Generate")
@@ -90,7 +90,7 @@ def _told(call: Any) -> str:
     except grpc.FutureCancelledError:
         return grpc.StatusCode.CANCELLED.name
     except grpc.RpcError:
-        pass  # its code is all that is asked for
+        pass  # only its code is needed
     name: str = call.code().name
     return name
 
@@ -104,18 +104,18 @@ HOSTILE_CALLS: Final[Mapping[str, _HostileCall]] = {
     },
     f"{_PROMPTS} prompts of 3.8 MB": _long_prompts,
 }
-"""By what they are."""
+"""By description."""
 
 
 @contextmanager
 def hostile_caller(address: str, name: str) -> Iterator[Callable[[], str]]:
-    """What makes calls of this name from another process, which shares no lock with this one."""
+    """A function that makes calls of this name in another process, sharing no lock with ours."""
     command = (sys.executable, "-m", "tests.kit.hostile_calls", address, name)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdout.readline()  # it has loaded all it needs
+        process.stdout.readline()  # wait until it has loaded everything
 
         def call() -> str:
             told, _ = process.communicate("go\n")

@@ -1,4 +1,4 @@
-"""Constraints made to keep a server busy: small to send, and dear to compile or to follow."""
+"""Constraints made to keep a server busy: small to send, but costly to compile or to follow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _overlapping(count: int) -> JsonSchema:
 
 
 def _shared(levels: int) -> JsonSchema:
-    """Two ways at each level, to both ways at the level below."""
+    """Two alternatives at each level, both of which refer to both at the level below."""
     found: dict[str, Any] = {"a0": {"minLength": 1}, "b0": {"maxLength": 3}}
     for level in range(1, levels + 1):
         a, b = ({"$ref": f"#/$defs/{name}{level - 1}"} for name in "ab")
@@ -140,4 +140,4 @@ HOSTILE: Final[Mapping[str, Callable[[], Structure]]] = {
     ),
     "3,000 ends of a text": lambda: Until([f"{n * 7919:x}!" for n in range(3_000)]),
 }  # fmt: skip
-"""By what they are; made when they are asked for, as some are large."""
+"""By description; made on demand, because some are large."""

@@ -12,7 +12,7 @@ __all__ = ["hostile_options"]
 
 
 def hostile_options(rng: random.Random) -> dict[str, Any]:
-    """One of them, as options of the SDK."""
+    """A random hostile constraint, as options of the SDK."""
     size = rng.randrange(1, 4000)
     made: tuple[Callable[[], dict[str, Any]], ...] = (
         lambda: {"schema": '{"type": "strin"}'},

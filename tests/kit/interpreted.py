@@ -1,4 +1,4 @@
-"""Modules as they are written, also where a compiled form lies beside them."""
+"""Modules from their sources, even if a compiled form exists beside them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["interpreted"]
 
 
 def interpreted(name: str) -> ModuleType:
-    """A copy of a module of ``guided`` from its source: classes that tests may derive from.
+    """A copy of a module of ``guided`` from its source, whose classes tests may derive from.
 
-    Compiled classes take no subclass that is not compiled.
+    Compiled classes allow only compiled subclasses.
     """
     source = Path(guided.__file__).parents[1] / f"{name.replace('.', '/')}.py"
     spec = spec_from_file_location(f"{name}_as_written", source)

@@ -1,7 +1,7 @@
-"""Large schemas as configuration files have them, each with documents that a person might write.
+"""Large schemas like those of configuration files, each with documents that a person might write.
 
-Made here, in the manner of published ones: hundreds of definitions, lists of plugins told apart by
-their name or not at all, resources by type, rules of a linter, members by patterns.
+They are made here, in the manner of published ones: hundreds of definitions, lists of plugins
+distinguished by name or not at all, resources by type, rules of a linter, members by patterns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LIMITS: Final[Schema] = {
 
 
 def _object(first: int, count: int, required: int = 0, **more: Any) -> Schema:
-    """An object of several properties, of which it needs the first."""
+    """An object of several properties, the first of which is required."""
     names = [_name(first + 3 * i) for i in range(count)]
     return {
         "type": "object",
@@ -210,7 +210,7 @@ def _rules() -> tuple[Schema, list[Any]]:
 
 
 def _steps() -> tuple[Schema, list[Any]]:
-    """Steps of a pipeline that exclude one another by their keys, and conditions beside them."""
+    """Steps of a pipeline that exclude each other by their keys, and conditions on them."""
     kinds = 25
     steps = [
         {
@@ -267,7 +267,7 @@ LARGE: Final[dict[str, Callable[[], tuple[Schema, list[Any]]]]] = {
     "settings": _settings,
     "steps": _steps,
 }
-"""By name what makes a schema and its documents."""
+"""By name, the makers of a schema and its documents."""
 
 
 def large_schema(name: str) -> tuple[Schema, list[Any]]:

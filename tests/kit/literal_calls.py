@@ -1,4 +1,4 @@
-"""Calls with bare names: a vocabulary with their signs, random answers, and what is let."""
+"""Calls with bare names: a vocabulary with their signs, random answers, and what is accepted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARKED: Final = {_VOCABULARY.named[name]: sign(name) for name in _SIGNS}
 
 
 def walked(use: ToolUse, form: ToolFormat, rng: random.Random, length: int) -> str:
-    """The text of some answer as engines send it, closed on the shortest way."""
+    """The text of a random answer as engines send it, closed by the shortest end."""
     matcher, tokens = _COMPILER.start(with_calls(use, None, form)), list[TokenId]()
     while not matcher.is_complete and len(tokens) < length:
         allowed = [TokenId(int(token)) for token in tokens_of(matcher.mask()) if token]
@@ -43,7 +43,7 @@ def walked(use: ToolUse, form: ToolFormat, rng: random.Random, length: int) -> s
 
 
 def reader_for(use: ToolUse, form: ToolFormat) -> CallReader:
-    """What reads the answers to a request with these tools."""
+    """The reader of the answers to a request with these tools."""
     make = reader_of(GenerationRequest((Message("user", "x"),), tools=use), form)
     assert make is not None
     return make()
@@ -59,7 +59,7 @@ def is_let_stand(machine: Any, text: str) -> bool:
 
 
 def lets_stand(tool: Tool, form: ToolFormat) -> Any:
-    """Whether a call of this tool with some arguments is let stand."""
+    """Whether a call of this tool with the given arguments is accepted."""
     machine = machine_of(with_calls(ToolUse((tool,), "required"), None, form))
 
     def is_let(arguments: object) -> bool:

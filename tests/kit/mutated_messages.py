@@ -1,4 +1,4 @@
-"""What happens to messages on their way to a server that has to stand it."""
+"""Mutations of messages for a server that has to withstand them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXTS: Final = ("", "x", "\0", "é\U0001f600", "x" * 5000, "{" * 300, "<|im_end
 
 
 def twist(rng: random.Random, message: Message) -> None:
-    """Set some field of the message, or of one inside of it, to something far out."""
+    """Set a random field of the message, or of one inside of it, to an extreme value."""
     fields: Any = message.DESCRIPTOR.fields
     known: FieldDescriptor = rng.choice(fields)
     if known.message_type is not None:
@@ -38,7 +38,7 @@ def twist(rng: random.Random, message: Message) -> None:
 
 
 def _wild(rng: random.Random, known: FieldDescriptor) -> Any:
-    """A value that a field can hold, or ``None`` where there is none at hand."""
+    """An extreme value that the field can hold, or ``None`` if we have none for it."""
     if known.cpp_type in (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT):
         return rng.choice(_FLOATS)
     if known.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
@@ -58,7 +58,7 @@ _RANGES: Final = {
 
 
 def broken(rng: random.Random, packed: bytes) -> bytes:
-    """The bytes of a message with some changed, lost, doubled or put in."""
+    """The bytes of a message with some changed, lost, doubled or inserted."""
     first, last = sorted(rng.randrange(len(packed) + 1) for _ in range(2))
     match rng.randrange(6):
         case 0:

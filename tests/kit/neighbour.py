@@ -16,7 +16,7 @@ __all__ = ["Gaps", "gaps_beside"]
 NEIGHBOUR = GenerationRequest("Once upon a time", Regex("[a-z ]+"), max_tokens=2_000)
 """A stream that gets text with each step."""
 _FEWEST = 40
-"""Gaps measured at least, so that there is something to compare."""
+"""The least number of gaps to measure, so that there are enough to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class Gaps:
 
     seconds: tuple[float, ...]
     work: tuple[float, ...]
-    """The processor time of the process in the same gaps: what they would be at the most if nothing
-    else ran on the machine, and more where a kernel runs beside the engine."""
+    """The processor time of the process in the same gaps: their longest duration if nothing else
+    ran on the machine, and more if a kernel runs beside the engine."""
     outcome: str
-    """What became of the others."""
+    """The outcome of the other requests."""
     wall: float
-    """Seconds until they had ended."""
+    """Seconds until the others had ended."""
 
     @property
     def rate(self) -> float:
@@ -54,14 +54,14 @@ class _Stream:
         self._numbers = itertools.count()
         self._begin()
         self.marks: list[tuple[float, float]] = []
-        """Moments at which it got text, by the clock and in processor time."""
+        """Moments at which text came, by the clock and in processor time."""
 
     def _begin(self) -> None:
         self.request_id = f"neighbour {next(self._numbers)}"
         self._engine.submit(self.request_id, NEIGHBOUR, stream=True)
 
     def step(self) -> dict[str, str]:
-        """Step once, and note when the neighbour got text; returns what else has ended."""
+        """Step once, and note when the neighbour got text; returns the others that ended."""
         ended = {}
         for finished in self._engine.step():
             if finished.request_id == self.request_id:
@@ -81,7 +81,7 @@ def gaps_beside(
 ) -> Gaps:
     """The neighbour's gaps until ``copies`` answers with a constraint have ended.
 
-    Without a constraint they are its usual ones.
+    Without a constraint, its usual gaps.
     """
     stream = _Stream(engine)
     while len(stream.marks) < 3:

@@ -30,7 +30,7 @@ lines.on('line', (line) => {
 
 
 def has_node() -> bool:
-    """Whether there is such an interpreter on this machine."""
+    """Whether this machine has node."""
     return shutil.which("node") is not None
 
 
@@ -54,12 +54,12 @@ class Node:
 
     @staticmethod
     def unicode_version() -> str:
-        """The version of Unicode that it knows, as ``17.0``."""
+        """Node's version of Unicode, such as ``17.0``."""
         command = ["node", "--print", "process.versions.unicode"]
         return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
 
     def found_in(self, pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
-        """Whether a pattern that is right is found in each of the texts."""
+        """Whether a valid pattern is found in each of the texts."""
         found = self.found(pattern, flags, texts)
         assert found is not None, pattern
         return found
@@ -67,7 +67,7 @@ class Node:
     def found(self, pattern: str, flags: str, texts: Sequence[str]) -> list[bool] | None:
         """Whether the pattern is found in each of the texts.
 
-        ``None`` where the pattern is wrong, or takes two seconds.
+        ``None`` if the pattern is invalid, or takes two seconds.
         """
         question = {"pattern": pattern, "flags": flags, "texts": texts}
         stdin, stdout = self._process.stdin, self._process.stdout

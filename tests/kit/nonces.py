@@ -1,7 +1,7 @@
-"""Requests whose constraint carries a word of their own, so that a crossed answer is seen.
+"""Requests whose constraint contains a unique word, so that a crossed answer is noticed.
 
 Each constraint has its *nonce* in every text that it allows, and no other text has one: an answer
-with another nonce is somebody else's.
+with another nonce belongs to another request.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _BUDGETS: Final = (48, 64, 96)
 
 
 class MistoldError(Exception):
-    """A caller was told what it should not have been told."""
+    """A caller got an answer or error that it should not have got."""
 
 
 class Verdict(StrEnum):
-    """What an answer is."""
+    """The verdict on an answer."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -41,7 +41,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, and which texts answer it."""
+    """A request, and the texts that answer it."""
 
     prompt: str
     nonce: str
@@ -53,13 +53,13 @@ class Asked:
         return Request(self.prompt, **self.options)
 
     def judge(self, text: str) -> Verdict:
-        """What a text is that came as the answer."""
+        """The verdict on a text that came as the answer."""
         if any(nonce != self.nonce for nonce in _NONCE.findall(text)):
             return Verdict.CROSSED
         return Verdict.RIGHT if self.nonce in text and self.accepts(text) else Verdict.WRONG
 
     def checked(self, text: str) -> str:
-        """What came of a call whose answer is right; raises MistoldError for any other."""
+        """The outcome of a call whose answer is right; raises MistoldError for any other answer."""
         verdict = self.judge(text)
         if verdict is not Verdict.RIGHT:
             raise MistoldError(f"{verdict}: {text!r} for {self.nonce} of {self.options}")
@@ -67,7 +67,7 @@ class Asked:
 
 
 def draw_asked(rng: random.Random) -> Asked:
-    """A request with a nonce that nobody else has."""
+    """A request with a nonce that no other request has."""
     nonce = f"q{rng.getrandbits(48):012x}z"
     options, accepts = rng.choice(_KINDS)(nonce)
     options |= {"max_tokens": rng.choice(_BUDGETS)}

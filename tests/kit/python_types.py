@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 T = TypeVar("T")
 """
-"""What the sources are written after."""
+"""The beginning of every source."""
 
 _NUMBERS = ("-7", "-1", "0", "1", "3", "10", "64", "1000", "10**18", "2**53 + 1", "10**20")
 _FRACTIONS = ("-1e300", "-2.5", "-0.1", "0.0", "0.1", "0.5", "1.5", "99.99", "1e6", "1e22")
@@ -104,7 +104,7 @@ class _Source:
         return "\n\n".join([*self.classes, f"Answer = {answer}"]) + "\n"
 
     def type(self, depth: int) -> str:
-        """An expression; what classes it needs is written before it."""
+        """A type expression; the classes that it needs are written before it."""
         kinds = (
             (self.plain, 5), (self.number, 4), (self.text, 3), (self.bounded, 2), (self.literal, 2),
             (self.enumeration, 2), (self.array, 3), (self.mapping, 2), (self.union, 3),

@@ -1,7 +1,7 @@
-"""Peers that speak HTTP/2 themselves, badly: what no library of gRPC would ever send.
+"""Peers that speak HTTP/2 themselves, and send what no library of gRPC would ever send.
 
-Each *attack* is what one such peer does (RFC 9113). A server may answer, refuse or hang up; what it
-may not do is to neglect its other callers.
+Each *attack* is the behaviour of one such peer (RFC 9113). A server may answer, refuse or hang up;
+it may not neglect its other callers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from guided.v1 import generation_pb2 as pb
 __all__ = ["ATTACKS", "Attack"]
 
 Attack = Callable[[str], None]
-"""Does its worst to a server at an address, until it has done enough or is thrown out."""
+"""Attacks the server at an address, until it has done enough or is disconnected."""
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST, _SETTINGS, _PING, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 6, 8, 9
@@ -58,7 +58,7 @@ def _body(text: str, *, stream: bool) -> bytes:
 
 @contextmanager
 def _connected(address: str, preface: bytes = _PREFACE) -> Iterator[socket.socket]:
-    """A connection; being thrown out ends the block."""
+    """A connection; being disconnected ends the block."""
     with suppress(OSError), _dialled(address) as connection:
         connection.sendall(preface + _frame(_SETTINGS, 0, 0) if preface else b"")
         yield connection
@@ -70,7 +70,7 @@ def _dialled(address: str) -> socket.socket:
 
 
 def _flood(address: str, frames: Callable[[int], bytes], count: int = _MANY) -> None:
-    """So many frames after one another, and none is read."""
+    """Send the frames one after another, and read nothing."""
     with _connected(address) as connection:
         for first in range(0, count, 100):
             connection.sendall(b"".join(frames(number) for number in range(first, first + 100)))
@@ -82,7 +82,7 @@ def _opened(stream: int) -> bytes:
 
 
 def _reads_nothing(address: str, window: int | None = None) -> None:
-    """Sixty-four streams of answers, of which none is ever read."""
+    """Sixty-four streams of answers, none of which is ever read."""
     with _connected(address, b"") as connection:
         peer = H2Connection(H2Configuration(client_side=True))
         peer.initiate_connection()
@@ -143,7 +143,7 @@ def _settings(address: str) -> None:
 
 
 def _empty_data(address: str) -> None:
-    """Frames of data with nothing in them, which no window stops (CVE-2019-9518)."""
+    """Empty data frames, which no window limits (CVE-2019-9518)."""
     with _connected(address) as connection:
         connection.sendall(_opened(1))
         for _ in range(_MANY // 100):
@@ -151,7 +151,7 @@ def _empty_data(address: str) -> None:
 
 
 def _window_updates(address: str) -> None:
-    """A window that is opened by a byte again and again, and then beyond what there is."""
+    """A window that grows by a byte again and again, and then beyond the largest size."""
     _flood(address, lambda _: _frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", 2**31 - 1)))
 
 
@@ -167,7 +167,7 @@ def _giant_headers(address: str) -> None:
 
 
 def _continuations(address: str) -> None:
-    """Headers that go on for ever (CVE-2024-27316 and others)."""
+    """Headers that never end (CVE-2024-27316 and others)."""
     block = Encoder().encode([("x-more", "y" * 200)])
     with _connected(address) as connection:
         connection.sendall(_frame(_HEADERS, 0, 1, Encoder().encode(_headers(_CALL))))
@@ -176,7 +176,7 @@ def _continuations(address: str) -> None:
 
 
 def _packed_headers(address: str) -> None:
-    """A header that is entered once and named thousands of times."""
+    """A header that is put into the table once and referenced thousands of times."""
     encoder = Encoder()
     block = encoder.encode([*_headers(_CALL), ("x-again", "z" * 3000)])
     again = encoder.encode([("x-again", "z" * 3000)])
@@ -215,4 +215,4 @@ ATTACKS: Final[Mapping[str, Attack]] = {
     "packed headers": _packed_headers,
     "noise": _noise,
 }
-"""By name what a peer does."""
+"""The attacks by name."""

@@ -1,4 +1,4 @@
-"""What a reader of calls tells of a text that comes in pieces."""
+"""The calls that a reader finds in a text that comes in pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["read_calls"]
 
 
 def read_calls(reader: CallReader, text: str, cuts: Iterable[int]) -> list[tuple[str, str]]:
-    """Name and arguments of each call; all of them have ended, and nothing stands beside them."""
+    """Name and arguments of each call; all calls have ended, and there is no other text."""
     calls: list[tuple[str, str]] = []
     edges = [0, *sorted(cuts), len(text)]
     told = [piece for a, b in pairwise(edges) for piece in reader.read(text[a:b])]

@@ -1,7 +1,7 @@
-"""Schemas built around a document that fits them, such that to find one takes a search.
+"""Schemas built around a document that fits them, so that finding one takes a search.
 
-Arrays of items that differ among lists that overlap, alternatives that exclude one another, members
-that are counted: what a search has to take back choices for.
+They have arrays of distinct items from overlapping lists, alternatives that exclude each other, and
+members that are counted: a search has to take choices back for these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMES: Final = ("a", "b", "ab", "c", "d")
 
 
 def some_document(rng: random.Random) -> Any:
-    """A document, most often with an array of items that differ somewhere."""
+    """A document, most often with an array of distinct items somewhere."""
     chance = rng.random()
     if chance < 0.4:
         return _different(rng)
@@ -46,7 +46,7 @@ def _different(rng: random.Random) -> list[Any]:
 
 
 def schema_around(rng: random.Random, document: Any, depth: int = 0) -> Schema:
-    """A schema that the document most likely fits; who asks has it judged."""
+    """A schema that the document most likely fits; the caller has it judged."""
     schema = _plain(rng, document, depth)
     if depth < _DEPTH:
         for _ in range(rng.choice([0, 0, 1, 1, 2])):
@@ -65,7 +65,7 @@ def _plain(rng: random.Random, document: Any, depth: int) -> Schema:
 
 
 def _hidden(rng: random.Random, value: Any) -> list[Any]:
-    """The value among others."""
+    """A list of the value among others."""
     others = [hard_document(rng, 3) for _ in range(rng.choice([0, 1, 2, 3]))]
     values = [other for other in others if _key(other) != _key(value)] + [value]
     rng.shuffle(values)
@@ -82,7 +82,7 @@ def _array(rng: random.Random, document: list[Any], depth: int) -> dict[str, Any
         schema["minItems"] = count
     style = rng.random()
     if style < 0.6 and document:
-        # By position, each among values of other positions.
+        # Items by position, each among the values of other positions.
         schema["prefixItems"] = [_listed(rng, item, document, depth) for item in document]
         schema["items"] = rng.choice([False, True, {"type": "null"}])
     elif style < 0.8 and document:
@@ -183,6 +183,6 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 def _key(value: Any) -> str:
-    """Equal for values that are equal."""
+    """A key that is equal for equal values."""
     whole = isinstance(value, float) and value.is_integer()
     return json.dumps(int(value) if whole else value, sort_keys=True)

@@ -1,7 +1,7 @@
 """Documents drawn at random from a JSON Schema, as text.
 
-For schemas that the SDK emits: unions, references, strings with patterns, numbers with bounds. What
-is drawn is checked by an independent validator before it is handed out.
+For schemas that the SDK emits: unions, references, strings with patterns, numbers with bounds. An
+independent validator checks every document before it is returned.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Draw:
                 return self._object(schema, depth)
 
     def _resolved(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
-        """One choice of every union, and references with what they lead to."""
+        """The schema with one choice of every union, and with references resolved."""
         while True:
             joint = next((key for key in ("$ref", "anyOf", "oneOf") if key in schema), None)
             if joint is None:
@@ -203,7 +203,7 @@ def _automaton(patterns: tuple[str, ...], lengths: tuple[int, int | None]) -> Df
 
 
 def _sample(automaton: Dfa, chance: random.Random) -> str:
-    """A text of the automaton: every move is as likely, and so is an end where there may be one."""
+    """A text of the automaton; all moves, and an end where one is allowed, are equally likely."""
     if not len(automaton):
         raise NothingDrawnError
     text: list[str] = []

@@ -17,7 +17,7 @@ Schema = dict[str, Any]
 
 
 def compact(value: object) -> bytes:
-    """The canonical JSON of a value, which is how answers are spelled."""
+    """The canonical JSON of a value, as answers are spelled."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -30,7 +30,7 @@ def machine_of(
 
 
 def accepts(machine: JsonMachine, text: bytes) -> bool:
-    """Whether the recogniser takes the whole text as a document."""
+    """Whether the recogniser accepts the whole text as a document."""
     state = machine.advance(machine.start, text)
     return state is not None and machine.is_accepting(state)
 

@@ -1,4 +1,4 @@
-"""The same of a stream that a server sends, while its other callers do something."""
+"""How long the stream of one caller of a server waits while other callers do something."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Reader:
     address: str
     engine: int
     marks: list[tuple[float, float]] = field(default_factory=list)
-    """By the clock and in processor time of the engine."""
+    """Moments by the clock and in the engine's processor time."""
     is_closing: bool = False
     fault: Exception | None = None
 
@@ -72,7 +72,7 @@ def _reading(server: ServerProcess) -> Iterator[_Reader]:
 
 
 def served_gaps(server: ServerProcess, hostile: Callable[[], str] | None) -> Gaps:
-    """The neighbour's gaps until something has been done beside it, or its usual ones."""
+    """The neighbour's gaps until other work beside it is done, or its usual gaps."""
     with _reading(server) as reader:
         reader.wait_for(3)
         first, began = len(reader.marks) - 1, time.perf_counter()
@@ -88,5 +88,5 @@ def served_gaps(server: ServerProcess, hostile: Callable[[], str] | None) -> Gap
 
 
 def _processor_seconds(process: int) -> float:
-    """Of all threads of a process: its clock has this number on Linux."""
+    """The processor time of all threads of a process: on Linux its clock has this number."""
     return time.clock_gettime(~process << 3 | 2)

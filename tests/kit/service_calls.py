@@ -1,4 +1,4 @@
-"""Random calls of a server: of every method over gRPC, and of every path over HTTP."""
+"""Random calls to a server: to every method over gRPC, and to every path over HTTP."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _MAKERS: Final[Mapping[str, tuple[Callable[[random.Random], Message], int]]] = {
     "ModelService/ListModels": (partial(_of_nothing, model_pb2.ListModelsRequest), 1),
     "ModelService/GetStats": (partial(_of_nothing, model_pb2.GetStatsRequest), 1),
 }
-"""A message that is right, for each method, and how often it is drawn."""
+"""For each method, the maker of a valid message, and how often it is drawn."""
 
 METHODS: Final = tuple(f"guided.v1.{name}" for name in _MAKERS)
 
@@ -154,7 +154,7 @@ BODIES: Final[Mapping[str, tuple[dict[str, Any], ...]]] = {
     "/playground/mask": ({**_HELD, "tokens": [5, 6]}, {"guided_regex": "[a-z]+"}),
     "/playground/automaton": (_HELD, {"guided_choice": ["left", "right"]}),
 }
-"""Bodies that are right but for the name of the model, by path."""
+"""Bodies that are valid except for the name of the model, by path."""
 
 _VALUES: Final[tuple[Any, ...]] = (
     *(None, True, 0, -1, 1e300, 2**63, 0.5, "", "x", "\0é\U0001f600", "x" * 5000),
@@ -164,7 +164,7 @@ _VALUES: Final[tuple[Any, ...]] = (
 
 def _mutated_body(rng: random.Random, model: str) -> Call:
     path = rng.choice(tuple(BODIES))
-    # A copy, which is changed.
+    # A copy, because it is changed below.
     body = json.loads(json.dumps({"model": model, **rng.choice(BODIES[path])}))
     for _ in range(rng.choice([0, 1, 1, 3])):
         _twist_value(rng, body)
@@ -190,7 +190,7 @@ def _twist_value(rng: random.Random, value: Any) -> None:
 
 
 def mutated_calls(rng: random.Random, model: str) -> Iterator[Call]:
-    """Calls that were right until something happened to them; ``model`` is the server's."""
+    """Valid calls with random mutations; ``model`` is the name of the server's model."""
     while True:
         yield _mutated_body(rng, model) if rng.random() < 0.3 else _mutated_message(rng)
 

@@ -1,4 +1,4 @@
-"""A disk of 1 MB that one process sees and no other, to be full where a test means it to be."""
+"""A disk of 1 MB that only one process sees, for tests that fill it up."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.kit.forks import forking
 __all__ = ["on_small_disk"]
 
 _NEW_NAMESPACES: Final = 0x00020000 | 0x10000000  # of mounts, of users
-_PRIVATE: Final = 0x4000 | 0x40000  # what is mounted below shows nowhere else
+_PRIVATE: Final = 0x4000 | 0x40000  # mounts below show nowhere else
 
 
 def on_small_disk(
     folder: Path, program: Callable[[Path], str], variables: Mapping[str, str]
 ) -> str:
-    """What a function of a module says in a process of its own, with the disk mounted on a folder.
+    """The output of a function of a module in its own process, with the disk mounted on a folder.
 
-    Skips the test where mounting is not permitted.
+    Skips the test if mounting is not permitted.
     """
     folder.mkdir()
     ours, theirs = forking().Pipe()

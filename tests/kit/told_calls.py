@@ -1,4 +1,4 @@
-"""Calls made, and what the server said: a status for each, or a fault where it is none."""
+"""Makes calls, and records what the server returned: the status of each, or a fault."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _PROPER: Final = frozenset(
 )
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _SERVER_ERRORS: Final = (503, 504)
-"""Those that say something of the server and are no fault of it: busy or stopping, and late."""
+"""Server errors that are no fault: busy or stopping, and late."""
 _MEMBERS: Final = {"message", "type", "param", "code"}
 _AT_ONCE: Final = 16
 
 
 @dataclass
 class Outcome:
-    """What came of calls."""
+    """The outcomes of calls."""
 
     told: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the place of the call and what was said; items of a batch by themselves as well."""
+    """Counts by the place of the call and its status; items of a batch count separately as well."""
     faults: list[str] = field(default_factory=list)
 
     def table(self) -> str:
-        """How often what was said."""
+        """A table of how often each status was returned."""
         return "\n".join(
             f"{place.removeprefix('guided.v1.'):36} {said:20} {count:7}"
             for (place, said), count in sorted(self.told.items())
         )
 
     def note(self, call: Call, said: str, fault: str | None, part: str = "") -> None:
-        """Count what was said of a call, or of a part of it."""
+        """Count the status of a call, or of a part of it."""
         self.told[call.place + part, said] += 1
         if fault is not None:
             self.faults.append(f"{fault} for {call.place}{part} of {call.message[:2000].hex()}")
@@ -59,9 +59,9 @@ class Outcome:
 async def make_calls(
     address: str, url: str, calls: Iterator[Call], count: int, seconds: float, outcome: Outcome
 ) -> None:
-    """Make so many of the calls, some at once, each of which has some seconds.
+    """Make ``count`` of the calls, some at once, each within a number of seconds.
 
-    ``address`` is that of gRPC, and ``url`` where the paths over HTTP begin.
+    ``address`` is that of gRPC, and ``url`` the beginning of the paths over HTTP.
     """
     left = iter(range(count))
     async with (
@@ -84,7 +84,7 @@ async def _call(channel: grpc.aio.Channel, call: Call, seconds: float, outcome: 
     code = grpc.StatusCode.OK
     try:
         several: Any = channel.unary_stream(f"/{call.place}")
-        # A method of one answer is read as one of several, of which there is one.
+        # A method with one answer is read as a stream of one.
         async for answer in several(call.message, timeout=seconds):
             if call.place.endswith("/GenerateBatch"):
                 _judge_item(call, answer, outcome)
@@ -135,7 +135,7 @@ def _fault_of(response: httpx2.Response) -> str | None:
 
 def _error_within(response: httpx2.Response) -> dict[str, Any] | None:
     """The error that ended a stream, if one did."""
-    # Not ``splitlines``: lines of text may stand within the JSON of one event.
+    # Not ``splitlines``: the JSON of one event may contain other line separators.
     for line in response.text.split("\n"):
         if line.startswith("data: {"):
             event = json.loads(line.removeprefix("data: "))

@@ -15,10 +15,10 @@ from tests.kit.tiny_vocabulary import tiny_vocabulary
 __all__ = ["BYTES", "END", "PIECES", "Walk", "accepts", "allows", "random_walk", "tried"]
 
 BYTES = tiny_vocabulary(())
-"""Every byte is a token of its own, numbered one higher than itself."""
+"""Every byte is a token, whose number is the byte plus one."""
 
 PIECES = tiny_vocabulary()
-"""The bytes and pieces of JSON that cross the places where a recogniser has to decide."""
+"""The bytes, and pieces of JSON that cross the places where a recogniser has to decide."""
 
 END = TokenId(0)
 """The token that ends a text, in both."""
@@ -33,9 +33,9 @@ def allows(mask: Mask, token: int) -> bool:
 
 
 def accepts(start: Matcher, text: bytes) -> bool:
-    """Whether the masks let a text through byte by byte, and the end behind it.
+    """Whether the masks allow a text byte by byte, and the end after it.
 
-    What a mask says and what ``advance`` takes must agree at every byte.
+    Mask and ``advance`` must agree at every byte.
     """
     matcher = start
     for byte in text:
@@ -53,7 +53,7 @@ def accepts(start: Matcher, text: bytes) -> bool:
 
 
 def tried(matcher: Matcher, tokens: Iterable[int]) -> dict[TokenId, Matcher]:
-    """Those of the tokens that can be taken, each with the position behind it."""
+    """The tokens that can be taken, each with the position after it."""
     taken = {}
     for token in map(TokenId, tokens):
         try:
@@ -69,14 +69,14 @@ class Walk:
 
     tokens: tuple[TokenId, ...]
     matchers: tuple[Matcher, ...]
-    """The first one stands before all tokens, the last one behind them."""
+    """The positions: the first one before all tokens, the last one after them."""
 
 
 def random_walk(start: Matcher, rng: random.Random, steps: int, budget: int | None = None) -> Walk:
-    """A walk that chooses among what the masks allow, and takes the shortest way out in the end.
+    """A walk that chooses among the tokens that masks allow, and finally takes the shortest end.
 
-    With a budget, in tokens, masks within it are asked for until nothing is left of it; the walk
-    ends by itself then. At every position there must be a token, or the end.
+    With a budget, in tokens, it uses masks within the budget until that is used up, and has then
+    ended. At every position there must be a token, or the end.
     """
     matcher, tokens, matchers = start, list[TokenId](), [start]
     left = steps if budget is None else budget
@@ -101,9 +101,9 @@ def random_walk(start: Matcher, rng: random.Random, steps: int, budget: int | No
 
 
 def _chosen(rng: random.Random, tokens: list[int]) -> int:
-    """One of the tokens; those that build structure come up more often than letters.
+    """One of the tokens; those that build structure are drawn more often than letters.
 
-    Exponents come up seldom, since random ones are beyond what any validator reads.
+    Exponents are drawn rarely, since random ones are beyond what any validator reads.
     """
     structural = [token for token in tokens if token - 1 in _STRUCTURE or token > 256]
     if structural and rng.random() < 0.6:

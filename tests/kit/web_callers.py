@@ -1,4 +1,4 @@
-"""Callers over HTTP of every kind, each of which makes one call and says what came of it."""
+"""Callers over HTTP of every kind, each of which makes one call and returns its outcome."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 
 _PATH: Final = "/v1/chat/completions"
 _NOT_NOW: Final = (429, 503)
-"""Statuses that any caller may be told: the server is full, or without an engine."""
+"""Statuses that any caller may get: the server is full, or without an engine."""
 
 
 @dataclass(frozen=True)
 class Web:
-    """A server's face over HTTP, and a client of its own for some callers."""
+    """A server's interface over HTTP, and a client of it for some callers."""
 
     url: str
     model: str
@@ -42,14 +42,14 @@ class Web:
 
     @classmethod
     def of(cls, url: str) -> Web:
-        """A client with as many connections as it has calls."""
+        """Make a client with as many connections as calls."""
         limits = httpx2.Limits(max_connections=None)
         return cls(
             url, model_of(url), httpx2.AsyncClient(base_url=url, timeout=None, limits=limits)
         )
 
     def body(self, prompt: str, options: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """What is sent for a request of the SDK; without a temperature that is 0."""
+        """The body of a request of the SDK; an unset temperature is sent as 0."""
         said = {name: value for name, value in options.items() if name in ("max_tokens", "seed")}
         return {
             "model": self.model,
@@ -81,7 +81,7 @@ def _outputs(options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def web_plain(web: Web, rng: random.Random) -> str:
-    """Takes an answer whole."""
+    """Reads an answer as a whole."""
     asked = draw_asked(rng)
     response = await web.client.post(_PATH, json=web.body(asked.prompt, asked.options))
     if response.status_code != 200:
@@ -113,14 +113,14 @@ async def web_leaver(web: Web, rng: random.Random) -> str:
 
 
 async def web_dead_reader(web: Web, rng: random.Random) -> str:
-    """Asks for a stream, reads nothing, and goes without a word."""
+    """Requests a stream, reads nothing, and vanishes without closing it."""
     asked, place = draw_asked(rng), urlsplit(web.url)
     body = json.dumps(web.body(asked.prompt, asked.options, stream=True)).encode()
     head = (
         f"POST {_PATH} HTTP/1.1\r\nhost: {place.netloc}\r\ncontent-type: application/json\r\n"
         f"content-length: {len(body)}\r\n\r\n"
     )
-    # What it may be sent before it reads is little, so that the server has to wait for it.
+    # Its receive buffer is small, so that the server has to wait for it.
     _, writer = await asyncio.open_connection(place.hostname, place.port, limit=1)
     writer.write(head.encode() + body)
     await asyncio.sleep(rng.choice([0.1, 2.0, 5.0]))
@@ -129,7 +129,7 @@ async def web_dead_reader(web: Web, rng: random.Random) -> str:
 
 
 async def web_hostile(web: Web, rng: random.Random) -> str:
-    """Asks for what is wrong, cannot be, or takes too long."""
+    """Sends a constraint that is wrong, cannot be met, or takes too long."""
     body = web.body("x", {**hostile_options(rng), "max_tokens": 64})
     try:
         response = await web.client.post(_PATH, json=body, timeout=rng.choice([2.0, 30.0]))
@@ -161,7 +161,7 @@ async def _read(web: Web, asked: Asked, pause: float) -> str:
 
 
 async def _turned_away(response: httpx2.Response, *expected: int) -> str:
-    """The status that a call ended with, once the caller may come again."""
+    """The status with which a call ended, once the caller may call again."""
     status = response.status_code
     told = (await response.aread()).decode()
     if status not in (*_NOT_NOW, *expected):
@@ -171,7 +171,7 @@ async def _turned_away(response: httpx2.Response, *expected: int) -> str:
 
 
 def _cut_off(error: dict[str, Any]) -> str:
-    """The error that ended a stream: that the engine is gone."""
+    """The error that ended a stream, which says that the engine is gone."""
     if error["code"] != "unavailable":
         raise MistoldError(f"told {error}")
     return "cut off"

@@ -1,4 +1,4 @@
-"""Random schemas of all drafts: hard ones, with more keywords, and as a draft says them."""
+"""Random schemas of all drafts: hard ones with more keywords, written as the draft requires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SINGLE: Final = (
 
 
 def wide_schema(rng: random.Random) -> Schema:
-    """A schema of a random draft, most often of the latest."""
+    """A schema of a random draft, most often the latest."""
     schema = hard_schema(rng)
     if isinstance(schema, dict):
         for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
@@ -108,7 +108,7 @@ _MORE: Final[tuple[Callable[[random.Random], dict[str, Any]], ...]] = (
 
 
 def in_draft(schema: Schema, draft: Draft) -> Schema:
-    """A schema of draft 2020-12 as an older one says it, without what that one does not know."""
+    """A schema of draft 2020-12 written in an older draft, without the keywords that it lacks."""
     if isinstance(schema, bool):
         plain: Schema = {} if schema else {"not": {}}
         return plain if draft is Draft.DRAFT_4 else schema
@@ -150,7 +150,7 @@ def _say(keyword: str, value: Any, draft: Draft, made: dict[str, Any]) -> None:
 
 
 def _dropped(draft: Draft) -> set[str]:
-    """Keywords that the draft does not know."""
+    """The keywords that the draft lacks."""
     dropped: set[str] = set()
     if draft <= Draft.DRAFT_7:
         dropped |= {"unevaluatedProperties", "unevaluatedItems", "minContains", "maxContains"}

@@ -1,4 +1,4 @@
-"""Ways of writing JSON that tests ask for."""
+"""Ways of writing JSON that tests use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANY_WAY_WITH_FORMATS: Final = JsonOptions(
     max_string_length=None,
     max_number_digits=None,
 )
-"""The same, where a string has to be of its format."""
+"""The same, but strings have to match their format."""
 
 SCHEMA_ORDER: Final = JsonOptions(
     whitespace=0,

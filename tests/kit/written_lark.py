@@ -1,4 +1,4 @@
-"""Context-free grammars written out as Lark reads them, and whether its parser can."""
+"""Context-free grammars written in Lark's format, and whether its parser can read them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _is_empty(body: Body, nullable: set[str]) -> bool:
 
 
 def _alone(body: Body, nullable: set[str]) -> set[str]:
-    """The rules that may be all there is of a body; ``*`` for an empty text repeated."""
+    """The rules that may be the whole of a body; ``*`` for an empty text repeated."""
     match body:
         case Call(rule):
             return {rule}

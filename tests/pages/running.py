@@ -15,7 +15,7 @@ __all__ = ["run_page"]
 
 
 def run_page(page: str) -> None:
-    """Run the blocks of a page in the current folder, which is empty, and look at what they did."""
+    """Run the blocks of a page in the current folder, which is empty, and check their results."""
     stage = STAGES.get(page, Stage())
     printed = io.StringIO()
     with (

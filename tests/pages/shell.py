@@ -13,7 +13,7 @@ _SETS_A_VARIABLE = re.compile(r"\w+=")
 
 
 def programs(text: str) -> Iterator[list[str]]:
-    """Each program after a ``$``, by its name without a folder, with its words."""
+    """Each program after a ``$``: its name without a folder, and its words."""
     for typed in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
         for words in _between_operators(_words(typed)):
             while words and _SETS_A_VARIABLE.match(words[0]):
@@ -24,7 +24,7 @@ def programs(text: str) -> Iterator[list[str]]:
 
 
 def _words(typed: str) -> list[str]:
-    """The words of a command: of its line, and of those after it while a quote is open."""
+    """The words of a command: of its line, and of later lines while a quote is open."""
     lines = typed.splitlines()
     for end in range(1, len(lines) + 1):
         reader = shlex.shlex("\n".join(lines[:end]), posix=True, punctuation_chars=True)
@@ -37,7 +37,7 @@ def _words(typed: str) -> list[str]:
 
 
 def _between_operators(words: list[str]) -> Iterator[list[str]]:
-    """Programs of a pipe or list; the file that follows a redirection is none of their words."""
+    """Programs of a pipe or list, without the operators and the files of redirections."""
     program: list[str] = []
     is_file = False
     for word in words:

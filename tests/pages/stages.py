@@ -1,6 +1,6 @@
-"""What the blocks of a page find when they run, where that is more than a client.
+"""The surroundings in which the blocks of a page run, for pages that need more than a client.
 
-A page that is not here is run with ``guided``, ``client`` and the shortest answers.
+Any other page runs with ``guided``, ``client`` and the shortest answers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _nothing() -> Names:
 
 
 def _any_end(names: Names, server: testing.Server) -> None:
-    """That a page has run is all."""
+    """Check nothing more than that the page has run."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Stage:
     replies: Sequence[Reply] = ()
     """The first answers of the server; those after them are the shortest ones."""
     given: Callable[[], Names] = _nothing
-    """Makes the files that the page reads, in the current folder, and tells the names it knows."""
+    """Makes the files that the page reads, in the current folder; returns the names it knows."""
     shows: str = ""
-    """A part of what is printed."""
+    """A part of the printed text."""
     ends: Callable[[Names, testing.Server], None] = _any_end
-    """Looks at the names that the page leaves, and at the server that it has asked."""
+    """Checks the names that the page leaves, and the server that it has called."""
     is_alone: bool = False
     """Whether the page changes the process that it runs in, and needs one of its own."""
 
@@ -92,7 +92,7 @@ def _client_ends(names: Names, _: testing.Server) -> None:
 def _grammar_service_ends(names: Names, server: testing.Server) -> None:
     assert names["report"].verdicts
     assert names["found"].fit is guided.TextFit.PREFIX
-    with guided.Client(server.address) as names["client"]:  # that of the page is closed
+    with guided.Client(server.address) as names["client"]:  # the client of the page is closed
         assert isinstance(names["ask"]("Card payments fail.").value, Ticket)
 
 
@@ -200,7 +200,7 @@ STAGES: Final[Mapping[str, Stage]] = {
     "docs/testing.md": Stage(ends=_all_tests_pass),
     "docs/using.md": Stage(_USING, _using, shows=_USING_SHOWS, ends=_using_ends),
 }
-"""By page."""
+"""The stages by page."""
 ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/heads.md": "tests/engine/test_load_heads.py",  # an engine with heads
     "docs/hosts/llama-cpp-python.md": "tests/integrations/test_one_answer.py",
@@ -208,7 +208,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/hosts/transformers.md": "tests/integrations/test_transformers.py",  # a model
     "docs/reasoning.md": "tests/service/test_reasoning.py",  # a model that thinks
 }
-"""By page, the test that runs its blocks, on what it takes long to make or has to be installed."""
+"""By page, the test that runs its blocks, which need things slow to make or to be installed."""
 NOWHERE: Final[Mapping[str, str]] = {
     "docs/hosts/vllm.md": "vLLM has an environment of its own, and LLM(...) loads a model of it",
 }

@@ -1,4 +1,4 @@
-"""What is typed on the pages is taken: commands of ``guided`` with their options, and of make."""
+"""Commands typed on the pages are accepted: those of ``guided`` with their options, and make's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPED = [
     for block in blocks(page, "console")
     for words in programs(block.text)
 ]
-"""Where a command is, and its words."""
+"""The place of each command, and its words."""
 
 
 def typed(program: str) -> list[Any]:
@@ -34,7 +34,7 @@ def typed(program: str) -> list[Any]:
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The command line with all its commands, which read their arguments and do nothing."""
-    monkeypatch.setattr("sys.argv", ["guided", "--help"])  # for those of other packages
+    monkeypatch.setattr("sys.argv", ["guided", "--help"])  # for commands of other packages
     command = typer.main.get_command(command_line())
     waiting: list[Any] = [command]
     while waiting:
@@ -51,7 +51,7 @@ def test_guided_takes_what_is_typed(
     monkeypatch.chdir(tmp_path)
     for word in words:
         if re.fullmatch(r"\w[\w.-]*", word):
-            Path(word).touch()  # some commands ask for files that there are
+            Path(word).touch()  # some commands require existing files
     idle.main(words, prog_name="guided", standalone_mode=False)
 
 

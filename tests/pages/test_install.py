@@ -1,4 +1,4 @@
-"""What the pages say is installed can be: from a checkout, by extras that there are."""
+"""The installations on the pages work: from a checkout, with existing extras."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 
 def requirements(extra: str) -> set[str]:
-    """What an extra asks for, and the extras that it stands for."""
+    """The requirements of an extra, including those of the extras that it stands for."""
     found: set[str] = set()
     for asked in EXTRAS[extra]:
         ours = re.fullmatch(rf"{DISTRIBUTION}\[(.*)\]", asked)
@@ -39,7 +39,7 @@ def test_pages_install_from_a_checkout(page: str) -> None:
 
 
 def test_the_demo_installs_what_the_readme_goes_on_with(tmp_path: Path) -> None:
-    """`guided serve --http-port`, right after `make demo` in a checkout that has nothing yet."""
+    """`guided serve --http-port`, right after `make demo` in a fresh checkout."""
     command = ["make", "--dry-run", "demo", f"VENV={tmp_path}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     (extras,) = re.findall(r"-e '\.\[(.*?)\]'", done.stdout)

@@ -1,7 +1,7 @@
 """Every block of Python on every page runs, in the order of its page.
 
-A new page is run as it stands, with ``guided`` and a ``client`` of a server without a model. What
-takes more for granted has a stage in ``stages.py``; what needs more than tests have is told there.
+A new page runs unchanged, with ``guided`` and a ``client`` of a server without a model. A page that
+takes more for granted has a stage in ``stages.py``; one that cannot run here is listed there.
 """
 
 from __future__ import annotations

@@ -33,12 +33,12 @@ _ARGUMENTS = (
     "--force-device-scale-factor=1",
 )
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-"""Under which the protocol tells the id of an element."""
+"""The key under which the protocol gives the id of an element."""
 _SECONDS = 60.0
 
 
 def until(found: Callable[[], T], seconds: float = _SECONDS) -> T:
-    """What a call gives once that is true; fails where it does not become so."""
+    """The result of a call once it is true; fails if it does not become true."""
     end = time.monotonic() + seconds
     while not (told := found()):
         assert time.monotonic() < end, f"waited {seconds:g} s in vain"
@@ -85,37 +85,37 @@ class Browser:
         self.post("url", url=url)
 
     def all(self, selector: str) -> list[Element]:
-        """The elements that fit a CSS selector now."""
+        """The elements that match a CSS selector now."""
         found = self.post("elements", using="css selector", value=selector)
         return [Element(self, f"element/{each[_ELEMENT]}") for each in found]
 
     def one(self, selector: str) -> Element:
-        """The first element that fits, which is waited for."""
+        """The first matching element, once there is one."""
         return until(lambda: self.all(selector))[0]
 
     def focused(self) -> Element:
         return Element(self, f"element/{self.get('element/active')[_ELEMENT]}")
 
     def run(self, script: str) -> Any:
-        """What a script returns that the test brings."""
+        """The result of a script of the test."""
         return self.post("execute/sync", script=script, args=[])
 
     def resize(self, width: int, height: int) -> None:
         self.post("window/rect", width=width, height=height)
 
     def prefer(self, scheme: str) -> None:
-        """Have the page seen with a colour scheme, ``light`` or ``dark``."""
+        """Show the page with a colour scheme, ``light`` or ``dark``."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.post(
             "goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params={"features": features}
         )
 
     def picture(self, file: Path) -> None:
-        """What is seen, as a PNG."""
+        """The visible page as a PNG."""
         file.write_bytes(base64.b64decode(self.get("screenshot")))
 
     def log(self) -> list[str]:
-        """What the browser complains of: faults of scripts, what a policy blocks."""
+        """The complaints of the browser: faults of scripts, and content blocked by a policy."""
         return [each["message"] for each in self.post("se/log", type="browser")]
 
     def get(self, path: str) -> Any:
@@ -133,7 +133,7 @@ def _value(response: httpx2.Response) -> Any:
 
 @contextmanager
 def browsing(folder: Path) -> Iterator[Browser]:
-    """A browser with nothing in its profile, which it keeps in ``folder``."""
+    """A browser with an empty profile, kept in ``folder``."""
     assert CHROMIUM is not None, "there is no Chromium"
     assert DRIVER is not None, "there is no driver for Chromium"
     options = {"binary": CHROMIUM, "args": [*_ARGUMENTS, f"--user-data-dir={folder}"]}

@@ -30,7 +30,7 @@ def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Browser]:
-    """A browser without a past; GUIDED_TESTS=browser says that there has to be one."""
+    """A browser with an empty profile; GUIDED_TESTS=browser says that there has to be one."""
     if CHROMIUM is None or DRIVER is None:
         missing = "Chromium and its driver (Debian: chromium, chromium-driver) are not installed"
         if os.environ.get("GUIDED_TESTS") == "browser":

@@ -1,8 +1,8 @@
-"""The pictures of the docs, taken anew of the page as it is.
+"""Takes the pictures of the docs again, from the current page.
 
 `python -m tests.playground.pictures [FOLDER]`
 
-Takes the default model, Chromium and its driver.
+Needs the default model, Chromium and its driver.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _answer(page: Browser, example: str) -> None:
-    """Have the answer of an example made."""
+    """Generate the answer of an example."""
     page.one("#example").type(example)
     page.run("document.querySelector('#cost').replaceChildren()")
     page.one("#run").click()
@@ -55,7 +55,7 @@ def _answer(page: Browser, example: str) -> None:
 
 
 def _choose(page: Browser, text: str) -> None:
-    """Look at the last token of this text."""
+    """Select the last token with this text."""
     chosen = [each for each in page.all("#answer [role=option]") if each.text == text]
     chosen[-1].click()
     until(lambda: page.all("#panel-token tr.chosen"))

@@ -1,4 +1,4 @@
-"""The playground in a browser: what is typed, what is seen, what the keyboard does."""
+"""The playground in a browser: its input, its display, and its keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(browser: Browser, playground: HttpServer) -> Browser:
 
 
 def vocabulary_size(server: HttpServer) -> int:
-    """What a mask tells of allowed and forbidden tokens together."""
+    """The sum of a mask's allowed and forbidden tokens."""
     model = httpx2.get(f"{server.url}/v1/models").json()["data"][0]["id"]
     body = {"model": model, "structured_outputs": {"regex": "a"}}
     told = httpx2.post(f"{server.url}/playground/mask", json=body).json()
@@ -49,7 +49,7 @@ def write(page: Browser, selector: str, text: str) -> None:
 
 
 def generate(page: Browser, kind: str, constraint: str) -> list[Element]:
-    """Ask for an answer and wait for its end; its tokens."""
+    """Request an answer and wait for its end; returns its tokens."""
     page.one(f"input[value={kind}]").click()
     write(page, "#prompt", "Which colour has the sky?")
     if constraint:
@@ -96,7 +96,7 @@ def test_the_draft_tree_of_a_step_and_the_automaton_are_drawn(page: Browser) -> 
 
 
 def draw(page: Browser, expression: str) -> None:
-    """Have an automaton drawn, and wait until it is."""
+    """Draw an automaton, and wait until it is there."""
     page.one("input[value=regex]").click()
     write(page, "#constraint", expression)
     page.one("#tab-automaton").click()

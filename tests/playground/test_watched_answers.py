@@ -1,4 +1,4 @@
-"""Answers that are watched over HTTP: what their events tell of them."""
+"""Answers watched over HTTP, and the contents of their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short campaign of each fuzzer; of those of real tokenizers see tests/unit/masks."""
+"""A short campaign of each fuzzer; those of real tokenizers are in tests/unit/masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks of random constraints made of constraints, held against their texts counted out."""
+"""Masks of random constraints made of constraints, compared with their enumerated texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _drawn(seed: int) -> tuple[Structure, frozenset[bytes]]:
 
 
 def _beginning(texts: frozenset[bytes], begun: bytes) -> set[int]:
-    """The tokens that one of the texts goes on with, or the end."""
+    """The tokens with which one of the texts continues, or the end."""
     rests = {text[len(begun) :] for text in texts if text.startswith(begun)}
     beginnings = {rest[:length] for rest in rests for length in _LENGTHS}
     tokens = {_TOKENS[begun] for begun in beginnings & _TOKENS.keys()}
@@ -39,7 +39,7 @@ def _beginning(texts: frozenset[bytes], begun: bytes) -> set[int]:
 
 @cache
 def _walks() -> list[tuple[bytes, Matcher, frozenset[bytes]]]:
-    """Positions, each behind a text, and all texts of its constraint."""
+    """Positions, each after a text, with all texts of its constraint."""
     found = []
     for seed in range(_COMPOSITIONS):
         constraint, texts = _drawn(seed)

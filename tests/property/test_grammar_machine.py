@@ -1,4 +1,4 @@
-"""Random small grammars, held against their languages counted out."""
+"""Random small grammars, compared with their enumerated languages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRAMMARS = 250
 
 @pytest.mark.parametrize("ignoring", [False, True])
 def test_a_machine_recognises_the_language_of_its_grammar(ignoring: bool) -> None:
-    """All short texts, and no dead ends: what may go on has an end, which is a shortest one."""
+    """All short texts, and no dead ends: every open state has an end, which is a shortest one."""
     longest = _LONGEST - 2 * ignoring
     refused = 0
     for seed in range(_GRAMMARS):

@@ -1,4 +1,4 @@
-"""Masks of random small grammars over a tiny vocabulary, held against trying every token."""
+"""Masks of random small grammars over a tiny vocabulary, compared with trying every token."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ _WORDS = tiny_vocabulary(
     )
 )
 _WIDE = [
-    # What ends by the same bytes in two rules, and in one of them alone behind a digit.
+    # Texts that end with the same bytes in two rules, and in only one of them after a digit.
     'start: x | y\nx: "(" x ")" | /[a-z]+/\ny: "(" y "]" | /[a-z0-9]+/',
     'start: x\nx: "(" x ("," x)* ")" | "(" x "]" | /[a-z][a-z0-9]*/\n%ignore " "',
     'start: x\nx: x x | "(" x ")" | /[a-z]+/ | "a1" x "]"',
-    # Names that are no key words, whose rows nearly all bytes lead to the same from.
+    # Names that are no key words: nearly all bytes lead to the same row.
     'start: x (" " x)*\nx: N | "(" x ")" | "ab" "]"\nN: /(?!(ab|a1)(?![a-z0-9]))[a-z][a-z0-9]*/',
-    # Tokens that close more callers than the top of a state knows.
+    # Tokens that close more callers than a truncated stack knows.
     'start: x\nx: "(" x ")" | "((" x "])" | "(a" x "))" | /[ab]/',
-    # Words at the end of a rule, behind which another word comes, or the end of a caller as well.
+    # Words at the end of a rule, followed by another word, or by the end of a caller as well.
     'start: x\nx: "(" x ")" | "(" x /[ab]+/ | "(" x "]" | /[ab]+/',
     'start: x\nx: "(" x ")" | "(" x "1" | "(" x "]" | /[ab]/ | /a1+/',
     # Strings that may have been called here or not, where tokens lead a long way into them.
@@ -111,7 +111,7 @@ def test_masks_of_words_that_many_stacks_share_are_exact(text: str) -> None:
             assert _allowed(matcher) == (expected | {END} if matcher.is_accepting else expected)
 
 
-# Words that leave two rules and call again, so that what is known of the callers is as it was.
+# Words that leave two rules and call again, so that the truncated stack is the same again.
 _BACK_AGAIN = """
 start: "x" s "1" | "x" t "2"
 s: "[" y | "[" y "p" s | "[" y "p" t | "<" s ">" | "<" s "]" s

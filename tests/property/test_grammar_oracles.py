@@ -1,4 +1,4 @@
-"""Grammars that come with Lark held against its Earley parser, patterns against interegular."""
+"""Lark's own grammars compared with its Earley parser, patterns compared with interegular."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def _accepted_at_every_prefix(machine: GrammarMachine, text: str) -> bool:
     return machine.is_accepting(state)
 
 
-# --- what comes with Lark -------------------------------------------------------------------------
+# --- Lark's own grammars -------------------------------------------------------------------------
 
 _SHIPPED = files("lark").joinpath("grammars")
 _COMMON = re.findall(r"(?m)^([A-Z][A-Z_]*):", _SHIPPED.joinpath("common.lark").read_text())
-"""Without those for parts of strings: Earley takes no terminal that may be empty."""
+"""Without those for parts of strings: Earley accepts no terminal that may be empty."""
 
 
 def test_there_is_something_to_compare() -> None:
@@ -99,8 +99,8 @@ def _runs(longest: int) -> st.SearchStrategy[str]:
     return st.lists(_TERMS, min_size=1, max_size=longest).map("".join)
 
 
-# Without classes, which are those of ASCII there, and without look-around, which is not exact. What
-# is repeated inside of what is repeated can take it minutes, so groups are short.
+# Without classes, which are ASCII there, and without look-around, which is not exact. A repeat
+# inside of a repeat can take it minutes, so groups are short.
 _PLAIN = _runs(4) | st.builds("(?:{}|{}){}".format, _runs(2), _runs(2), _COUNTS)
 
 

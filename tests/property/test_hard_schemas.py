@@ -1,4 +1,4 @@
-"""Random schemas in which keywords meet, held against independent validators."""
+"""Random schemas in which keywords meet, compared with independent validators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kit.walks import BYTES, PIECES, accepts, random_walk
 from tests.kit.writing import ANY_WAY, SCHEMA_ORDER, in_every_order
 
 _EXPONENT = re.compile("[0-9]e")
-"""In a document: a number that Python writes otherwise than canonically."""
+"""In a document: a number that Python does not write canonically."""
 
 _WRITINGS = [ANY_WAY, SCHEMA_ORDER]
 _VOCABULARIES = [BYTES, PIECES]
@@ -58,7 +58,7 @@ def test_every_position_has_a_way_out() -> None:
 
 
 def test_a_document_is_accepted_exactly_when_it_is_valid() -> None:
-    """Sound and complete where all ways of writing are allowed, but for what ran out of fuel."""
+    """Sound and complete if all ways of writing are allowed, unless fuel ran out."""
     for schema, rng in cases(100):
         with trying(schema, rng):
             constraint = compiled(schema, ANY_WAY)
@@ -72,7 +72,7 @@ def test_a_document_is_accepted_exactly_when_it_is_valid() -> None:
 
 
 def _documents(rng: random.Random, start: Matcher) -> Iterator[Any]:
-    """Documents of the alphabet, and some that were written along the masks and changed."""
+    """Documents of the alphabet, and some written along the masks and then changed."""
     for _ in range(8):
         yield hard_document(rng)
     for _ in range(4):
@@ -97,7 +97,7 @@ def test_a_valid_document_can_be_written_in_the_order_of_the_schema() -> None:
 
 
 def test_a_schema_without_documents_has_none_that_can_be_found() -> None:
-    """What is called unsatisfiable is so."""
+    """A schema reported as unsatisfiable is so."""
     for schema, rng in cases(300):
         try:
             compiled(schema, ANY_WAY)
@@ -139,7 +139,7 @@ def test_what_has_no_document_is_unsatisfiable(schema: Any) -> None:
 
 @pytest.mark.parametrize("writing", _WRITINGS)
 def test_few_schemas_are_left_out(writing: JsonOptions) -> None:
-    """The tests above see most schemas: a bound stops few of them, and fuel runs out in few."""
+    """The tests above try most schemas: few exceed a limit, and in few fuel runs out."""
     count = refused = incomplete = 0
     for schema, _ in cases(100):
         count += 1

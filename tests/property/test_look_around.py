@@ -1,4 +1,4 @@
-"""Look-around at the edges of terminals, held against Python's matcher on the whole text."""
+"""Look-around at the edges of terminals, compared with Python's matcher on the whole text."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _PATTERNS = (
     *("(?<!a)b", "(?<=b)a", "(?<!ba)a", "(?<!a)a(?!a)", "b?(?<!b)a", "(?:(?<!a)b|a)*b(?=a)"),
     *(r"a\bb?", r"\bab", r"b\b", r"(?!ab)[ab]+(?!b)", "a(?!(?!b))", "a(?=(?:ba)*$)"),
 )
-"""What looks beyond the edges does so at the edges alone, so the whole text is all there is."""
+"""Look-around is only at the edges of these patterns, so it sees the whole text."""
 
 
 def _spans(pattern: str, text: str) -> set[tuple[int, int]]:
-    """Where a pattern matches, all that is around the match in sight."""
+    """The spans that a pattern matches, with everything around the match in sight."""
     return {
         (first, last)
         for last in range(len(text) + 1)
@@ -100,7 +100,7 @@ def _terminals(pattern: str) -> tuple[Terminal, ...]:
 
 
 def _dressed(body: Body, patterns: Mapping[str, str]) -> Body:
-    """The body with patterns in place of what it spells."""
+    """The body with patterns in place of its literals."""
     match body:
         case Terminal(regular):
             return Alternation(_terminals(patterns[spelled(regular)]))
@@ -114,7 +114,7 @@ def _dressed(body: Body, patterns: Mapping[str, str]) -> Body:
 
 
 def test_terminals_stand_where_python_matches_them() -> None:
-    """Over random grammars, with all kinds of recursion and terminals that look out."""
+    """Over random grammars with all kinds of recursion and of look-around at the edges."""
     compared = accepted = 0
     first = first_seed()
     for seed in range(first, first + times(30)):
@@ -151,10 +151,10 @@ def test_terminals_stand_where_python_matches_them() -> None:
 @pytest.mark.parametrize(
     ("grammar", "accepted", "rejected"),
     [
-        # What is ignored is a part of what follows.
+        # Ignored text belongs to the following terminal.
         ('start: A B\nA: /a(?! )/\nB: "b"\n%ignore " "', ["ab", " ab "], ["a b"]),
         ('start: A B?\nA: /a(?=.)/\nB: "b"\n%ignore " "', ["ab", "a b", "a "], ["a"]),
-        # Ignored text looks out, too.
+        # Ignored text looks beyond its edges, too.
         (
             "start: A+\nA: /a/\nIGNORED: /-(?!a)/\n%ignore IGNORED",
             ["a--", "a"],
@@ -172,7 +172,7 @@ def test_terminals_stand_where_python_matches_them() -> None:
         ('start: A "é" | A "ê"\nA: /a(?!é)/', ["aê"], ["aé"]),
         # Unbounded look-ahead.
         ('start: A* "." | A* ";"\nA: /[ab](?!.*;)|b/', ["aa.", "bb;", "ab.", "."], ["ab;", "ba;"]),
-        # Where an optional part is left out, the look-ahead is at the edge.
+        # If an optional part is left out, the look-ahead is at the edge.
         ('start: A "b" | A "c"\nA: /a(?!b)c?/', ["ac", "acb", "acc"], ["ab"]),
     ],
 )
@@ -196,7 +196,7 @@ def test_what_terminals_see(grammar: str, accepted: list[str], rejected: list[st
     ],
 )
 def test_masks_hold_what_can_be_gone_on_from(lark: Lark) -> None:
-    """A mask equals trying every token."""
+    """A mask equals the result of trying every token."""
     start = ConstraintCompiler(PIECES).start(lark)
     for seed in range(times(4)):
         for matcher in random_walk(start, random.Random(seed), 20).matchers:

@@ -1,4 +1,4 @@
-"""The recogniser of random schemas, held against jsonschema."""
+"""The recogniser of random schemas, compared with jsonschema."""
 
 from __future__ import annotations
 

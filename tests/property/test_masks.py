@@ -1,4 +1,4 @@
-"""Masks of random schemas over a tiny vocabulary, held against trying every token."""
+"""Masks of random schemas over a tiny vocabulary, compared with trying every token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kit.writing import ANY_WAY, SCHEMA_ORDER
 _WRITINGS = [ANY_WAY, SCHEMA_ORDER]
 _TOKENS = range(1, len(PIECES))
 _GENEROUS = 60
-"""Tokens to spare for names that were not written before."""
+"""Spare tokens for names that were not written before."""
 
 
 def _start(schema: Any, rng: random.Random) -> Matcher:
@@ -83,7 +83,7 @@ def test_the_mask_of_every_reachable_state_equals_trying_every_token() -> None:
 
 
 def test_a_walk_in_its_budget_ends_inside_it() -> None:
-    """From the shortest budget on, and what is written is valid."""
+    """From the smallest budget on, and the written text is valid."""
     for schema, rng in cases(75):
         with trying(schema, rng):
             start = _start(schema, rng)
@@ -95,7 +95,7 @@ def test_a_walk_in_its_budget_ends_inside_it() -> None:
 
 
 def test_the_way_out_stays_open_token_by_token() -> None:
-    """Behind each token of the shortest end there is an end that is no longer than its rest."""
+    """After each token of the shortest end there is an end no longer than the rest of it."""
     for schema, rng in cases(75):
         with trying(schema, rng):
             for matcher in random_walk(_start(schema, rng), rng, rng.randrange(15)).matchers:
@@ -106,9 +106,9 @@ def test_the_way_out_stays_open_token_by_token() -> None:
 
 
 def test_a_mask_within_a_budget_holds_only_what_fits() -> None:
-    """Where the budget is tight it may hold less, as the end depends on the names written before.
+    """With a tight budget it may hold less, because the end depends on the names written before.
 
-    It always holds a way out, and with some tokens to spare nothing that fits is missing.
+    It always holds a way out, and with some spare tokens it holds everything that fits.
     """
     for schema, rng in cases(30):
         with trying(schema, rng):

@@ -1,4 +1,4 @@
-"""Of random Python types no answer is refused but by what ``check`` lists."""
+"""Answers of random Python types are refused only by validators that ``check`` lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TYPES = 30
 
 
 def test_every_text_of_the_masks_is_accepted_or_its_validator_is_listed() -> None:
-    """In the long form over more than 300 types, of 25 texts in either spelling."""
+    """In the long form over more than 300 types, with 25 texts in either spelling."""
     subject = TypesSubject()
     report = run_campaign(subject, first_seed(), seconds=3600, most=times(_TYPES))
     told = "\n\n".join(f"{one.seed}: {one.fault}\n{one.case}" for one in report.findings)

@@ -1,4 +1,4 @@
-"""Arrays of up to three small integers in which an item may have to repeat another, all of them."""
+"""All arrays of up to three small integers in which an item may have to repeat another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CASES = times(30)
 
 
 def _item(rng: random.Random) -> Any:
-    """A schema for an item; of some every integer is an instance, which a formula does not show."""
+    """A schema for an item; some allow every integer, though the formula does not show it."""
     return rng.choice(
         [
             True,
@@ -64,7 +64,7 @@ def _distinct(rng: random.Random) -> dict[str, Any]:
 
 
 def _schema(seed: int) -> dict[str, Any]:
-    """An array whose items must not differ, or must not differ and fit something else at once."""
+    """An array that must not have distinct items, or must satisfy only one of two conditions."""
     rng = random.Random(seed)
     schema = {
         "type": "array",
@@ -77,7 +77,7 @@ def _schema(seed: int) -> dict[str, Any]:
 
 
 def _written(start: Matcher) -> set[bytes]:
-    """All texts that the masks let through; each position on the way has an end."""
+    """All texts that the masks allow; each position on the way has an end."""
     found: set[bytes] = set()
     todo = [(b"", start)]
     while todo:

@@ -1,7 +1,7 @@
-"""Strings under a pattern and a length, held against all strings that ``re`` matches.
+"""Strings under a pattern and a length, compared with all strings that ``re`` matches.
 
-The alphabet has characters of all numbers of bytes, escaped ones too, so that the way of the fewest
-bytes to an end is often not one of the fewest characters, which lengths count.
+The alphabet has characters of every number of bytes, escaped ones too, so that the end with the
+fewest bytes often does not have the fewest characters, which lengths count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STRINGS: Final = tuple(
 )
 _TOKENS: Final = range(1, len(PIECES.token_bytes))
 _BUDGETS: Final = (0, 1, 2, 5)
-"""Tokens beside those of the shortest end."""
+"""Tokens in addition to those of the shortest end."""
 
 
 def _pattern(rng: random.Random, depth: int = 3) -> str:
@@ -50,7 +50,7 @@ def _pattern(rng: random.Random, depth: int = 3) -> str:
 
 
 class _Case:
-    """A pattern, a length, perhaps strings that are listed besides; and what fits them."""
+    """A pattern, a length, perhaps listed strings as well; and the strings that fit."""
 
     def __init__(self, rng: random.Random, least: int, most: int) -> None:
         alphabet = f"[{_LETTERS}]*"
@@ -70,7 +70,7 @@ class _Case:
 
     @property
     def bounded(self) -> dict[str, Any]:
-        """What is asked of a string, the greatest length included."""
+        """The keywords of the string, the greatest length included."""
         return {**self.asked, "maxLength": self.high}
 
     def banned(self, rng: random.Random) -> list[str]:
@@ -132,7 +132,7 @@ def _start(schema: Any, options: JsonOptions | None = None) -> Matcher:
 
 
 def _assert_within(matcher: Matcher, allowed: set[int], rng: random.Random) -> None:
-    """Masks within a budget leave no token out but for it, and what they allow fits it."""
+    """Masks within a budget leave tokens out only because of it, and allow only what fits it."""
     least = len(matcher.shortest_end())
     for budget in (least + more for more in _BUDGETS):
         within = set(tokens_of(matcher.mask_within(budget)).tolist())
@@ -145,7 +145,7 @@ def _assert_within(matcher: Matcher, allowed: set[int], rng: random.Random) -> N
 
 
 def _assert_walk(start: Matcher, documents: set[bytes], rng: random.Random) -> None:
-    """Along a random walk everything is as the documents say that may still follow."""
+    """Along a random walk everything agrees with the documents that may still follow."""
     begun = {document[:end] for document in documents for end in range(len(document) + 1)}
     matcher, text = start, b""
     while True:
@@ -188,7 +188,7 @@ def test_masks_and_ends_are_those_of_the_strings_that_fit(place: _Place) -> None
 
 
 def test_a_bound_of_the_options_leaves_no_dead_end() -> None:
-    """Such a bound may forbid more than what is too long, and gives way to what is needed."""
+    """Such a bound may forbid more than texts that are too long, and yields to required ones."""
     first = first_seed()
     for seed in range(first, first + times(40)):
         rng = random.Random(seed)

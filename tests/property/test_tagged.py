@@ -1,4 +1,4 @@
-"""Free text with tags in it, held against a reading of all short texts by hand."""
+"""Free text with tags in it, compared with a hand-written reading of all short texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VOCABULARY = tiny_vocabulary((b"<a", b"a<", b"<<", b"1<", b"<a1", b"b>", b"a>1"
 _COMPILER = ConstraintCompiler(_VOCABULARY)
 _LETTERS = "<a1>"
 _LONGEST = 7 if is_long() else 6
-"""Seven take four times as long, and show what is behind a whole call before the next begins."""
+"""Seven take four times as long, and show the text between a whole call and the next one."""
 _PATTERNS = {"1": "1|11", "2": "a*"}
 _ONES = JsonSchema('{"enum": [1, 11]}')
 _TAGGED = [
@@ -45,7 +45,7 @@ def _reads(tagged: Tagged, text: str) -> bool:
     seen: dict[tuple[int, int], bool] = {}
 
     def free(at: int, calls: int) -> bool:
-        """Whether what is left from a place on in free text is as it has to be."""
+        """Whether the rest of the text is right, from a place in free text on."""
         if (at, calls) not in seen:
             seen[at, calls] = ends(at, calls)
         return seen[at, calls]
@@ -74,7 +74,7 @@ def _reads(tagged: Tagged, text: str) -> bool:
 
 
 def _ends_of(tag: Tag, text: str, at: int) -> Iterator[int]:
-    """Where a tag that begins at a place may end."""
+    """The places where a tag that begins at a place may end."""
     body = "1|11" if tag.body == _ONES else "a*"
     whole = re.compile(f"{re.escape(tag.begin)}({body}){re.escape(tag.end)}")
     for end in range(at, len(text) + 1):

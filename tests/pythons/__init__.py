@@ -1,1 +1,1 @@
-"""The wheel as it is installed, on each Python that it says it is for."""
+"""The installed wheel, on each Python that it declares."""

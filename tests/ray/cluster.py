@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, what is deployed there, and who serves it."""
+"""A Ray cluster of several nodes on this machine, its applications, and their replicas."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Serving:
 
     @property
     def port(self) -> int:
-        """That of its gRPC."""
+        """Its port for gRPC."""
         return int(self.address.rpartition(":")[2])
 
     def deploy(self, config: Mapping[str, Any]) -> None:
-        """Have a config deployed by the command, and wait until it is."""
+        """Deploy a config by the command, and wait until it is deployed."""
         self.file.write_text(yaml.safe_dump(dict(config)))
         guided("deploy", "ray", f"--config={self.file}", f"--address={self.dashboard}")
 
@@ -55,7 +55,7 @@ class Serving:
         }
 
     def wait_for(self, count: int, *gone: str) -> dict[str, int]:
-        """The engines, once there are so many and some are gone."""
+        """The engines, once their number is reached and certain ones are gone."""
         found: dict[str, int] = {}
 
         def are_there() -> bool:
@@ -75,12 +75,12 @@ def free_port() -> int:
 
 
 def guided(*words: str) -> str:
-    """What our command says."""
+    """The output of our command."""
     return _said(sys.executable, "-m", "guided.cli", *words)
 
 
 def serve(*words: str) -> str:
-    """What Ray's says."""
+    """The output of Ray's command."""
     return _said(str(Path(sys.executable).with_name("serve")), *words)
 
 
@@ -98,7 +98,7 @@ def config_of(
     *,
     per_node: int = 1,
 ) -> dict[str, Any]:
-    """A config of an application of ours; all that is asked comes in by the node at the head."""
+    """A config of an application of ours; all requests come in at the head node."""
     return {
         "proxy_location": "HeadOnly",
         "http_options": {"port": free_port()},
@@ -127,7 +127,7 @@ def echo_config(port: int, engines: int, **settings: object) -> dict[str, Any]:
 
 @contextmanager
 def cluster(folder: Path, *, nodes: int, cpus: int) -> Iterator[Serving]:
-    """A cluster on which nothing is deployed yet; each node has so many CPUs to give away."""
+    """A cluster without any deployment; each node offers a number of CPUs."""
     os.environ["PYTHONPATH"] = str(ROOT)  # inherited by all processes of the cluster
     dashboard, port = free_port(), free_port()
     sizes = {"num_cpus": cpus, "object_store_memory": 10**8}

@@ -1,4 +1,4 @@
-"""The application with engines that echo; ``args`` are settings as ever."""
+"""The application with engines that echo; ``args`` are settings as usual."""
 
 from __future__ import annotations
 

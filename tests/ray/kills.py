@@ -1,4 +1,4 @@
-"""Many requests at once while engines are killed: what became of each of them."""
+"""Many requests at once while engines are killed, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Outcomes", "ask_while_engines_are_killed"]
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of requests, each counted once."""
+    """The outcomes of requests, each counted once."""
 
     answered: int
     told: Counter[str]
     """Errors that callers got instead, by their text."""
     wrong: tuple[str, ...]
-    """Answers to something else."""
+    """Answers to another request."""
     lost: tuple[int, ...]
-    """Requests of which nothing was heard."""
+    """Requests without any outcome."""
     twice: tuple[int, ...]
-    """Requests of which more than one thing was heard."""
+    """Requests with more than one outcome."""
     kills: int
 
 
@@ -40,10 +40,10 @@ def ask_while_engines_are_killed(
     *,
     at_once: int,
 ) -> Outcomes:
-    """Ask for all; ``is_due``, by how many have ended, says when one more engine is killed.
+    """Make all requests; ``is_due`` says, by the number of ended ones, when to kill an engine.
 
-    It is as soon as there is another one, whether or not those killed before were replaced.
-    ``is_right`` says of an answer's text whether it is one to the request of this number.
+    It is killed as soon as another one runs, whether or not earlier ones were replaced.
+    ``is_right`` says whether an answer's text is one to the request with this number.
     """
     came: list[Completed[str]] = []
     engines, killed = len(served.replicas()), set[str]()
@@ -51,7 +51,7 @@ def ask_while_engines_are_killed(
     with Client(served.address, concurrency=at_once) as client, ThreadPoolExecutor(1) as killer:
         for outcome in client.as_completed(requests):
             came.append(outcome)
-            # One at a time, or those that are due would still be killed when nobody asks any more.
+            # One at a time, or due engines would still be killed after the last request.
             if all(each.done() for each in kills) and is_due(len(came)):
                 kills.append(killer.submit(_kill_one, served, killed))
         for each in kills:
@@ -74,7 +74,7 @@ def ask_while_engines_are_killed(
 
 
 def _kill_one(served: Serving, killed: set[str]) -> None:
-    """Kill an engine, once another one runs; those that were killed are listed for a while."""
+    """Kill an engine, once another one runs; killed ones stay listed for a while."""
     while len(alive := {k: v for k, v in served.replicas().items() if k not in killed}) < 2:
         time.sleep(0.1)
     name, process = next(iter(alive.items()))

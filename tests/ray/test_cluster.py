@@ -1,7 +1,7 @@
 """The service on a Ray cluster of three nodes, called by the client as any server is.
 
-``make test-ray`` runs these in an environment of their own. Engines echo: what is held here is how
-calls get to them and back.
+``make test-ray`` runs these in an environment of their own. Engines echo: these tests check how
+calls reach them and return.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def test_a_deadline_ends_a_request_in_its_engine(client: Client) -> None:
     before = client.stats().cancelled
     with pytest.raises(DeadlineExceededError):
         client.generate(RawPrompt("wait"), max_tokens=3, timeout=0.5)
-    eventually(lambda: client.stats().cancelled > before)  # engines tell of it each second
+    eventually(lambda: client.stats().cancelled > before)  # engines report it every second
 
 
 def test_a_stream_that_is_left_ends_in_its_engine(client: Client) -> None:
@@ -263,7 +263,7 @@ def test_engines_come_and_go_with_the_requests_there_are(
         "policy": {"policy_function": "guided_service.ray.scaling:by_queue_and_cache"},
     }
     served.deploy(scaled)
-    served.wait_for(1)  # nobody asks for anything
+    served.wait_for(1)  # there are no requests
     waiting = [
         stub.Generate.future(pb.GenerateRequest(text="wait", max_tokens=3)) for _ in range(8)
     ]

@@ -1,4 +1,4 @@
-"""What becomes of a request whose replica has no engine for the moment."""
+"""The outcome of a request whose replica has no engine at the moment."""
 
 from __future__ import annotations
 

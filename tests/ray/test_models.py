@@ -20,7 +20,7 @@ UNKNOWN = "model is 'other', but the server has 'small', 'large'; name one of th
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Of a cluster with two models, whose engines echo; the second has an adapter."""
+    """A client of a cluster with two models, whose engines echo; the second has an adapter."""
     models = [
         {"name": "small", "model": "echo"},
         {"name": "large", "model": "echo", "adapters": {"sql": "sql"}},
@@ -53,7 +53,7 @@ def test_they_are_listed_in_the_order_of_the_config(client: Client) -> None:
         (("small", "large"), "other", None),
         (("small", "large"), None, None),
         (("small",), None, "small"),
-        (("",), "", None),  # its engines have not told it yet
+        (("",), "", None),  # its engines have not reported it yet
     ],
 )
 def test_traces_tell_the_model_that_answers(

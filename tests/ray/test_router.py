@@ -1,4 +1,4 @@
-"""Which engine a request goes to, and how many engines there are to be."""
+"""The choice of an engine for a request, and the number of engines to run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = pb.Constraint(json_schema="{}")
 
 @dataclass(frozen=True)
 class Replica:
-    """What the router asks of a replica."""
+    """The part of a replica that the router uses."""
 
     name: str
     routing_stats: dict[str, float] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Replica:
 
 @dataclass
 class Pending:
-    """What it asks of a request."""
+    """The part of a request that the router uses."""
 
     args: tuple[Asked, ...]
     routing_context: Any = field(default_factory=lambda: Waiting())
@@ -59,7 +59,7 @@ def asking(prompt: str = "", constraint: pb.Constraint | None = None) -> Pending
 
 
 def routed(*sent: tuple[Pending, Replica]) -> AffinityRouter:
-    """A router that has sent these requests, which run."""
+    """A router that has sent these requests, which are running."""
     router = AffinityRouter(ENGINE, DeploymentHandleSource.REPLICA)
     router.initialize_state(slack=2)
     for request, replica in sent:
@@ -92,7 +92,7 @@ def test_an_engine_that_saw_what_begins_alike_is_asked_first() -> None:
         assert await first_asked(router, asking(LONG + "z"), A, B, C) == {"a"}
         assert await first_asked(router, asking("y" * 600 + "z"), A, B, C) == {"b"}
         assert await first_asked(router, asking("some", SCHEMA), A, B, C) == {"c"}
-        # A constraint weighs as much as 2,048 bytes here: more than these, less than all.
+        # A constraint counts as 2,048 bytes here: more than these prompts, less than all of them.
         assert await first_asked(router, asking(LONG[:600], SCHEMA), A, B, C) == {"c"}
         assert await first_asked(router, asking(LONG, SCHEMA), A, B, C) == {"a", "c"}
 
@@ -136,7 +136,7 @@ def test_those_that_have_no_engine_for_the_moment_are_left_out() -> None:
 def test_of_an_engine_that_has_ended_nothing_is_kept() -> None:
     async def scenario() -> None:
         router = routed((asking(LONG), A), (asking(LONG), B))
-        router.update_replicas([B, C])  # as Ray tells of those that there are
+        router.update_replicas([B, C])  # as Ray reports the existing ones
         end(router, A, B)
         assert await first_asked(router, asking(LONG), A, B, C) == {"b"}
 
@@ -144,7 +144,7 @@ def test_of_an_engine_that_has_ended_nothing_is_kept() -> None:
 
 
 def test_of_an_engine_that_was_made_again_nothing_is_kept() -> None:
-    """Its replica goes on, and has told of its first engine, or of none before it was asked."""
+    """Its replica continues, and has reported its first engine, or none before this request."""
 
     async def scenario() -> None:
         router = routed((asking(LONG), A), (asking(LONG[:600]), B))
@@ -199,7 +199,7 @@ def test_what_is_new_goes_to_the_idler_of_the_two_that_it_names() -> None:
         router = routed((asking("other"), busy))
         (second,) = await first_asked(router, request, A, B, C)
         assert second != first
-        # The third is not asked, idle as it is, so that no ingress has a way of its own.
+        # The idle third one is not chosen, so that all ingresses choose alike.
         router.on_send_request(ReplicaID(second, ENGINE))
         assert await first_asked(router, request, A, B, C) == {first}
 
@@ -217,7 +217,7 @@ def test_what_is_no_request_goes_anywhere() -> None:
 
 @dataclass
 class Cluster:
-    """What a policy of scaling is told."""
+    """The arguments of a scaling policy."""
 
     current_num_replicas: int
     total_num_requests: float
@@ -236,7 +236,7 @@ class Cluster:
         (0, (0.0, 0.0), 0.0),
         (64, (0.1, 0.1), 4.0),  # for the requests
         (8, (0.9, 0.9), 2.25),  # for the caches, which are fuller than 0.8
-        (16, (), 1.0),  # nobody has told of caches yet
+        (16, (), 1.0),  # no engine has reported its cache yet
     ],
 )
 def test_engines_for_requests_and_caches(

@@ -1,4 +1,4 @@
-"""What an ingress says of its models while it looks at their engines."""
+"""An ingress's reports on its models while it watches their engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from guided_service.ray.messages import write_reply
 from guided_service.ray.models import Models
 
 PATIENCE = 1.5
-"""Seconds of silence after which a model has no engines; the least that a server takes."""
+"""Seconds of silence after which a model has no engines; the least that a server accepts."""
 
 INFO = ModelInfo("weights", context_window=100, vocabulary_size=10)
 
@@ -42,11 +42,11 @@ def says_nonsense() -> bytes:
 
 @dataclass
 class Handle:
-    """The engines of one model, as far as they are looked at."""
+    """The watched part of the engines of one model."""
 
     reply: Callable[[], bytes] = says_it_is_ready
     hangs: bool = False
-    """Whether one of them does not tell what it has done."""
+    """Whether one of them gives no report."""
     looks: int = 0
     ready: Any = field(init=False)
 
@@ -70,7 +70,7 @@ class Handle:
 
 @asynccontextmanager
 async def watched(**handles: Handle) -> AsyncIterator[tuple[Models, list[bool]]]:
-    """The models of these names, and what was said of their health."""
+    """The models of these names, and the reports of their health."""
     models = Models(handles, ServerConfig(silence_seconds=PATIENCE))
     said: list[bool] = []
 

@@ -20,7 +20,7 @@ def _tiny_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServe
 
 @pytest.fixture
 def tiny_web(_tiny_server: HttpServer) -> HttpServer:
-    """The server with both faces, serving."""
+    """The server with both interfaces, serving."""
     wait_until_serving(_tiny_server.process.address, 120)
     return _tiny_server
 

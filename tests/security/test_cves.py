@@ -1,7 +1,7 @@
-"""What others were caught by, against us: each test is named after its CVE or advisory.
+"""Vulnerabilities of others, tried on us: each test is named after its CVE or advisory.
 
-The hostile input goes to a server, or to the compiler where time and memory can be seen better. The
-server refuses it with the error that says why, or answers; its engine is the same one afterwards,
+The hostile input goes to a server, or to the compiler where that shows time and memory better. The
+server refuses it with an error that says why, or answers; its engine is the same one afterwards,
 and its next caller is served.
 """
 
@@ -44,7 +44,7 @@ REFUSALS = (
     UnsupportedFeatureError,
 )
 SECONDS = 60.0
-"""Far more than any of it takes; what these faults take is minutes, or for ever."""
+"""Far more than any input takes; with these faults it would take minutes, or never end."""
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def test_cve_2025_57809_recursion_without_end_is_refused_or_harmless(
 
 
 def answered_or_refused(client: Client, options: dict[str, Any], told: str | None) -> None:
-    """Assert that an answer comes, of letters a or in quotes, or else a refusal that tells this."""
+    """Assert that an answer comes, of letters a or in quotes, or else a refusal with this text."""
     with nullcontext() if told is None else pytest.raises(REFUSALS, match=re.escape(told)):
         answer = client.generate("x", max_tokens=32, **options)
         assert re.fullmatch('a*|".*"', answer.text, re.DOTALL)
@@ -243,7 +243,7 @@ def test_ghsa_55m4_88pw_2875_refused_drafts_reach_no_embedding(
 def test_cve_2026_44223_penalties_beside_drafts_are_harmless(
     tiny: Client, tiny_server: ServerProcess
 ) -> None:
-    """Penalties of a request that was drafted for ended the engine."""
+    """Penalties in a request with drafts ended the engine."""
     with unharmed(tiny_server, tiny):
         usage = tiny.generate(
             '{"a":"aaaa bbbb aaaa bbbb aaaa bbbb"} ' * 4,
@@ -285,7 +285,7 @@ CHAIN = [*(f"r{n} ::= r{n + 1}" for n in range(20_000)), 'r20000 ::= "a"']
 def test_cve_2026_2069_rules_expand_on_no_stack(
     tiny: Client, tiny_server: ServerProcess, grammar: Ebnf, told: str | None
 ) -> None:
-    """The rules of a GBNF grammar were expanded by calls that nest as they do."""
+    """The rules of a GBNF grammar were expanded by calls nested as deeply as the rules."""
     with unharmed(tiny_server, tiny):
         answered_or_refused(tiny, {"grammar": grammar}, told)
 

@@ -1,4 +1,4 @@
-"""What becomes of a machine: the server stays up or comes back, and callers are told."""
+"""Faults of a machine: the server stays up or comes back, and callers get errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def restarts(server: ServerProcess) -> int:
 
 
 def test_callers_of_an_engine_that_is_stopped_are_told(tmp_path: Path) -> None:
-    """SIGSTOP, as a debugger or a container that is frozen does it."""
+    """SIGSTOP, as from a debugger or in a frozen container."""
     with (
         serving(ECHO_SERVER, tmp_path / "log", QUICK) as server,
         Client(server.address) as client,
@@ -70,7 +70,7 @@ def test_callers_of_an_engine_that_is_stopped_are_told(tmp_path: Path) -> None:
 def test_an_engine_is_forked_again_in_a_fraction_of_a_start(
     tiny: Client, tiny_server: ServerProcess
 ) -> None:
-    """Seconds of a start are those of the first in the log; of the rest others may be the cause."""
+    """The first start in the log gives the seconds of a start; other programs may slow the rest."""
     start = float(re.findall(r"engine ready .*seconds=([\d.]+)", tiny_server.log.read_text())[0])
     standby = tiny_server.standby_process_id()
     assert min(kill_engine(tiny_server) for _ in range(3)) < start / 2
@@ -150,7 +150,7 @@ def test_a_server_without_descriptors_outlasts_its_engine(tmp_path: Path) -> Non
     """EMFILE while an engine is started again."""
     with serving(ECHO_SERVER, tmp_path / "log", QUICK) as server, Client(server.address) as client:
         once = client.with_options(retries=0)
-        # Connected before: a connection that is not taken is given up after twenty seconds.
+        # Connected before: a connection that is not accepted is given up after twenty seconds.
         assert once.generate(RawPrompt("hello"), max_tokens=1).text == "hello"
         with limited(server.process.pid, resource.RLIMIT_NOFILE, 3):
             os.kill(server.engine_process_id(), signal.SIGKILL)
@@ -202,7 +202,7 @@ def test_lines_that_cannot_be_written_are_lost() -> None:
 def test_an_engine_without_memory_tells_its_callers_and_comes_back(
     tiny: Client, tiny_server: ServerProcess
 ) -> None:
-    """RLIMIT_AS a little above what it has: a constraint that needs more fails, and only that."""
+    """RLIMIT_AS slightly above its current size: only a constraint that needs more fails."""
     engine = tiny_server.engine_process_id()
     pages = int(Path(f"/proc/{engine}/statm").read_text().split()[0])
     told = []

@@ -45,7 +45,7 @@ def test_every_call_gets_a_status_that_says_why(
     assert sum(n for (place, _), n in told.items() if not place.endswith(" item")) == count
     said = {said for _, said in told}
     assert {grpc.StatusCode.OK.name, grpc.StatusCode.INVALID_ARGUMENT.name} <= said
-    # Few calls leave caches half empty, which then fill up.
+    # After few calls caches are half empty, and still fill up.
     assert not (is_long() and tried.grown()), str(tried)
 
 
@@ -58,18 +58,18 @@ def test_all_that_a_server_takes_is_tried() -> None:
     assert {next(drawn).place for _ in range(1000)} == there | set(BODIES)
 
 
-# What it would find
+# Bugs that it finds
 
 
 @pytest.fixture(scope="module")
 def in_process() -> Iterator[testing.Server]:
-    """A server in whose parts a bug can be put."""
+    """A server into whose parts a bug can be put."""
     with testing.Server(http=True) as server:
         yield server
 
 
 def found(server: testing.Server, place: str) -> Outcome:
-    """What is found by calls of one place that are drawn as the others are."""
+    """The faults found by calls of one place, drawn like the others."""
     url = server.http_url.removesuffix("/v1")
     drawn = mutated_calls(random.Random(3), model_of(url))
     calls = (call for call in drawn if call.place == place)
@@ -81,7 +81,7 @@ def found(server: testing.Server, place: str) -> Outcome:
 @pytest.mark.parametrize(
     ("engine", "is_grown"),
     [
-        ((400, 500, 700, 650, 734), False),  # no more than in the first half, within a twentieth
+        ((400, 500, 700, 650, 734), False),  # within a twentieth of the first half
         ((400, 500, 700, 900, 734), False),  # a large constraint was kept for a while
         ((400, 500, 700, 710, 736), True),
     ],
@@ -111,7 +111,7 @@ BUGS = {
     "/playground/mask": (guided_service.http.findings, "check_model"),
     "/playground/automaton": (guided_service.http.findings, "check_model"),
 }
-"""For each place what raises an error that nobody expects."""
+"""For each place, a function that then raises an unexpected error."""
 
 
 @pytest.mark.parametrize("place", [*METHODS, *BODIES])

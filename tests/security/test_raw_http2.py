@@ -1,4 +1,4 @@
-"""Peers that abuse HTTP/2 take the service from nobody else, and leave nothing behind."""
+"""Peers that abuse HTTP/2 disturb no other caller, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import eventually
 
 MOST_MEBIBYTES = 64
-"""What the server may grow by in all attacks of a test run together: bounded, and not by much."""
+"""The bound on the server's growth over all attacks of a test run together."""
 
 _CALLS = 8
-"""Of the neighbour, while a peer attacks again and again."""
+"""Number of the neighbour's calls while a peer attacks again and again."""
 
 _PAUSE = 0.25
-"""Between two attacks, in seconds: how many connections come in a second is for a firewall."""
+"""Seconds between two attacks: limiting connections per second is left to a firewall."""
 
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that cuts off who reads nothing within a second."""
+    """A server that cuts off callers who read nothing within a second."""
     log: Path = tmp_path_factory.mktemp("attacked") / "log"
     with serving(ECHO_SERVER, log, {"stall_seconds": "1"}) as server:
         yield server

@@ -47,9 +47,9 @@ def echo(echo_server: ServerProcess) -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def shared_echo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server over the echo engine, for tests that ask no more of it than answers.
+    """A server over the echo engine, for tests that only request answers.
 
-    What others have asked shows in its counters and its log, and their requests have had names.
+    Its counters and its log include the requests of other tests, whose ids are taken.
     """
     with serving(ECHO_SERVER, tmp_path_factory.mktemp("echo") / "log") as running:
         yield running

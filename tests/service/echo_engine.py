@@ -1,7 +1,7 @@
-"""An engine process without a model: it answers with its prompt, or as the prompt tells it.
+"""An engine process without a model: it answers with its prompt, or as the prompt commands.
 
-For tests of the messages and the supervision around an engine; what they say about answers is
-held by the tests that run the real one.
+For tests of the messages and the supervision around an engine; the tests with a real engine check
+the answers themselves.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class EchoDelta:
 
 @dataclass
 class EchoEngine:
-    """Takes one step of a millisecond a token; ``wait`` takes as long as it is let.
+    """Takes one step of a millisecond per token; ``wait`` lasts until the request ends.
 
-    What is streamed grows by a character a token.
+    Streamed text grows by a character per token.
     """
 
     model_name: str = "echo"
@@ -84,7 +84,7 @@ class EchoEngine:
 
     @cached_property
     def workbench(self) -> Workbench:
-        # Loaded here, as few tests need a compiler, and it takes its time.
+        # Loaded here, because few tests need a compiler and loading it takes time.
         from guided.constraint.compiler import ConstraintCompiler
         from guided.engine.workbench import Workbench
 
@@ -208,12 +208,12 @@ class EchoEngine:
 
 
 def _arenas_of_threads() -> int | None:
-    """The arenas there are after some threads have allotted memory at once; ``None`` where the
-    allocator does not tell."""
+    """The number of arenas after some threads have allocated memory at once; ``None`` where the
+    allocator does not report it."""
     library: Any = ctypes.CDLL(None)
     if not hasattr(library, "malloc_info"):
         return None
-    count, nbytes = 4, 4096  # more than Python allots by itself
+    count, nbytes = 4, 4096  # larger than Python's own allocator handles
     together = threading.Barrier(count)
 
     def allot() -> None:

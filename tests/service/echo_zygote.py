@@ -1,10 +1,10 @@
 """A process that has loaded all that a server over the echo engine needs, and forks such servers.
 
-Loading takes most of a second for each server, forking a few milliseconds. Whoever runs this sends
-one message a server to the socket whose number is the argument: its environment as JSON, and three
-descriptors: its standard output, its standard error, and a pipe for news of it, which are a line
-with its process id and a line with its exit status. The zygote ends when the socket is closed, and
-its servers with it. It has no threads: grpc starts its own once a server is made.
+Loading takes most of a second for each server, forking a few milliseconds. The caller sends one
+message per server to the socket whose number is the argument: the server's environment as JSON, and
+three descriptors: its standard output, its standard error, and a pipe that gets a line with its
+process id and a line with its exit status. The zygote ends when the socket is closed, and its
+servers with it. It has no threads: grpc starts its own once a server is made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from guided_service.server import serve
 from tests.service.echo_server import ENGINE
 
 MOST_BYTES = 2**18
-"""Of an environment."""
+"""The largest size of an environment."""
 
 
 def wait_for_order(control: socket.socket) -> None:
@@ -46,7 +46,7 @@ def wait_for_order(control: socket.socket) -> None:
 
 
 def _is_server(out: int, errors: int, news: int) -> bool:
-    """Fork a server, which this returns in; the process between tells of it until it ends."""
+    """Fork a server, in which this returns; the process between reports on it until it ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     server = os.fork()
     if server == 0:

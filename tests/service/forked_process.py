@@ -21,7 +21,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 class ForkedProcess:
-    """What tests use of ``subprocess.Popen``."""
+    """The part of ``subprocess.Popen`` that tests use."""
 
     def __init__(self, environment: dict[str, str], errors: IO[str]) -> None:
         reading, out = os.pipe()
@@ -67,7 +67,7 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
         if self.poll() is None:
-            # It may have ended, and the news of that be on its way.
+            # It may have ended already, with the report of that still on its way.
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, number)
 
@@ -83,7 +83,7 @@ def _zygote() -> socket.socket:
     with theirs:
         process = subprocess.Popen(
             (sys.executable, "-m", "tests.service.echo_zygote", str(theirs.fileno())),
-            stdout=subprocess.DEVNULL,  # as little of a terminal as the pipe of a server
+            stdout=subprocess.DEVNULL,  # no terminal, like the pipe of a server
             pass_fds=(theirs.fileno(),),
             cwd=_ROOT,
         )

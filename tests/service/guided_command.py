@@ -1,4 +1,4 @@
-"""The command ``guided`` within the test's own process: in one of its own it loads for a second."""
+"""The command ``guided`` within the test's process: a separate one would take a second to load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["guided_command"]
 
 
 def guided_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What it says and its exit status; raises what would be a traceback."""
+    """Its output and exit status; an error that would be a traceback is raised."""
     command = ["guided", *arguments]
     out, errors, status = StringIO(), StringIO(), 0
     with patch.object(sys, "argv", command), redirect_stdout(out), redirect_stderr(errors):

@@ -26,10 +26,10 @@ def framed(message: bytes) -> bytes:
 
 
 class Peer:
-    """One connection; it sends what it is told, and reads only when it is told."""
+    """One connection, which sends and reads only on request."""
 
     def __init__(self, address: str, window: int | None = None) -> None:
-        """``window`` is how many bytes of a stream the server may send unread."""
+        """``window`` is the number of bytes of a stream that the server may send unread."""
         host, _, port = address.rpartition(":")
         self._authority = address
         self._socket = socket.create_connection((host, int(port)), timeout=20)
@@ -41,7 +41,7 @@ class Peer:
         self.flush()
 
     def call(self, path: str, message: bytes | None = None) -> int:
-        """Open a call, and send its message where one is given; its stream."""
+        """Open a call, and send its message if one is given; returns its stream."""
         stream = self._http.get_next_available_stream_id()
         headers = (
             (":method", "POST"),
@@ -56,22 +56,22 @@ class Peer:
         return stream
 
     def reset(self, stream: int) -> None:
-        """Give a call up."""
+        """Reset a call."""
         self._http.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
 
     def flush(self) -> None:
-        """Send what was said."""
+        """Send the pending bytes."""
         self._socket.sendall(self._http.data_to_send())
 
     def read(self) -> list[h2.events.Event]:
-        """What came meanwhile; raises ``ConnectionError`` once the server has hung up."""
+        """Read the events so far; raises ``ConnectionError`` once the server has hung up."""
         data = self._socket.recv(2**16)
         if not data:
             raise ConnectionError("the server has hung up")
         return list(self._http.receive_data(data))
 
     def read_what_came(self) -> list[h2.events.Event]:
-        """Read without waiting; what has to be answered is answered with the next ``flush``."""
+        """Read without waiting; necessary replies are sent with the next ``flush``."""
         came: list[h2.events.Event] = []
         while select([self._socket], [], [], 0)[0]:
             came += self.read()
@@ -83,7 +83,7 @@ class Peer:
 
     @property
     def most_streams(self) -> int:
-        """How many calls at once the server takes."""
+        """How many concurrent calls the server accepts."""
         return self._http.remote_settings.max_concurrent_streams
 
 

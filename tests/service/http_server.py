@@ -1,4 +1,4 @@
-"""Servers with the face over HTTP, and what tests say to them."""
+"""Servers with the interface over HTTP, and the calls that tests make."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server that listens for both faces."""
+    """A server that listens with both interfaces."""
 
     process: ServerProcess
     url: str
-    """Where the face over HTTP is, without a path."""
+    """The base of its HTTP addresses, without a path."""
 
     def post(self, path: str, body: dict[str, Any], **options: Any) -> httpx2.Response:
         return httpx2.post(f"{self.url}{path}", json=body, timeout=60, **options)
@@ -41,7 +41,7 @@ class HttpServer:
 
 
 def chat(content: str = "hello", **fields: Any) -> dict[str, Any]:
-    """The body of a call, with more fields or others."""
+    """The body of a call, with fields added or replaced."""
     return {"model": "echo", "messages": [{"role": "user", "content": content}], **fields}
 
 
@@ -84,7 +84,7 @@ def connected(server: HttpServer) -> Iterator[socket.socket]:
 
 
 def read_to_end(opened: socket.socket) -> bytes:
-    """All that comes until the server closes, however it does."""
+    """All bytes until the server closes the connection, in whatever way."""
     pieces = []
     try:
         while piece := opened.recv(65536):

@@ -20,7 +20,7 @@ _POOL = (("grpc.use_local_subchannel_pool", 1),)
 
 @contextmanager
 def long_calls(server: ServerProcess, number: int, nbytes: int) -> Iterator[list[Any]]:
-    """So many calls, with a schema of so many bytes, which are cancelled at the end."""
+    """Make ``number`` calls with a schema of ``nbytes`` bytes, which are cancelled at the end."""
     schema = json.dumps({"description": "x" * nbytes})
     message = pb.GenerateRequest(
         text="wait", constraint=pb.Constraint(json_schema=schema), max_tokens=10
@@ -30,7 +30,7 @@ def long_calls(server: ServerProcess, number: int, nbytes: int) -> Iterator[list
             opened.enter_context(grpc.insecure_channel(server.address, options=_POOL))
             for _ in range(_CONNECTIONS)
         ]
-        # Bytes as they are: it is not the sender that is tried.
+        # Raw bytes: the sender is not under test.
         methods: list[Any] = [
             each.unary_unary("/guided.v1.GenerationService/Generate") for each in channels
         ]

@@ -1,4 +1,4 @@
-"""What docs/robustness.md says that the process of a server takes."""
+"""The memory of a server process, as docs/robustness.md states it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MIB = 2**20
 
 
 def growth_bound(settings: dict[str, str], calls: int) -> float:
-    """Mebibytes that a server may grow by while so many calls come, as settings say."""
+    """Mebibytes by which a server may grow under a number of calls, according to its settings."""
     config = ServerConfig.model_validate(settings)
     unread = min(calls, config.max_requests_in_flight + config.max_requests_queued)
     arriving = ARRIVING * (2 * config.max_message_bytes + _MIB)

@@ -38,7 +38,7 @@ class ServerProcess:
         return bool(self._children())
 
     def engine_process_id(self) -> int:
-        """The one child of the server, or where that is a standby, its one child."""
+        """The one child of the server, or, if that is a standby, its one child."""
         (child,) = self._children()
         return next(iter(children_of(child)), child)
 
@@ -52,7 +52,7 @@ class ServerProcess:
 
 
 def children_of(process: int) -> list[int]:
-    """The processes that the first thread of a process has started, and that it still has."""
+    """The living processes that the first thread of a process has started."""
     return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
@@ -60,9 +60,9 @@ def children_of(process: int) -> list[int]:
 def listening(
     command: Sequence[str], log: Path, settings: dict[str, str] | None = None
 ) -> Iterator[ServerProcess]:
-    """A server on a free port, killed at the end unless it has ended by itself.
+    """A server on a free port, killed at the end unless it has ended before.
 
-    Where the command is just ``ECHO_SERVER``, it is forked from a process that has loaded it.
+    For the plain command ``ECHO_SERVER`` it is forked from a process that has loaded it.
     """
     variables = {f"GUIDED_{name.upper()}": value for name, value in (settings or {}).items()}
     # One thread: another test runs on the other core.

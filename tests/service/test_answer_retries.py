@@ -1,4 +1,4 @@
-"""Answers that their type refuses are asked for again, and the cost of all tries is told."""
+"""Answers that their type refuses are requested again, and the cost of all tries is reported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_options_that_can_be_read_once_are_those_of_every_try(
     first, second = model_free.requests
     assert first.stop == second.stop == ("unlikely",)
     assert first.tools == second.tools is not None
-    # They are told as they were asked, not as a model without tools is led.
+    # They are recorded as requested, not as rewritten for a model without tools.
     assert first.show_schema
     assert isinstance(first.constraint, guided.JsonSchema)
 
@@ -111,7 +111,7 @@ def test_each_try_has_a_name_of_its_own_and_several_answers_are_one_try(
 ) -> None:
     model_free.reply(FIRST, GOOD)
     assert asking.generate("?", Age, max_retries=1, request_id="r").request_id == "r/2"
-    # The same name is the same request, so each of its tries is answered as before.
+    # The same id means the same request, so each of its tries is answered as before.
     assert asking.generate("?", Age, max_retries=1, request_id="r").tries == 2
     assert len(model_free.requests) == 2
     long = "x" * 128

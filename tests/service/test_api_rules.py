@@ -1,4 +1,4 @@
-"""The API keeps to the rules of its kind, and to what was released of it: by buf."""
+"""The API keeps buf's rules of style, and stays compatible with its release: checked by buf."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 PROTO = Path(__file__).parents[2] / "proto"
 RELEASED = Path(__file__).with_name("released_api.binpb")
-"""What was released last, as `make release-proto` writes it."""
+"""The last release, as `make release-proto` writes it."""
 BUF = Path(sys.executable).with_name("buf")
 
 

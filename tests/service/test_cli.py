@@ -54,7 +54,7 @@ def test_a_schema_that_is_refused_ends_with_its_error(
 def test_options_and_documents_reach_the_compiler(server: ServerProcess, tmp_path: Path) -> None:
     schema, other = tmp_path / "schema.json", tmp_path / "other.json"
     schema.write_text('{"$ref": "urn:example:other"}')
-    # No date is so short: satisfiable only as long as the format is a note.
+    # No date is so short: satisfiable only while the format is not enforced.
     other.write_text('{"type": "string", "format": "date", "maxLength": 3}')
     asked = ("--prompt", "Hi", "--schema", str(schema), "--address", server.address)
     document = ("--document", f"urn:example:other={other}")
@@ -172,7 +172,7 @@ def test_a_token_comes_from_a_file_or_the_environment(
         assert _generate(*asked, "--token-file", str(secret)).stdout == "hello\n"
         monkeypatch.setenv("GUIDED_TOKEN", token)
         assert _generate(*asked).stdout == "hello\n"
-        # The server's certificate is not trusted where there is none.
+        # Without a certificate, a connection with TLS fails.
         encrypted = _generate(*asked, "--tls")
         assert encrypted.returncode == 1
         assert token not in encrypted.stderr

@@ -80,7 +80,7 @@ def test_a_run_goes_on_where_another_ended(echo_server: ServerProcess, tmp_path:
     address = ("--address", echo_server.address)
     assert run(asked, out, *address).returncode == 1
     before = results_in(out)
-    # As if it had been cut off while it wrote the last line but one.
+    # As if it had been interrupted while writing the last line but one.
     kept = out.read_text().splitlines(keepends=True)
     out.write_text("".join(kept[:12]) + kept[12][:20])
     done = run(asked, out, *address)
@@ -130,7 +130,7 @@ def test_a_killed_run_and_a_killed_server_leave_whole_answers(tmp_path: Path) ->
             with serving(ECHO_SERVER, tmp_path / "again", port) as again:
                 os.kill(again.engine_process_id(), signal.SIGKILL)
                 assert second.wait(120) in (0, 1)
-                # What the engine was running when it was killed is lost, and asked for again.
+                # The requests running when the engine was killed are lost, and made again.
                 assert run(*command[4:]).returncode == 0
     found = by_line(out)
     assert {n: one["answer"]["text"] for n, one in found.items()} == {

@@ -1,4 +1,4 @@
-"""A batch of any length: as many at once as the server takes, and no finished answer is lost."""
+"""A batch of any length: as many at once as the server accepts; no finished answer is lost."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_deadline_is_the_outcome_of_the_request_that_missed_it(
 def test_a_killed_engine_takes_along_what_it_ran_and_nothing_else(
     echo: Client, echo_server: ServerProcess, is_async: bool
 ) -> None:
-    """Of sixty requests the first ones are answered, some run for ever, and the others follow."""
+    """Of sixty requests the first are answered, some run for ever, and the others follow."""
     requests = [raw("wait" if 20 <= number < 30 else f"{number}") for number in range(60)]
     outcomes: list[Answer[str] | GuidedError] = []
 
@@ -168,7 +168,7 @@ def test_a_killed_engine_takes_along_what_it_ran_and_nothing_else(
 
 
 def test_a_batch_outlives_its_server(tmp_path: Path) -> None:
-    """It is killed in the middle and started again: everything is answered."""
+    """The server is killed midway and started again: everything is answered."""
     port = {"port": str(free_port())}
     texts = [f"{number}" for number in range(300)]
     with (

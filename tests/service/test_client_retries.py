@@ -1,4 +1,4 @@
-"""Calls that were turned away are made again; what may have been run is not."""
+"""Calls that were turned away are made again; calls that may have been run are not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CROWDED = {
     "max_requests_queued": "4",
     "retry_after_seconds": "0.05",
 }
-"""Settings of a server that takes eight requests at once and turns more away."""
+"""Settings of a server that accepts eight requests at once and turns more away."""
 
 
 def free_port() -> int:
@@ -85,7 +85,7 @@ def test_calls_about_constraints_wait_for_an_engine_as_well(tmp_path: Path) -> N
             once = client.with_options(retries=0)
             with pytest.raises(ServiceUnavailableError, match="the engine ") as caught:
                 eventually(lambda: not once.grammars.check(schema="true"))
-            assert caught.value.request_id is None  # that is a name of requests for answers
+            assert caught.value.request_id is None  # only requests for answers have one
             awaited = other.submit(lambda: asyncio.run(check(server.address)))
             assert client.grammars.check(schema="true").shortest_answer
             assert awaited.result()
@@ -176,7 +176,7 @@ def test_calls_wait_for_a_server_that_restarts(tmp_path: Path) -> None:
         assert next(begun)
         server.process.kill()
         server.wait(10)
-        # What was read of it cannot be taken back, so it is not begun again.
+        # The part already read cannot be taken back, so the stream does not start again.
         with pytest.raises(ServiceUnavailableError):
             list(begun)
         with ThreadPoolExecutor(1) as other:
@@ -204,7 +204,7 @@ def test_a_call_whose_connection_broke_is_made_again(tmp_path: Path) -> None:
 def test_a_request_that_takes_its_server_along_is_made_three_times_at_most(
     tmp_path: Path,
 ) -> None:
-    """Each server is killed while it runs the request; the fourth is never asked."""
+    """Each server is killed while it runs the request; a fourth never gets it."""
     port = {"port": str(free_port())}
     with Client(f"127.0.0.1:{port['port']}") as client, ThreadPoolExecutor(1) as other:
         failed = None
@@ -326,6 +326,6 @@ def test_what_the_engine_was_running_when_it_was_killed_is_run_once(
         error = running.result()
     assert isinstance(error, ServiceUnavailableError)
     assert "killed by signal 9 while the request ran" in str(error)
-    # Taken by the next engine as soon as that is there.
+    # The next engine takes it as soon as it is ready.
     assert echo.generate("again", max_tokens=1).text == "again"
     assert echo.stats().running == 0

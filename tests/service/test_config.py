@@ -82,7 +82,7 @@ def test_draft_models_are_options_that_may_be_given_again(monkeypatch: pytest.Mo
 
 
 def test_adapters_have_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As an option again for each, in the environment separated by commas, in a file a table."""
+    """As an option once for each, in the environment separated by commas, in a file a table."""
     assert choice_of(ServerConfig()).adapters == ModelChoice().adapters == {}
     file = tmp_path / "server.toml"
     file.write_text('[adapters]\n"a b" = "folder/a"\n')

@@ -1,4 +1,4 @@
-"""Constraints that are kept: by salt, within bounds, the unused ones of the greediest go first."""
+"""Kept constraints: by salt and within bounds; the greediest salt's unused ones go first."""
 
 from __future__ import annotations
 

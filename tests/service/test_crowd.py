@@ -1,4 +1,4 @@
-"""A crowd at the door: all are served, in fair shares, with the settings as they come.
+"""A crowd of clients: all are served, in fair shares, with the default settings.
 
 ``GUIDED_TESTS=long`` has 2,000 requests of 50 clients; the short form a fifth of the clients.
 """
@@ -22,17 +22,17 @@ from tests.service.test_metrics import scraped
 
 CLIENTS, REQUESTS = (50, 40) if is_long() else (10, 40)
 GREEDY = 5 * REQUESTS
-"""What the first client asks for, before any other has asked for anything."""
+"""The number of requests of the first client, before any other makes one."""
 SECONDS = 120.0
 OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-"""Each channel has a connection of its own, and nothing is sent twice."""
+"""Each channel has its own connection, and nothing is sent twice."""
 
 
 def test_a_crowd_is_served_in_fair_shares(tmp_path: Path) -> None:
     with serving(ECHO_SERVER, tmp_path / "log", {"metrics_port": "0"}) as server:
         order = asyncio.run(_crowd(server))
     assert Counter(order) == {0: GREEDY} | dict.fromkeys(range(1, CLIENTS), REQUESTS)
-    # As long as all of them have requests left, each has had the same, within a tenth.
+    # While all of them have requests left, each has had the same number, within a tenth.
     shared = Counter(order[: CLIENTS * REQUESTS // 2])
     fair = REQUESTS / 2
     assert 0.9 * fair <= min(shared[client] for client in range(CLIENTS))
@@ -65,7 +65,7 @@ async def _crowd(server: ServerProcess) -> list[int]:
 
 @contextmanager
 def _full(server: ServerProcess) -> Iterator[None]:
-    """Every place of the server is taken in the block, so that all others have to wait."""
+    """Take every place of the server for the block, so that all other requests have to wait."""
     channels = [grpc.insecure_channel(server.address, options=OPTIONS) for _ in range(2)]
     asked = pb.GenerateStreamRequest(request=pb.GenerateRequest(text="wait", max_tokens=10**6))
     streams = [GenerationServiceStub(one).GenerateStream(asked) for one in channels * 32]

@@ -1,4 +1,4 @@
-"""The dashboard for Grafana asks for metrics that there are, by labels that they have."""
+"""The dashboard for Grafana uses only existing metrics, with labels that they have."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from guided_service.exposition import EngineCollector
 FILE = Path(__file__).parents[2] / "docs" / "grafana" / "guided.json"
 
 _OF_THE_SCRAPER = {"instance", "job", "le"}
-"""Labels that Prometheus itself knows."""
+"""Labels that Prometheus adds itself."""
 
 
 class Source:
-    """An engine that has done a little of everything."""
+    """The report of an engine that has done a little of everything."""
 
     def models(self) -> list[ModelInfo]:
         return [ModelInfo("model", 10, 10)]

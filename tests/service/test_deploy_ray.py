@@ -1,4 +1,4 @@
-"""Configs for Ray: what is written, and what is refused before a cluster hears of it."""
+"""Configs for Ray: their contents, and refusals before a cluster gets them."""
 
 from __future__ import annotations
 

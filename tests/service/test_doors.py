@@ -1,4 +1,4 @@
-"""Who gets in: certificates, tokens and their quotas, and what is told to strangers."""
+"""Access: certificates, tokens and their quotas, and the errors that strangers get."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STRANGER, ANN, BOB = new_token(), new_token(), new_token()
 
 @dataclass
 class Authority:
-    """Who signs certificates, and the files of a server that it signed for."""
+    """An authority that signs certificates, and the files of a server with one of them."""
 
     folder: Path
 
@@ -107,7 +107,7 @@ def test_traffic_is_encrypted_and_a_renewed_certificate_counts_without_a_restart
         with pytest.raises(ServiceUnavailableError):
             ask(server, "hello", tls=trusted)
         assert ask(server, "again", tls=Tls(ca=other.root)) == "again"
-        # A key that is not the certificate's, as while the two are being written.
+        # A key of another certificate, as while the two files are being written.
         authority.issue("stray", tmp_path)[1].rename(key)
         assert ask(server, "still", tls=Tls(ca=other.root)) == "still"
         assert "certificate not read again" in server.log.read_text()
@@ -236,7 +236,7 @@ def test_a_public_address_says_nothing_of_methods_and_metrics(tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that takes the tokens of ann and bob."""
+    """A server that accepts the tokens of ann and bob."""
     folder = tmp_path_factory.mktemp("guarded")
     file = tokens_file(folder, bob="requests_in_flight = 2\nrequests_per_minute = 100")
     with serving(ECHO_SERVER, folder / "log", {"tokens": str(file)}) as server:
@@ -278,7 +278,7 @@ def test_the_asyncio_client_shows_it_too(guarded: ServerProcess) -> None:
 
 
 def test_a_stranger_is_turned_away_before_its_message_is_read(guarded: ServerProcess) -> None:
-    """Here it never comes: the caller has opened the call and sends nothing."""
+    """The message never comes: the caller has opened the call and sends nothing."""
     with grpc.insecure_channel(guarded.address) as channel:
         never: Any = channel.stream_unary("/guided.v1.GenerationService/Generate")
         call: Any = never.future(iter(lambda: time.sleep(30), None), timeout=20)
@@ -319,7 +319,7 @@ def test_work_on_constraints_counts_for_the_quotas(tmp_path: Path) -> None:
     settings = {"tokens": str(tokens_file(tmp_path, ann="requests_per_minute = 3"))}
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
         with Client(server.address, token=BOB) as other:
-            # Another client asks first: loading kernels would take longer than a quota lasts.
+            # Another client calls first, because loading kernels takes longer than a quota lasts.
             other.grammars.validate("aa", grammar=Regex("a+"))
         with Client(server.address, token=ANN, retries=0) as client:
             client.grammars.check(grammar=Regex("a+"))
@@ -368,7 +368,7 @@ def test_tokens_and_quotas_change_without_a_restart(tmp_path: Path) -> None:
                 return False
 
         eventually(is_used_up, 10)
-        # Whoever is taken off the list is a stranger from then on.
+        # A caller removed from the list is a stranger from then on.
         file.write_text("")
         eventually(lambda: _is_stranger(server), 10)
 
@@ -400,7 +400,7 @@ def test_in_the_engine_the_first_of_another_passes_those_that_only_wait() -> Non
 
 
 async def priorities(caller: Caller, asked: int, requests: int) -> list[int]:
-    """Those that the engine sees of so many requests at once."""
+    """The priorities that the engine sees for a number of requests at once."""
     door, seen = Door(ServerConfig()), []
     async with AsyncExitStack() as opened:
         for _ in range(requests):

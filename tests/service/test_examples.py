@@ -1,4 +1,4 @@
-"""The programs of examples/ that ask a server, against one without a model."""
+"""The programs of examples/ that call a server, run against one without a model."""
 
 from __future__ import annotations
 

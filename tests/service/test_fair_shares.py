@@ -1,4 +1,4 @@
-"""Places go to clients in fair shares, and no queue of one client shuts others out."""
+"""Places are shared fairly among clients, and no client's queue shuts others out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from guided_service.fair_shares import Share, Waiter
 async def served(
     admission: Admission, loads: Mapping[Client, tuple[int, float]], tokens: float
 ) -> Counter[str]:
-    """The tokens that each client had when all had so many; a load is requests and their cost."""
+    """Each client's tokens when all together had ``tokens``; a load is requests and their cost."""
     had: Counter[str] = Counter()
     is_full = asyncio.Event()
 
@@ -30,7 +30,7 @@ async def served(
             is_full.set()
 
     calls = [
-        # All of the first client come before any of the second.
+        # All requests of the first client come before any of the second.
         asyncio.create_task(call(client, 1000.0 * place + number, 500.0, cost))
         for place, (client, (requests, cost)) in enumerate(loads.items())
         for number in range(requests)
@@ -70,7 +70,7 @@ def test_a_thousand_requests_of_one_do_not_delay_the_first_of_another() -> None:
         crowd = [asyncio.create_task(call(admission, "crowd", n)) for n in range(1000)]
         await asyncio.sleep(0)
         assert (admission.in_flight, admission.waiting) == (8, 992)
-        # It comes last, and asks for the lowest priority.
+        # It comes last, and has the lowest priority.
         await call(admission, "other", 1e6)
         await asyncio.gather(*crowd)
 
@@ -177,7 +177,7 @@ async def _enter(admission: Admission, client: Client) -> None:
 
 
 def test_requests_that_left_are_forgotten() -> None:
-    """As with calls that are reset as fast as they come, while all places are taken."""
+    """For example calls that are reset as fast as they come, while all places are taken."""
 
     async def use() -> None:
         share = Share(1.0, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""A standby that had to compile kernels begins anew, once they are on the disk, before it forks."""
+"""A standby that had to compile kernels restarts before it forks, once they are on disk."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_kernels_are_compiled_in_a_process_that_forks_nothing(
 
 
 def _told_by(program: Path) -> list[str]:
-    """What a standby prints until it finds that its server is gone, who asks for no engine."""
+    """The output of a standby until it finds its server gone; the server requests no engine."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.shutdown(socket.SHUT_WR)

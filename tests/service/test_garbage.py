@@ -1,4 +1,4 @@
-"""Old garbage is collected when nobody waits, or when there is much of it."""
+"""Old garbage is collected when no request waits, or when there is much of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Cycle:
 
 
 def test_threads_of_an_engine_allot_together(shared_echo: Client) -> None:
-    """So that what one thread frees is there for the next."""
+    """They share arenas, so that memory freed by one thread is available to the next."""
     assert shared_echo.generate(RawPrompt("arenas"), max_tokens=1).text in ("1", "None")
 
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """What the process is told to hold, as bytes; and thresholds as they were, afterwards."""
+    """The memory that the process appears to hold, in bytes; restores thresholds afterwards."""
     held = [2**30]
     monkeypatch.setattr(module, "_resident", lambda: held[0])
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.0)
@@ -67,7 +67,7 @@ def test_old_garbage_is_collected_at_good_moments(
     memory[0] += grown
     garbage.collect(is_idle=is_idle)
     assert (cycle() is None) is is_collected
-    # It takes long, as does what the system has to give again.
+    # It takes long, and so does memory that the system has to provide again.
     assert bool(given_back) is (is_collected and is_idle)
 
 

@@ -1,4 +1,4 @@
-"""Constraints over the wire without answers: checked, kept, named, read texts by."""
+"""Constraints over the wire without answers: checked, kept, named, and used to read texts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Ticket(BaseModel):
 
 @pytest.fixture(scope="module")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One server for all, as its engine process loads a compiler with its first constraint."""
+    """One server for all tests, since its engine loads a compiler for the first constraint."""
     log = tmp_path_factory.mktemp("grammars") / "log"
     with serving(ECHO_SERVER, log, {"max_stored_bytes": "20000"}) as running:
         yield running
@@ -105,7 +105,7 @@ def test_a_check_over_the_wire_is_that_of_the_library(
 def test_a_refusal_over_the_wire_is_that_of_the_library(
     client: Client, subject: Any, asked: dict[str, Any]
 ) -> None:
-    """Its kind, its place and its way out; and nothing is kept of what is refused."""
+    """Its kind, its place and its hint are the same; and a refused constraint is not kept."""
     here = refusal(lambda: guided.check(subject))
     for there in (
         refusal(lambda: client.grammars.check(**asked)),
@@ -283,7 +283,7 @@ def test_a_closed_client_asks_nothing(shared_server: ServerProcess) -> None:
 
 
 def test_a_check_that_nobody_waits_for_leaves_the_engine_to_others(tmp_path: Path) -> None:
-    """With one place alone, what was given up would hold it, and the work would go on."""
+    """With a single place, an abandoned check would hold it, and the work would continue."""
     settings = {"max_requests_in_flight": "1", "max_batch_size": "1", "max_requests_queued": "0"}
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,

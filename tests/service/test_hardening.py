@@ -1,4 +1,4 @@
-"""What one caller does, or what becomes of the machine, takes the service from nobody else."""
+"""No caller, and no lack of resources of the machine, takes the service from other callers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def health_of(server: ServerProcess) -> int:
 
 
 def test_requests_above_the_bound_wait_for_their_turn(tmp_path: Path) -> None:
-    """Two hundred at once, of which one runs: nobody is refused."""
+    """Two hundred at once, of which one runs: none is refused."""
     settings = {"max_requests_in_flight": "1", "max_batch_size": "1"}
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
@@ -103,7 +103,7 @@ def test_places_are_given_in_the_order_of_queue_keys() -> None:
         await asyncio.sleep(0)
         assert entered == ["a"]
         assert (admission.in_flight, admission.waiting) == (1, 3)
-        # Who leaves in the same turn of the loop in which a place is free takes none with it.
+        # A caller who leaves in the turn of the loop that frees a place does not take it along.
         leave.set()
         calls["left"].cancel()
         await asyncio.gather(*calls.values(), return_exceptions=True)
@@ -200,11 +200,11 @@ def test_a_drain_does_not_begin_what_waits(tmp_path: Path) -> None:
 
 
 SMALL_WINDOW = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 2**16))
-"""A caller that takes 64 KiB of what it does not read, and nothing more."""
+"""A caller that buffers 64 KiB of unread data, and nothing more."""
 
 
 def test_a_batch_that_nobody_reads_holds_nobody_up_and_is_told(tmp_path: Path) -> None:
-    """Its answers are there, so its places are free; what it did not read in time is not sent."""
+    """Its answers are ready, so its places are free; answers not read in time are not sent."""
     settings = {
         "stall_seconds": "0.5",
         "max_message_bytes": str(2**26),
@@ -222,7 +222,7 @@ def test_a_batch_that_nobody_reads_holds_nobody_up_and_is_told(tmp_path: Path) -
         unread = batch(asked, timeout=120)
         eventually(lambda: other.stats().ended == 4, 40)
         eventually(lambda: len(_answered(other)) == 4, 40)
-        # A busy server takes longer to find that nobody reads.
+        # A busy server takes longer to notice that the caller does not read.
         pauses = (1, 2, 4, 8, 16)
         assert _is_cut_off(unread, pauses[0]) or any(
             _is_cut_off(batch(asked, timeout=120), pause) for pause in pauses[1:]
@@ -230,7 +230,7 @@ def test_a_batch_that_nobody_reads_holds_nobody_up_and_is_told(tmp_path: Path) -
 
 
 def _is_cut_off(batch: Any, pause: float) -> bool:
-    """Whether a batch of four that nobody reads for so many seconds is not sent to its end."""
+    """Whether a batch of four that is not read for some seconds is cut off."""
     time.sleep(pause)
     read = []
     try:
@@ -249,7 +249,7 @@ def _answered(client: Client) -> list[str]:
         return []
 
 
-# Requests that nobody waits for any more
+# Abandoned requests
 
 
 class CountingEngine(EchoEngine):
@@ -262,7 +262,7 @@ class CountingEngine(EchoEngine):
 
 
 def test_what_was_cancelled_meanwhile_costs_no_work(tmp_path: Path) -> None:
-    """A hundred long prompts, all of them cancelled at once, and then one that somebody wants."""
+    """A hundred long prompts, all cancelled at once, and then one whose answer is awaited."""
     engine, all_sent = CountingEngine(), threading.Event()
 
     def load(_: ModelChoice) -> CountingEngine:
@@ -290,7 +290,7 @@ def test_what_was_cancelled_meanwhile_costs_no_work(tmp_path: Path) -> None:
             loop.join()
     assert answered is not None
     assert answered.text == "wanted"
-    # Some may be taken before their cancellation is through the socket.
+    # Some may start before their cancellation has passed through the socket.
     assert len(engine.submitted) < 10
 
 
@@ -315,7 +315,7 @@ def test_a_stopped_engine_is_noticed_and_replaced(tmp_path: Path) -> None:
         process, engine = server.process.pid, server.engine_process_id()
         start = facts_of(process).mebibytes
         os.kill(engine, signal.SIGSTOP)
-        # What comes until it is noticed does not pile up.
+        # Requests that come before that is noticed do not pile up.
         with long_calls(server, 64, 3_500_000):
             eventually(lambda: health_of(server) == HEALTH.NOT_SERVING, 20)
         assert peak_mebibytes(process) < start + growth_bound(settings, 64)
@@ -340,7 +340,7 @@ def test_an_engine_that_goes_on_is_not_killed(tmp_path: Path) -> None:
         assert server.engine_process_id() == engine
 
 
-# What a machine may run out of
+# Resources that a machine may run out of
 
 
 def test_a_restart_outlasts_a_folder_for_temporary_files_that_is_gone(tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_a_restart_outlasts_a_folder_for_temporary_files_that_is_gone(tmp_path: 
 
 
 def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path: Path) -> None:
-    """Of 300 descriptors connections take at most half, and the restart has some of its own."""
+    """Connections take at most half of 300 descriptors, and the restart has reserved ones."""
     command = ("prlimit", "--nofile=300:300", *ECHO_SERVER)
     with serving(command, tmp_path / "log", {"restart_backoff_seconds": "0.05"}) as server:
         descriptors = Path(f"/proc/{server.process.pid}/fd")
@@ -394,7 +394,7 @@ def test_descriptors_are_kept_and_lent() -> None:
 
     highest = max(numbers())
     with ExitStack() as fillers:
-        # The limit is on numbers: those that are free below would be taken beside it.
+        # The limit is on the numbers of descriptors: free lower numbers would still be used.
         while fillers.enter_context(Path(os.devnull).open()).fileno() <= highest:
             pass
         before = count()

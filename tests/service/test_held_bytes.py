@@ -1,4 +1,4 @@
-"""What calls hold is bounded from the arrival of a message to its end, and given back then."""
+"""The bytes that calls hold are bounded from the message's arrival to the call's end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HELD_MIB = 32
 def test_many_long_messages_take_bounded_memory_and_give_it_back(
     tmp_path: Path, is_stopped: bool
 ) -> None:
-    # Longer than a stopped engine may take here: it is not to be missed.
+    # Longer than a stopped engine may take here, so that it is not restarted.
     settings = {"max_held_bytes": f"{_HELD_MIB}MiB", "silence_seconds": "60"}
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
         process, engine = server.process.pid, server.engine_process_id()
@@ -49,7 +49,7 @@ def test_many_long_messages_take_bounded_memory_and_give_it_back(
         if is_stopped:
             os.kill(engine, signal.SIGSTOP)
         with long_calls(server, _CALLS, 3_500_000) as calls:
-            # Of each there are the message and its text; there is room for a few.
+            # Each call holds the message and its text; there is room for a few.
             most = _HELD_MIB * 2**20 // 7_000_000
             eventually(lambda: sum(call.done() for call in calls) >= _CALLS - most, 30)
             held = [call for call in calls if not call.done()]
@@ -90,7 +90,7 @@ def _is_taken(url: str, asked: dict[str, object]) -> bool:
 def test_answers_that_wait_for_a_reader_count_and_are_bounded(tmp_path: Path) -> None:
     """There is room for the batch, and for some of its answers beside it.
 
-    Those for which there was none are there for whoever asks again: nothing is run twice.
+    Answers without room are kept for a repeated request: nothing is run twice.
     """
     asked = [
         pb.GenerateRequest(text="x" * 100_000, max_tokens=1, request_id=f"r{n}") for n in range(8)
@@ -105,7 +105,7 @@ def test_answers_that_wait_for_a_reader_count_and_are_bounded(tmp_path: Path) ->
         unread = stub.GenerateBatch(batch)
         eventually(lambda: other.stats().ended == len(asked))
         eventually(lambda: "error=UNAVAILABLE" in server.log.read_text())
-        # Nobody else is held up, with as many bytes as that one left free.
+        # Other callers are not held up within the bytes left free.
         assert other.generate(RawPrompt("x" * 100_000), max_tokens=1).text
         refused = [told for told in unread if told.HasField("error")]
         exhausted, _ = grpc.StatusCode.RESOURCE_EXHAUSTED.value
@@ -136,7 +136,7 @@ def test_answers_that_were_sent_count_no_more() -> None:
 
 
 def test_fields_count_before_there_are_objects_of_them(tmp_path: Path) -> None:
-    """Ten kilobytes that would be five thousand objects, and no constraint at all."""
+    """Ten kilobytes that would become five thousand objects, without any constraint."""
     parts = pb.ConstraintList(parts=[pb.Constraint()] * 5_000)
     asked = pb.GenerateRequest(text="x", constraint=pb.Constraint(sequence=parts))
     with (
@@ -149,7 +149,7 @@ def test_fields_count_before_there_are_objects_of_them(tmp_path: Path) -> None:
 
 
 def test_messages_that_do_not_come_keep_nobody_out(tmp_path: Path) -> None:
-    """As many as come at once, twice, of four callers, who wait for a minute if they may."""
+    """Twice as many as are read at once, from four callers, who would wait for a minute."""
     with (
         serving(ECHO_SERVER, tmp_path / "log") as server,
         connected(server.address) as first,
@@ -169,7 +169,7 @@ def test_messages_that_do_not_come_keep_nobody_out(tmp_path: Path) -> None:
             for _ in range(ARRIVING // 2):
                 peer.call("/guided.v1.GenerationService/Generate")
             peer.flush()
-        # As many as come at once have given way to as many others, which nobody waits for yet.
+        # The first messages have given way to equally many others, for which no call waits yet.
         eventually(lambda: have_ended(ARRIVING))
         assert client.generate(RawPrompt("hello"), max_tokens=1, timeout=20).text == "hello"
         eventually(lambda: have_ended(ARRIVING + 1))
@@ -223,7 +223,7 @@ def test_what_calls_freed_is_given_back_once_after_a_pause(monkeypatch: pytest.M
 def test_objects_weigh_more_than_their_bytes() -> None:
     plain = memory_of(GenerationRequest("x" * 100_000))
     assert 100_000 < plain < 110_000
-    # One character that is not of the basic plane has all take four bytes.
+    # One character outside the basic plane makes every character take four bytes.
     assert memory_of(GenerationRequest("😀" + "x" * 100_000)) > 400_000
     many = GenerationRequest("x", constraint=Sequence([Text("ab")] * 10_000))
     assert memory_of(many) > 500_000

@@ -1,4 +1,4 @@
-"""Bodies of calls over HTTP: what is no JSON, nests or repeats without end, and odd values."""
+"""Bodies of calls over HTTP: invalid JSON, endless nesting or repetition, and odd values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_body_that_is_no_object_of_json_is_an_error(body: bytes) -> None:
     [(b"{}", 1), (b'{"a": 1}', 2), (b"[1, [2], {}]", 5), (b'["a,b:c[{", "\\",\\""]', 2)],
 )
 def test_values_are_counted_and_texts_not_looked_into(body: bytes, values: int) -> None:
-    padded = body + b" " * 100  # a short one cannot hold too many
+    padded = body + b" " * 100  # a short body cannot hold too many
     check_values(padded, values)
     with pytest.raises(LimitExceededError, match=f"has more than {values - 1} values"):
         check_values(padded, values - 1)
@@ -57,7 +57,7 @@ def test_a_schema_that_nests_without_end_is_an_error() -> None:
         asked("chat", guided_json=schema)
 
 
-# Whatever comes
+# Arbitrary bodies
 
 ODD: list[Any] = [
     *(None, True, 0, -1, 10**30, 1.5, -1e308, "", "x", "语", [], {}, [[]], [None]),

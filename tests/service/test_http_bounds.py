@@ -104,7 +104,7 @@ def _is_hung_up_on(server: HttpServer) -> bool:
 def test_who_reads_nothing_is_cut_off_and_gives_its_place_back(tmp_path: Path) -> None:
     settings = {"stall_seconds": "1", "max_message_bytes": str(2**24)}
     with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
-        # More than the system keeps for a connection.
+        # More than the system buffers for a connection.
         body = json.dumps(completion("x" * 12_000_000, 2, stream=True)).encode()
         head = (
             b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -115,7 +115,7 @@ def test_who_reads_nothing_is_cut_off_and_gives_its_place_back(tmp_path: Path) -
             opened.sendall(head + body)
             log = server.process.log
             eventually(lambda: "status=CANCELLED" in log.read_text(), 20)
-            # The connection is gone, though nobody has closed it here.
+            # The connection is gone, though this side has not closed it.
             server_side = f":{httpx2.URL(server.url).port:04X} "
             ours = f":{opened.getsockname()[1]:04X} "
             table = Path("/proc/net/tcp").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Calls over HTTP: who may make them, their bounds, what goes wrong, and what is left behind."""
+"""Calls over HTTP: who may make them, their bounds, their errors, and what they leave behind."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
         yield server
 
 
-# What is told
+# Reports
 
 
 def test_the_model_and_the_health_are_told(echo: HttpServer) -> None:
@@ -95,7 +95,7 @@ def _is_logged(log: Path, text: str) -> bool:
     return text in log.read_text()
 
 
-# What goes wrong, as a table
+# Errors, as a table
 
 ERRORS: list[tuple[str, str, dict[str, Any], int, str, str | None, str]] = [
     ("POST", "/v1/chat/completions", chat(x=1), 400, "invalid_request", "x", "x is not honoured"),
@@ -199,7 +199,7 @@ def test_an_error_before_the_text_is_that_of_a_plain_call(echo: HttpServer) -> N
     assert (streamed.status_code, streamed.json()) == (plain.status_code, plain.json())
 
 
-# Who gets in
+# Access
 
 
 def test_tokens_are_those_of_both_faces_and_so_are_their_quotas(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_tokens_are_those_of_both_faces_and_so_are_their_quotas(tmp_path: Path) 
 
 
 def test_the_engine_is_told_whose_request_it_is(tmp_path: Path) -> None:
-    """Whichever face and call it comes by."""
+    """Through either interface and any call."""
     settings = {"tokens": str(tokens_file(tmp_path))}
     told = "asked by token ann"
     with (
@@ -286,7 +286,7 @@ def test_traffic_is_encrypted_and_a_renewed_certificate_counts(tmp_path: Path) -
         with pytest.raises(httpx2.HTTPError):
             status(authority)
         assert status(other) == 200
-        # A key that is not the certificate's, as while the two are being written.
+        # A key of another certificate, as while the two files are being written.
         authority.issue("stray", tmp_path)[1].rename(key)
         assert status(other) == 200
         assert "certificate not read again" in server.process.log.read_text()
@@ -320,7 +320,7 @@ def test_it_is_not_opened_to_others_without_encryption() -> None:
 
 
 def test_no_part_of_an_answer_waits_until_another_is_confirmed() -> None:
-    """By Nagle's rule the text behind a header would, which delays it by up to 40 ms."""
+    """By Nagle's rule the text after a header would wait, for up to 40 ms."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
         raise AssertionError("nobody calls")
@@ -342,7 +342,7 @@ def test_no_part_of_an_answer_waits_until_another_is_confirmed() -> None:
     assert asyncio.run(is_sent_at_once())
 
 
-# What is left behind
+# Leftovers
 
 
 def test_who_leaves_is_cancelled_in_the_engine(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ async def _said_during_a_drain(server: HttpServer) -> str:
             async with asyncio.timeout(5):
                 while (await client.get("/health")).status_code == 200:
                     await asyncio.sleep(0.02)
-            # Until the load balancer has noticed, calls are still taken.
+            # Until the load balancer has noticed, calls are still accepted.
             taken = await client.post(COMPLETIONS, json=completion("x"))
             assert taken.status_code == 200
             async with asyncio.timeout(5):
@@ -453,13 +453,13 @@ def test_many_streams_lose_nothing_and_are_fair_beside_grpc(tmp_path: Path) -> N
     with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
         asyncio.run(_crowd(server))
         order = [line["method"] for line in requests(server.process, 80)]
-    # Half of the places are left for another, so who asked for little is not behind who asked for
-    # much: 32 of the latter had a place with them, and 32 waited for the next.
+    # Half of the places are kept free, so the client with few calls does not wait for the one with
+    # many: 32 calls of the latter had a place with them, and 32 waited for the next.
     assert order[:48].count("Generate") == 16
 
 
 async def _crowd(server: HttpServer) -> None:
-    """64 streams of one client and after them 16 calls of another, all there before any goes on."""
+    """64 streams of one client and then 16 calls of another, all waiting before any continues."""
 
     async def stream(client: httpx2.AsyncClient, number: int) -> None:
         text = f"number {number} of many"
@@ -505,7 +505,7 @@ async def _crowd(server: HttpServer) -> None:
         os.kill(engine, signal.SIGCONT)
 
 
-# What is told of a call to a trace
+# Calls in traces
 
 
 def test_a_call_is_part_of_the_trace_of_its_caller(

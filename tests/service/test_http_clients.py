@@ -97,7 +97,7 @@ def model(client: openai.OpenAI) -> str:
 
 
 def reason_of(completion: ChatCompletion) -> str:
-    """The exact reason, which stands beside OpenAI's."""
+    """The exact reason, given beside OpenAI's."""
     told: Any = completion.choices[0].model_extra
     return str(told["guided"]["finish_reason"])
 
@@ -173,7 +173,7 @@ def test_an_answer_fits_its_schema(
                     "json_schema": {"name": "x", "schema": schema, "strict": strict},
                 },
             )
-            # Also where the budget closed it: clients throw away what is called length.
+            # Also if the budget closed it: clients discard answers whose reason is "length".
             assert answer.choices[0].finish_reason == "stop"
             assert reason_of(answer) in ("complete", "stop", "length_closed")
             content = answer.choices[0].message.content
@@ -261,7 +261,7 @@ REPLAYED: list[dict[str, Any]] = [
 ]
 
 
-# openai warns of what its own ``parse`` has put into a message.
+# openai warns of a field that its own ``parse`` has put into a message.
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("fields", REPLAYED, ids=["calls", "model"])
 def test_what_a_client_got_goes_back_as_it_is(
@@ -371,7 +371,7 @@ def test_several_answers_and_log_probabilities_come_as_asked_for(
     assert len(parts) > 2
     came = [token for part in parts for token in part]
     assert answer.choices[0].logprobs is not None
-    # In a batch of three numbers are rounded in another way.
+    # In a batch of three, numbers are rounded differently.
     for token, same in zip(came, answer.choices[0].logprobs.content or (), strict=True):
         assert token.bytes == same.bytes
         assert token.logprob == pytest.approx(same.logprob, abs=1e-4)

@@ -1,4 +1,4 @@
-"""What models are told of conversations over HTTP."""
+"""Conversations over HTTP as models get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a body that does not fit is told: the one thing that its sender has to know, and where."""
+"""Errors of bodies that do not fit: the one fact that the sender needs, and its place."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_no_union_tries_all_of_its_members(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [*(kind for kind, *_ in FACES.values()), MaskRequest])
 def test_no_list_of_any_length_has_all_of_its_faults_written_down(kind: Any) -> None:
-    """Nobody else is served while pydantic makes objects of 50,000 of them."""
+    """Other callers would wait while pydantic makes 50,000 objects of them."""
     lists = [each for each in _schemas(kind.__pydantic_core_schema__) if each["type"] == "list"]
     assert lists
     for each in lists:
@@ -194,7 +194,7 @@ def test_of_many_unknown_fields_a_few_are_named_and_the_others_counted(
         f"{before}f0, {before}f1, {before}f2 and 49997 other fields are not honoured by this "
         "server; leave them out; docs/openai.md lists what is honoured"
     )
-    # Nobody else is served while pydantic writes faults down.
+    # Other callers would wait while pydantic writes faults down.
     assert isinstance(error.__cause__, ValidationError)
     assert error.__cause__.error_count() == 1
 

@@ -1,4 +1,4 @@
-"""Fields of requests over HTTP: each is honoured, or named in an error; nothing is passed over."""
+"""Fields of requests over HTTP: each is honoured or named in an error; none is ignored silently."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def refusal(face: str, **fields: Any) -> RequestError:
     return caught.value
 
 
-# What OpenAI has and we have not
+# Fields of OpenAI's that we lack
 
 
 def _strange() -> Iterator[tuple[str, str]]:
@@ -101,7 +101,7 @@ def test_null_says_nothing_inside_of_others() -> None:
         asked("chat", messages=[{"role": "user", "content": None}])
 
 
-# What asks for something that is not done
+# Fields that ask for unsupported features
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"store": True}, "store"),
@@ -364,7 +364,7 @@ def test_a_missing_field_is_named() -> None:
                 read({key: base[key] for key in base if key != name}, ServerConfig())
 
 
-# What is honoured changes the request or its form; the rest is listed
+# Honoured fields change the request or its form; the rest is listed
 
 IGNORED = {
     "metadata",
@@ -375,7 +375,7 @@ IGNORED = {
     "store",
     "user",
 }
-"""Fields that are taken and ask for nothing here; docs/openai.md says why of each."""
+"""Fields that are accepted and have no effect here; docs/openai.md says why for each."""
 
 COMMON: dict[str, dict[str, Any]] = {
     "model": {"model": "other"},
@@ -460,13 +460,13 @@ NEUTRAL = {
     "responses": {"n", "truncation", "background", "stream_options"},
     "completions": {"echo"},
 }
-"""Fields of which only the value that changes nothing is taken."""
+"""Fields of which only the value that changes nothing is accepted."""
 RESULT = GenerationResult("x", (), FinishReason.STOP, Usage(), 1.0)
 SHOWN = Shown("id", 0, "m")
 
 
 def seen(one: Asked) -> tuple[object, ...]:
-    """All that a request leads to, but for what is drawn anew each time."""
+    """Everything that a request leads to, except values drawn at random."""
     body = re.sub(r"msg_[0-9a-f]+", "msg", str(one.form(SHOWN).whole(RESULT)))
     events = re.sub(rb"msg_[0-9a-f]+", b"msg", one.form(SHOWN).ended(RESULT))
     return one.model, one.message, one.is_streamed, body, events
@@ -478,7 +478,7 @@ def seen(one: Asked) -> tuple[object, ...]:
 )
 def test_a_field_that_is_taken_is_honoured(face: str, name: str) -> None:
     fields = EXAMPLES[face][name]
-    # Fields that it goes with are given in both.
+    # Fields that it depends on are given in both.
     beside = {key: value for key, value in fields.items() if key != name}
     is_same = seen(asked(face, **fields)) == seen(asked(face, **beside))
     again = {"metadata", "prompt_cache_key", "safety_identifier", "user"}

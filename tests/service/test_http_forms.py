@@ -1,4 +1,4 @@
-"""What requests over HTTP become, and how answers are shown, without any server."""
+"""Conversions of requests over HTTP, and of answers, without any server."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_calls_are_read_alike_however_the_text_is_cut(
         for part in parts
     )
     if any(isinstance(one, str) and isinstance(two, str) for one, two in pairwise(parts)):
-        # Two texts in a row may spell a trigger, which the grammar would not have let them.
+        # Two texts in a row may spell a trigger, which the grammar would have prevented.
         parts = [text] if "<tool_call>" not in text else parts
     if data is None:
         cuts = list(range(1, len(text)))
@@ -344,13 +344,13 @@ def style(*, calls_tools: bool = False, **fields: bool) -> ChatStyle:
         (FinishReason.STOP_SEQUENCE, False, 0, False, "stop"),
         (FinishReason.LENGTH, False, 0, False, "length"),
         (FinishReason.DEADLINE, False, 0, False, "length"),
-        # A whole answer, which clients would throw away.
+        # A complete answer, which clients would discard.
         (FinishReason.LENGTH_CLOSED, True, 0, False, "stop"),
         (FinishReason.DEADLINE_CLOSED, True, 0, False, "stop"),
-        # Free text with a grammar of calls, which broke off.
+        # Truncated free text with a grammar of calls.
         (FinishReason.LENGTH_CLOSED, False, 0, False, "length"),
         (FinishReason.STOP, False, 1, False, "tool_calls"),
-        # A call that nobody should make.
+        # A truncated call, which must not be made.
         (FinishReason.LENGTH_CLOSED, True, 1, True, "length"),
     ],
 )
@@ -366,7 +366,7 @@ def test_reasons_are_told_as_clients_expect_them(
     [
         (False, FinishReason.COMPLETE, "tool_calls"),
         (False, FinishReason.LENGTH_CLOSED, "length"),
-        # The call is the answer that was asked for.
+        # The call is the requested answer.
         (True, FinishReason.LENGTH_CLOSED, "tool_calls"),
     ],
 )

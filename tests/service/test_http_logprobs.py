@@ -67,7 +67,7 @@ def test_each_token_is_told_once_however_the_text_comes(
     growing, tokens = form(calls_tools=calls_tools), tokens_of(text)
     said = told = 0
     events = growing.thought("hm")
-    # Tokens may be ahead of the text, of which a part may be kept back.
+    # Tokens may be ahead of the text, a part of which may be withheld.
     for length, ahead in pieces:
         piece = text[said : said + length]
         said += len(piece)

@@ -1,4 +1,4 @@
-"""Bodies that name a member twice, of which a parser would keep the last in silence."""
+"""Bodies that name a member twice, where a parser would silently keep the last one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.service.test_http_fields import refusal
         (b'{"x": [{"a": {}, "b": 0, "a": {}}]}', "a"),
         (b'{"a": {"b": 1}, "a": 2}', "a"),
         (b'{"a": 1, "\\u0061": 2}', "a"),
-        # As many colons in what is read as in the text.
+        # As many colons in the members read as in the text.
         (b'{"a": 1, "a": "\\u003a"}', "a"),
         (b'{"a": ":", "a": "\\u003A\\u003a"}', "a"),
         (b'{"": 1, "": 2}', ""),
@@ -69,7 +69,7 @@ def test_texts_of_json_in_a_body_name_members_once_too(fields: dict[str, Any], f
 NAMES = [
     rf'"{name}"' for name in ("a", "b", ":", r"\u003a", r"\u003A", r"\u0061", r"\\u003a", r"\":")
 ]
-"""Of members as they are written; some of them are the same."""
+"""Names of members as written; some of them are equal."""
 WRITTEN = st.recursive(
     st.sampled_from(["1", "null", "[]", *NAMES]),
     lambda inner: st.one_of(

@@ -1,4 +1,4 @@
-"""Fields inside of the fields of requests over HTTP: each that is taken is honoured, or listed."""
+"""Nested fields of requests over HTTP: each accepted one is honoured, or listed here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _inner_models(kind: type[BaseModel]) -> list[type[BaseModel]]:
-    """All models that stand somewhere inside of a request."""
+    """All models that occur inside of a request."""
     found: list[type[BaseModel]] = []
     waiting = [kind]
     while waiting:
@@ -43,7 +43,7 @@ def _inner_models(kind: type[BaseModel]) -> list[type[BaseModel]]:
 
 
 def _is_tag(annotation: Any) -> bool:
-    """Whether a field has one value alone, which tells what the object around it is."""
+    """Whether a field has a single value, which identifies the object around it."""
     return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
 
 
@@ -55,7 +55,7 @@ def _declared() -> Iterator[tuple[str, str]]:
                     yield face, f"{model.__name__}.{field.alias or name}"
 
 
-# What is said in them
+# Their values
 
 
 def _said(**turn: Any) -> dict[str, Any]:
@@ -338,7 +338,7 @@ NEUTRAL = {
         "ThoughtItem.encrypted_content",
     },
 }
-"""Of these only a value is taken that says what is so without it."""
+"""Fields of which only the value that equals their absence is accepted."""
 IGNORED = {
     "chat": {
         "AssistantTurn.name",
@@ -369,7 +369,7 @@ IGNORED = {
         "ThoughtPart.type",
     },
 }
-"""Of these any value is taken and not looked at; docs/openai.md says why of each."""
+"""Fields whose values are accepted and ignored; docs/openai.md says why for each."""
 
 
 def _changed(fields: dict[str, Any], place: str, other: Any) -> dict[str, Any]:

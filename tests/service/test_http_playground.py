@@ -1,4 +1,4 @@
-"""The playground over HTTP: its files, who gets them, and calls that look at a constraint."""
+"""The playground over HTTP: its files, access to them, and calls that inspect a constraint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ YES_OR_NO = {"structured_outputs": {"choice": ["yes", "no"]}}
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Where a server without a model has its playground; its tokens are bytes."""
+    """The playground's address on a server without a model, whose tokens are bytes."""
     with testing.Server(http=True) as server:
         yield server.http_url.removesuffix("/v1") + "/playground/"
 
@@ -33,7 +33,7 @@ def ask(url: str, path: str, **body: Any) -> httpx2.Response:
 
 
 class References(HTMLParser):
-    """What a page refers to, and what of it a policy without inline code would block."""
+    """The references of a page, and its parts that a policy without inline code would block."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -151,9 +151,9 @@ def test_what_is_wrong_is_told_with_its_field(
 
 
 def statuses(server: HttpServer, **headers: str) -> tuple[int, int]:
-    """Of the page, and of a call that it makes."""
+    """The statuses of the page, and of a call that it makes."""
     page = httpx2.get(f"{server.url}/playground/")
-    # The first of a server's life loads a compiler.
+    # A server's first call loads a compiler.
     call = server.post("/playground/mask", {"model": "echo", **YES_OR_NO}, headers=headers)
     return page.status_code, call.status_code
 
@@ -169,7 +169,7 @@ def test_its_calls_count_for_the_quotas_of_the_token(tmp_path: Path) -> None:
     limits = {"ann": "requests_per_minute = 2\ncompile_seconds_per_minute = 9"}
     settings = {"tokens": str(tokens_file(tmp_path, **limits))}
     with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
-        # Another client looks first: loading kernels would take longer than a quota lasts.
+        # Another client calls first, because loading kernels takes longer than a quota lasts.
         assert statuses(server, authorization=bearer_of(BOB))[1] == 200
         asked = [statuses(server, authorization=bearer_of(ANN))[1] for _ in range(3)]
         assert asked == [200, 200, 429]

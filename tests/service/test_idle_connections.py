@@ -1,4 +1,4 @@
-"""Connections that are held without being used keep nobody else out."""
+"""Connections that are held but not used keep no other caller out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.service.test_strangers import GENERATE, HEALTH, WATCH, first_call, to
 from tests.service.test_supervision import eventually
 
 MOST: Final = 32
-"""Connections that servers take here; twice as many come."""
+"""The number of connections that servers accept here; twice as many come."""
 
 BOUNDED: Final = {"max_connections": f"{MOST}"}
 CHECK: Final = "/grpc.health.v1.Health/Check"
@@ -40,7 +40,7 @@ GET: Final = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 def spoken(path: str | None = None, message: bytes | None = None) -> bytes:
-    """What a connection over gRPC begins with, and a call, with or without its message."""
+    """The beginning of a connection over gRPC, and a call, with or without its message."""
     http = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
     http.initiate_connection()
     if path is not None:
@@ -54,12 +54,12 @@ def spoken(path: str | None = None, message: bytes | None = None) -> bytes:
 
 @contextmanager
 def held(address: str, sent: bytes) -> Iterator[None]:
-    """Twice as many connections as a server takes, kept open for the block."""
+    """Twice as many connections as a server accepts, kept open for the block."""
     host, _, port = address.rpartition(":")
     with ExitStack() as opened:
         for _ in range(2 * MOST):
             each = opened.enter_context(socket.create_connection((host, int(port)), 20))
-            with suppress(OSError):  # it may be hung up on by now
+            with suppress(OSError):  # the server may have hung up by now
                 each.sendall(sent)
         yield
 
@@ -84,12 +84,12 @@ def test_idle_connections_keep_nobody_out(tmp_path: Path, sent: bytes) -> None:
         with held(server.address, sent):
             eventually(lambda: told_health(server) == HEALTH.SERVING, 10)
             assert first_call(server) is grpc.StatusCode.OK
-            # What is in use stays.
+            # Connections in use stay.
             assert not running.done()
 
 
 def test_who_watches_the_health_leaves_room_for_others(tmp_path: Path) -> None:
-    """Whoever watches is not hung up on, so not all may."""
+    """The server does not hang up on watchers, so it limits their number."""
 
     with (
         serving(ECHO_SERVER, tmp_path / "log", BOUNDED) as server,
@@ -100,13 +100,13 @@ def test_who_watches_the_health_leaves_room_for_others(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_does_not_begin_is_ended(tmp_path: Path) -> None:
-    """Whatever was sent of what HTTP/2 begins with."""
+    """However much of HTTP/2's preface was sent."""
     with serving(ECHO_SERVER, tmp_path / "log", {"stall_seconds": "0.5"}) as server:
         place = (server.address.partition(":")[0], int(server.address.rpartition(":")[2]))
         for sent in (b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
             with socket.create_connection(place, 20) as opened:
                 opened.sendall(sent)
-                while opened.recv(4096):  # raises TimeoutError where it is not ended
+                while opened.recv(4096):  # raises TimeoutError if it is not ended
                     pass
 
 
@@ -133,7 +133,7 @@ def test_idle_connections_over_http_keep_nobody_out(tmp_path: Path, sent: bytes)
         with held(server.url.removeprefix("http://"), sent):
             assert httpx2.get(f"{server.url}/health").status_code == 200
             assert server.chat(max_tokens=1).status_code == 200
-        # What is in use stays until it is told that the server ends.
+        # Connections in use stay until they learn that the server ends.
         server.process.ask_to_stop()
         assert b"unavailable" in b"".join(pieces)
 
@@ -151,7 +151,7 @@ def test_handshakes_over_https_that_do_not_begin_keep_nobody_out(tmp_path: Path)
             assert facts_of(server.process.process.pid).descriptors <= before + MOST
 
 
-# Which of them go
+# Which of them are closed
 
 
 def of(key: str, host: str, made: float, called: float | None = None) -> Connection[str]:

@@ -1,4 +1,4 @@
-"""The loop of the engine process works on constraints, and stops where nobody waits."""
+"""The loop of the engine process works on constraints, and stops work that no call waits for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def packed(constraint: Structure) -> bytes:
 
 
 def told(folder: Path, *messages: ToEngine, ends: set[str]) -> tuple[EchoEngine, Told]:
-    """The engine, and what it says to messages, by request, until all of ``ends`` have an end."""
+    """The engine, and its replies to messages by request, until all of ``ends`` have an end."""
     engine, all_sent = EchoEngine(), threading.Event()
 
     def load(_: ModelChoice) -> EchoEngine:

@@ -1,4 +1,4 @@
-"""Messages that come in: bounds before objects, and nobody waits for somebody else's."""
+"""Incoming messages: limits before objects, and no caller waits for another's message."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def length(size: int) -> bytes:
 
 
 def within(number: int, content: bytes) -> bytes:
-    """A field that holds a text or a message."""
+    """The bytes of a field that holds a text or a message."""
     return bytes((number << 3 | 2,)) + length(len(content)) + content
 
 
@@ -79,12 +79,12 @@ HOSTILE = {
 
 
 def fields_of(message: ProtoMessage) -> int:
-    """How many fields a message has, counted in its objects."""
+    """The number of fields of a message, counted in its objects."""
     count = 0
     for descriptor, value in message.ListFields():
         parts = value if descriptor.is_repeated else [value]
         is_packed = descriptor.is_repeated and not isinstance(parts[0], ProtoMessage | str | bytes)
-        count += len(parts) + is_packed  # what is packed has a field around it
+        count += len(parts) + is_packed  # packed values have a field around them
         if descriptor.message_type is not None:
             count += sum(map(fields_of, parts))
     return count
@@ -144,7 +144,7 @@ def test_counting_ends_at_the_limit(name: str) -> None:
 
 
 async def turns_during(work: Any) -> int:
-    """How often the event loop came round until some work was done."""
+    """The number of turns of the event loop until some work was done."""
     turns, task = 0, asyncio.ensure_future(work)
     while not task.done():
         turns += 1
@@ -154,7 +154,7 @@ async def turns_during(work: Any) -> int:
 
 
 def test_an_event_loop_goes_on_while_a_long_message_is_read() -> None:
-    """One with as many fields as are allowed."""
+    """A message with as many fields as are allowed."""
     constraint = pb.Constraint(
         sequence=pb.ConstraintList(parts=[pb.Constraint(text="ab")] * 16_000)
     )
@@ -212,7 +212,7 @@ def test_a_message_of_millions_of_fields_is_refused(
 
 
 def test_a_prompt_that_cannot_fit_is_refused_before_it_waits(tmp_path: Path) -> None:
-    """With the server's one place taken, and without asking the engine."""
+    """With the server's only place taken, and without a message to the engine."""
     settings = {"model": "bounded", "max_requests_in_flight": "1", "max_batch_size": "1"}
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
@@ -231,7 +231,7 @@ def test_a_prompt_that_cannot_fit_is_refused_before_it_waits(tmp_path: Path) -> 
         assert len(client.generate(RawPrompt("x" * 7992), max_tokens=1).text) == 7992
 
 
-# Bounds of what is asked
+# Limits of requests
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_is_too_long_is_refused_with_the_limit(
 
 @dataclass
 class SlowPrompts(EchoEngine):
-    """Prepares a prompt as long as it is let; nothing else of it waits for that."""
+    """Keeps preparing a prompt until released; no other work waits for that."""
 
     may_end: threading.Event = field(default_factory=threading.Event)
     began: threading.Event = field(default_factory=threading.Event)
@@ -293,7 +293,7 @@ class Talk:
         self.socket.send(write(message))
 
     def outcome(self) -> Answered | Failed:
-        """What is answered next."""
+        """The next answer."""
         while self.socket.poll(20_000):
             message = read_from_engine(self.socket.recv())
             if isinstance(message, Answered | Failed):
@@ -335,7 +335,7 @@ def test_nobody_waits_for_somebody_elses_long_prompt(tmp_path: Path) -> None:
 
 
 def test_long_prompts_that_are_cancelled_are_never_prepared(tmp_path: Path) -> None:
-    """Not even where their cancellations come much later than they."""
+    """Not even if their cancellations come much later than the prompts."""
     engine = SlowPrompts()
     with talking(engine, tmp_path) as talk:
         for number in range(30):
@@ -350,7 +350,7 @@ def test_long_prompts_that_are_cancelled_are_never_prepared(tmp_path: Path) -> N
         assert talk.outcome().request_id == "after"
         engine.may_end.set()
         assert talk.outcome().request_id == "last"
-    # The first had begun; what came of it is left.
+    # The first had begun; its result is left.
     assert engine.prepared == ["call 0 xx", "last xxxx"]
 
 

@@ -1,4 +1,4 @@
-"""Calls with bare names and texts between special tokens: what may stand is read as its JSON."""
+"""Calls with bare names and texts between special tokens: accepted ones are read as JSON."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ CHAIN = {f"c{n}": {"anyOf": [{"$ref": f"#/$defs/c{n + 1}"}, {"type": "null"}]} f
 def test_what_schemas_say_in_other_ways_is_held_to(
     schema: dict[str, Any], definitions: dict[str, Any], values: list[object]
 ) -> None:
-    """Recursion in place of a member and of an alternative; what nothing fits is left out."""
+    """Recursion in place of a member and of an alternative; impossible parts are left out."""
     whole = {"properties": {"a": schema}, "$defs": definitions, "additionalProperties": False}
     machine = machine_of(with_calls(ToolUse((Tool("f", "", whole),), "required"), None, GEMMA))
     is_valid = Draft202012Validator(whole).is_valid
@@ -383,7 +383,7 @@ def test_equal_members_of_many_tools_are_compiled_once() -> None:
 
 
 def test_alternatives_that_share_their_parts_are_written_once() -> None:
-    """Each level names the next one twice: written out, there would be two to the power of 40."""
+    """Each level refers to the next one twice: written out, there would be 2 to the power of 40."""
     levels: dict[str, Any] = {
         f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}, {"$ref": f"#/$defs/l{n + 1}"}]}
         for n in range(40)

@@ -1,4 +1,4 @@
-"""Unions in arguments with bare names: the member that tells alternatives apart is always there."""
+"""Unions in arguments with bare names: the member that tells alternatives apart is required."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CANDIDATES: dict[str, list[object]] = {
 
 
 def values() -> Iterator[Any]:
-    """All that these unions could mean, and values of other types."""
+    """All values that these unions could mean, and values of other types."""
     for drawn in itertools.product(*CANDIDATES.values()):
         members = zip(CANDIDATES, drawn, strict=True)
         yield {name: value for name, value in members if value is not MISSING}
@@ -93,7 +93,7 @@ def has_kind_and_perhaps_hue(told: dict[str, Any]) -> bool:
         ({"oneOf": [CAT, DOG, False]}, has("kind")),
         ({"oneOf": [BLACK, WHITE]}, has("hue")),
         (NAMED, has("kind", "hue")),
-        # One of them alone is an object; of an ``anyOf`` several may fit.
+        # Only one of them is an object; of an ``anyOf`` several may fit.
         ({"oneOf": [CAT, LISTS]}, has()),
         ({"anyOf": [CAT, DOG]}, has()),
         ({"anyOf": [CATS, DOG]}, lambda told: "hue" in told or is_dog(told)),
@@ -157,7 +157,7 @@ def test_outside_of_its_union_the_member_may_be_left_out() -> None:
 
 
 def test_unions_that_share_their_parts_are_not_written_without_end() -> None:
-    """Each level adds one of two members, so its end may stand in two to the power of 20 unions."""
+    """Each level adds one of two members, so its end may be in two to the power of 20 unions."""
     names = [f"{way}{n}" for n in range(20) for way in "xy"]
     levels: dict[str, Any] = {"l20": branch(**{name: {"const": 1} for name in names})}
     for n in range(20):

@@ -1,4 +1,4 @@
-"""A start tells what it is doing: each step with its seconds, and a long one before it is done."""
+"""A start logs its progress: each step with its seconds, and a long one before it is done."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_long_step_is_told_before_and_how_far_it_is() -> None:
     ):
         report(50)
         eventually(lambda: len(lines) >= 4)
-    # Each pause is twice the one before, so these lines alone took fifteen times the first.
+    # Each pause is twice the previous one, so these lines alone took fifteen times the first.
     assert time.monotonic() - began >= 15 * silence
     first: Mapping[str, Any] = lines[0]
     assert (first["event"], first["percent"]) == ("loading ...", 25)

@@ -1,4 +1,4 @@
-"""Calls whose arguments stand in tags: what the grammar lets stand is read as the JSON it means."""
+"""Calls with arguments in tags: texts that the grammar accepts are read as the JSON they mean."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REQUEST = GenerationRequest((Message("user", "x"),), tools=ToolUse(TOOLS, "requi
 
 
 def walked(form: ToolFormat, rng: random.Random, length: int) -> str:
-    """The text of some answer, closed on the shortest way behind so many tokens."""
+    """The text of a random answer, closed by the shortest end after a number of tokens."""
     assert REQUEST.tools is not None
     matcher, tokens = COMPILER.start(with_calls(REQUEST.tools, None, form)), list[TokenId]()
     while not matcher.is_complete and len(tokens) < length:
@@ -125,7 +125,7 @@ def test_a_call_is_read_back_as_it_was_written(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_arguments_are_told_as_they_grow(name: str) -> None:
-    """All but what may begin the end of the tag is there at once, as JSON that goes on."""
+    """Everything except a possible beginning of the end tag comes at once, as growing JSON."""
     form = FORMS[name]
     assert form.members is not None
     end, one, told = form.members.end, reader(form), ""

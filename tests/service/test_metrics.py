@@ -1,4 +1,4 @@
-"""What a server tells about its engine: over gRPC, through the SDK, and to Prometheus."""
+"""A server's reports on its engine: over gRPC, through the SDK, and to Prometheus."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCHEMA = {
 
 
 def stats_once_ended(client: Client, requests: int) -> EngineStats:
-    """The first report in which so many requests have ended."""
+    """The first report in which a number of requests have ended."""
     deadline = time.monotonic() + 10.0
     while (stats := client.stats()).ended < requests:
         assert time.monotonic() < deadline, f"{stats.ended} of {requests} requests ended"

@@ -1,4 +1,4 @@
-"""Metrics are served by a few threads, whatever those do who ask for them."""
+"""Metrics are served by a few threads, whatever their callers do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_those_who_send_nothing_are_bounded_and_cut_off(monkeypatch: pytest.Monk
         ]
         for each in slow:
             each.sendall(b"GET /metrics HTTP/1.1\r\n")  # and never the rest
-        # Those that found neither a thread nor a place to wait were hung up on at once.
+        # The server hung up at once on those without a thread or a place to wait.
         assert slow[-1].recv(1) == b""
         # A thread that accepts, four that answer, and a timer of each.
         assert threading.active_count() <= before + 9
@@ -60,7 +60,7 @@ def test_those_who_send_nothing_are_bounded_and_cut_off(monkeypatch: pytest.Monk
 def _is_scraped(port: int) -> bool:
     try:
         return "answer 42.0" in scraped(port)
-    except OSError:  # all threads may still be at those who have just hung up
+    except OSError:  # all threads may still be serving those who have just hung up
         return False
 
 

@@ -1,4 +1,4 @@
-"""Requests that say which model is to answer."""
+"""Requests that name the model that should answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the API load by themselves, in any language, and are in what is installed."""
+"""The files of the API load without others, in any language, and are installed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ open("ModelService").getModel({}, (failure, told) => {
 
 
 def test_the_vendored_files_are_those_of_their_package() -> None:
-    """But for their notices, which change by the year."""
+    """Apart from their notices, which change every year."""
     from google.rpc import status_pb2
 
     folder = Path(status_pb2.__file__).parent

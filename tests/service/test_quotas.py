@@ -1,4 +1,4 @@
-"""Quotas: what a token may use within a minute, on a clock that the test turns."""
+"""Quotas: what a token may use within a minute, on a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_tokens_are_charged_as_they_were_used() -> None:
     account = Accounts(clock).of("ann", Limits(tokens_per_minute=600))
     for _ in range(5):
         spend(account, 10_000, used=100)
-    spend(account, 10_000, used=300)  # something was left, so it may be more than that
+    spend(account, 10_000, used=300)  # something was left, so it may exceed the rest
     text, pause = refusal(account)
     assert text == "the token of ann has used its tokens_per_minute of 600; try again in 20.1 s"
     assert pause == pytest.approx(20.1)  # 201 tokens, ten a second

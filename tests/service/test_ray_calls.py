@@ -33,7 +33,7 @@ PATH = "/guided.v1.GenerationService/"
 
 @dataclass
 class RayContext:
-    """Ray's context, as far as it is asked."""
+    """The used part of Ray's context."""
 
     metadata: list[tuple[str, str]]
     status: grpc.StatusCode | None = None

@@ -1,4 +1,4 @@
-"""What is kept of engines, and what of those that have ended."""
+"""The records of engines, and of those that have ended."""
 
 from __future__ import annotations
 

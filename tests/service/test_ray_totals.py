@@ -1,4 +1,4 @@
-"""What several engines tell of themselves, added up."""
+"""The sums of the reports of several engines."""
 
 from __future__ import annotations
 

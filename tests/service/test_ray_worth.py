@@ -1,4 +1,4 @@
-"""What a constraint counts for among engines, by what they said of answers."""
+"""How much a constraint counts in routing, by the engines' reports of answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def learn(
     reused: int = 0,
     digest: bytes | None = DIGEST,
 ) -> None:
-    """Have an answer told that waited ten seconds for room."""
+    """Report an answer that waited ten seconds for room."""
     first = compiling + 10.0 + reading
     worth.learn(
         Affinity((), digest, size),
@@ -45,7 +45,7 @@ def test_nothing_is_known_at_first() -> None:
     ("compiling", "reading", "reused", "worth"),
     [
         (0.1, 0.2, 0, LONG // 2),
-        (0.1, 0.2, 512, LONG // 4),  # it took as long for half of the prompt
+        (0.1, 0.2, 512, LONG // 4),  # half of the prompt took as long
         (2.0, 0.2, 0, 10 * LONG),
         (1e-9, 0.2, 0, 1),  # enough to tell two engines apart
     ],
@@ -95,5 +95,5 @@ def test_what_is_kept_is_bounded() -> None:
     for i in range(12_000):
         learn(worth, compiling=0.1 + i, reading=0.2, digest=str(i).encode())
     assert bytes_of(worth, b"11999") == pytest.approx(11_999.1 * LONG / 0.2, rel=1e-6)
-    # As one that is new: the mean of the last 64.
+    # Like a new one: the mean of the last 64.
     assert bytes_of(worth, b"0") == pytest.approx((11_999.1 - 31.5) * LONG / 0.2, rel=1e-6)

@@ -1,4 +1,4 @@
-"""The service as a user has it: a server process, the default model, the SDK."""
+"""The service as users run it: a server process, the default model, the SDK."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_call_that_the_budget_would_close_is_an_error_where_it_is_asked_for(
 
 
 def _closed_at(client: Client, grammar: Tagged, budget: int) -> str:
-    """The text that a budget leaves; empty where none can."""
+    """The text that fits a budget; empty if none does."""
     try:
         return client.generate("Weather?", grammar=grammar, max_tokens=budget).text
     except LimitExceededError:
@@ -188,7 +188,7 @@ def _closed_at(client: Client, grammar: Tagged, budget: int) -> str:
 
 
 def test_strict_forcing_gives_the_answer_of_none(client: Client) -> None:
-    """To the last bit, as products of stored weights are the same however many rows there are."""
+    """To the last bit, because products of stored weights do not depend on the number of rows."""
     off = client.generate(PERSON, Person, max_tokens=48, forcing=Forcing.OFF)
     strict = client.generate(PERSON, Person, max_tokens=48, forcing=Forcing.STRICT)
     assert strict.text == off.text

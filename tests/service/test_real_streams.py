@@ -1,4 +1,4 @@
-"""Streams and deadlines as a user has them: a server process, the default model, the SDK."""
+"""Streams and deadlines as users run them: a server process, the default model, the SDK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STORY = "Tell me about a café in Zürich, with an emoji in every sentence."
 
 
 def test_a_streamed_answer_is_the_plain_one_in_pieces(client: Client) -> None:
-    # Without drafts, which may say all that the first answer said in one step.
+    # Without drafts, which may repeat the whole first answer in one step.
     plain = client.generate(PERSON, Person, max_tokens=64, drafters="none")
     with client.stream(PERSON, Person, max_tokens=64, drafters="none") as stream:
         pieces = list(stream)

@@ -1,4 +1,4 @@
-"""Thoughts before answers as users have them: a server process, the SDK, OpenAI's API."""
+"""Thoughts before answers as users get them: a server process, the SDK, OpenAI's API."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ KEY, ONE, OTHER = Key(b"key"), Digest(b"one"), Digest(b"other")
 
 
 class Maker:
-    """Makes answers that are told apart, each when it is let."""
+    """Makes distinguishable answers, each when it is released."""
 
     def __init__(self) -> None:
         self.made = self.given_up = 0
@@ -61,7 +61,7 @@ def test_who_asks_again_joins_the_answer_under_way_and_the_finished_one() -> Non
         await asyncio.sleep(0)
         with pytest.raises(RequestError, match="another request has this request_id"):
             await repeats.answer(KEY, OTHER, maker.make)
-        first.cancel()  # its connection broke, and the other one came
+        first.cancel()  # its connection broke, and the other call came
         maker.let.set()
         assert [(await again).text, (await another).text] == ["1", "2"]
         assert (await repeats.answer(KEY, ONE, maker.make)).text == "1"
@@ -80,7 +80,7 @@ def test_an_answer_that_nobody_waits_for_is_given_up_and_joined_by_none() -> Non
         await asyncio.sleep(0)
         for caller in callers:
             caller.cancel()
-        # It comes in the moment in which they go.
+        # It comes at the moment when they leave.
         late = asyncio.create_task(repeats.answer(KEY, ONE, maker.make))
         await asyncio.gather(*callers, return_exceptions=True)
         await asyncio.sleep(0)
@@ -131,7 +131,7 @@ def test_finished_answers_are_kept_in_bounded_memory_for_a_bounded_time() -> Non
         assert maker.made == 5
         await repeats.answer(Key(b"4"), ONE, maker.make)
         assert maker.made == 5
-        await repeats.answer(Key(b"0"), ONE, maker.make)  # had to go for the last ones
+        await repeats.answer(Key(b"0"), ONE, maker.make)  # was dropped for the last ones
         assert maker.made == 6
         now = 11.0
         await repeats.answer(Key(b"4"), ONE, maker.make)
@@ -169,8 +169,8 @@ def test_the_same_request_under_one_id_is_run_once(
         first = GenerationServiceStub(one).Generate.future(asked, timeout=30)
         eventually(lambda: echo.stats().running == 1)
         again = GenerationServiceStub(other).Generate.future(asked, timeout=30)
-        # Were the first given up before the other has joined it, the request would be run anew.
-        # Calls of one connection are taken up in order: after these it has joined.
+        # If the first were given up before the other has joined it, the request would run again.
+        # Calls of one connection are handled in order: after these it has joined.
         for _ in range(3):
             with pytest.raises(grpc.RpcError, match="another request has this request_id"):
                 GenerationServiceStub(other).Generate(changed, timeout=30)
@@ -184,7 +184,7 @@ def test_the_same_request_under_one_id_is_run_once(
         with pytest.raises(grpc.RpcError, match="another request has this request_id"):
             GenerationServiceStub(other).Generate(changed, timeout=30)
     eventually(lambda: cancelled_requests(echo) == 0)
-    # That of the count besides.
+    # The call for the count adds one.
     eventually(lambda: answered(echo) == 2)
 
 
@@ -203,7 +203,7 @@ def test_requests_without_an_id_or_of_another_caller_are_their_own(
 
 
 def test_an_answer_is_charged_once_and_shared_with_nobody_else(tmp_path: Path) -> None:
-    """Of two tokens on one machine; on other connections of one of them; and of other salts."""
+    """With two tokens on one machine, other connections of one of them, and other salts."""
     settings = {"tokens": str(tokens_file(tmp_path, bob="requests_per_minute = 3"))}
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
 
@@ -242,7 +242,7 @@ def test_a_caller_is_known_on_any_of_its_connections() -> None:
 
 
 class _Call:
-    """What a call without a certificate tells of its caller."""
+    """The information on its caller in a call without a certificate."""
 
     def __init__(self, peer: str, shown: str | None) -> None:
         self._peer = peer

@@ -50,10 +50,10 @@ SECRET = "the-secret-of-the-prompt"
 
 @dataclass(frozen=True)
 class Logged(ServerProcess):
-    """A server with what it logs from a moment on."""
+    """A server, and its log from a moment on."""
 
     begun: int
-    """Characters of its log until then."""
+    """The length of its log until then, in characters."""
 
     def text(self) -> str:
         return self.log.read_text()[self.begun :]
@@ -69,7 +69,7 @@ def logging_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerP
 
 @pytest.fixture
 def logged(logging_server: ServerProcess) -> Logged:
-    """It, from now on: each test waits for the lines of all of its requests."""
+    """The server's log from now on: each test waits for the lines of all of its requests."""
     begun = len(logging_server.log.read_text())
     return Logged(logging_server.process, logging_server.address, logging_server.log, begun)
 
@@ -77,12 +77,12 @@ def logged(logging_server: ServerProcess) -> Logged:
 def lines(server: ServerProcess) -> list[dict[str, Any]]:
     """Every line of the log; each has to be JSON."""
     text = server.text() if isinstance(server, Logged) else server.log.read_text()
-    # What comes after the last line break is being written.
+    # Text after the last line break is still being written.
     return [json.loads(line) for line in text.rpartition("\n")[0].splitlines()]
 
 
 def requests(server: ServerProcess, count: int, event: str = "request") -> list[dict[str, Any]]:
-    """The lines of so many requests, once they are there."""
+    """The lines of ``count`` requests, once they are there."""
     deadline = time.monotonic() + 20
     while len(found := [line for line in lines(server) if line["event"] == event]) < count:
         assert time.monotonic() < deadline, found
@@ -106,7 +106,7 @@ def test_a_request_is_logged_with_what_it_cost_and_without_its_words(
     assert (line["prompt_tokens"], line["reused_tokens"]) == (1, 2)
     assert (line["output_tokens"], line["forced_tokens"], line["model_calls"]) == (7, 4, 0)
     assert 0 <= line["queue_seconds"] < line["seconds"]
-    # The engine of the tests says that every answer took so long, and waited for nothing.
+    # The engine of the tests reports these times for every answer, and no waiting.
     assert (line["compile_seconds"], line["wait_seconds"], line["decode_seconds"]) == (0, 0, 0.25)
     assert len(line["request_id"]) == 32
     assert "error" not in line
@@ -136,7 +136,7 @@ def test_an_error_names_the_request_that_the_log_has(
     with Client(logged.address) as client, pytest.raises(kind) as caught:
         client.generate(RawPrompt(prompt), **options)
     (line,) = requests(logged, 1)
-    # At a deadline the caller's own transport gives up; a busy server may hear of that first.
+    # At a deadline the caller's own transport gives up; a busy server may notice that first.
     assert line["status"] == status or (code is None and line["status"] == "CANCELLED")
     assert line["seconds"] > 0
     if code is not None:
@@ -259,7 +259,7 @@ def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
         eventually(lambda: client.stats().running == 1)
         broken = stub.Generate.future(asked, timeout=30)
         joining = stub.Generate.future(asked, timeout=30)
-        # Comes after both, which have joined it a moment later.
+        # Comes after both calls, which have joined it a moment later.
         ModelServiceStub(channel).GetModel(model_pb2.GetModelRequest(), timeout=30)
         time.sleep(0.3)
         broken.cancel()
@@ -281,7 +281,7 @@ def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
 
 
 def test_what_becomes_of_an_answer_after_its_first_call_has_ended_is_not_that_calls() -> None:
-    """Its connection broke, and the answer is made on for another, which has joined it."""
+    """Its connection broke, and the answer continues for another call, which has joined it."""
     record = RequestRecord("service", "Generate", "peer", "chat")
     with recorded(record):
         making = copy_context()
@@ -361,10 +361,10 @@ def test_lines_to_read_are_no_json(tmp_path: Path) -> None:
 
 
 def test_the_times_of_an_answer_add_up(client: Client, server: ServerProcess) -> None:
-    """Of the default model, whose server logs lines to read."""
+    """With the default model, whose server logs readable lines."""
     before = len(server.log.read_text())
     answer = client.generate("Name a colour.", max_tokens=8, schema={"enum": ["red", "blue"]})
-    # The trailing metadata of an answer is not told by the client, so its tokens have to do.
+    # The client does not return the trailing metadata of an answer, so its tokens have to do.
     told = f"output_tokens={answer.usage.output_tokens}"
     deadline = time.monotonic() + 20
     while not (
@@ -399,7 +399,7 @@ def test_a_log_that_nobody_reads_keeps_nobody_from_being_served() -> None:
                 for _ in range(40):
                     assert client.generate(RawPrompt("hi"), max_tokens=1).text == "hi"
             process.terminate()
-            # Read again, every line is there, as the last ones are waited for.
+            # Once the log is read again every line is there, because the last ones are awaited.
             with os.fdopen(reading) as log:
                 events = [json.loads(line)["event"] for line in log]
             assert process.wait(60) == 0

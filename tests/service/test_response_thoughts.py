@@ -1,4 +1,4 @@
-"""Thoughts in ``POST /v1/responses``: what is asked, how it is shown, and what openai reads."""
+"""Thoughts in ``POST /v1/responses``: requests, events, and the objects that openai reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = Shown("id", 0, "m")
 ask = partial(asked, "responses")
 
 
-# What is asked
+# Requests
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_thoughts_that_come_back_are_not_told_to_the_model_again() -> None:
     assert chat.request.prompt == (Message("user", "a"), Message("assistant", "b"))
 
 
-# How it is shown
+# Answers
 
 
 def result(text: str) -> GenerationResult:
@@ -93,7 +93,7 @@ def result(text: str) -> GenerationResult:
 
 
 def events_of(sent: bytes) -> list[dict[str, Any]]:
-    """The events, each of which openai's own classes take as it is."""
+    """The events, each of which openai's own classes accept unchanged."""
     events = []
     for block in sent.decode().strip().split("\n\n"):
         _, _, data = block.partition("\ndata: ")

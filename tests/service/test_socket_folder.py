@@ -1,4 +1,4 @@
-"""Folders of sockets: private, removed at the end, and by the next server after a kill."""
+"""Folders of sockets: private, removed at the end, or after a kill by the next server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.service.server_process import ECHO_SERVER, serving
 
 @pytest.fixture
 def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for temporary files; its name is short, as those of sockets have to be."""
+    """A folder for temporary files, with a short name, as sockets need."""
     with tempfile.TemporaryDirectory(prefix="g") as folder:
         monkeypatch.setenv("TMPDIR", folder)
         monkeypatch.setattr(tempfile, "tempdir", None)

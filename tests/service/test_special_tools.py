@@ -1,4 +1,4 @@
-"""Calls of tools in formats with special tokens: what the grammar lets stand, the reader reads."""
+"""Calls of tools in formats with special tokens: the reader reads what the grammar accepts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MARKED = {VOCABULARY.named[name]: sign(name) for name in SIGNS}
 
 
 def walked(constraint: Any, rng: random.Random, length: int) -> list[TokenId]:
-    """Tokens of some answer, special ones wherever they may be; cut to no part of one."""
+    """Tokens of a random answer, with special ones wherever allowed, up to a shortest end."""
     matcher, tokens = COMPILER.start(constraint), list[TokenId]()
     while not matcher.is_complete and len(tokens) < length:
         allowed = [TokenId(int(token)) for token in tokens_of(matcher.mask()) if token]
@@ -62,7 +62,7 @@ def marked(tokens: list[TokenId]) -> str:
 
 
 def by_tokens(tokens: list[TokenId], form: ToolFormat) -> tuple[str, list[tuple[str, str]]]:
-    """What is said and called, cut at the special tokens by their ids."""
+    """Texts and calls, cut at the special tokens by their ids."""
     parts: list[tuple[str, str]] = [("", "")]
     for token in tokens:
         if token in MARKED:

@@ -1,4 +1,4 @@
-"""What one connection does to the transport is not felt by those of others."""
+"""Abuse of the transport by one connection does not affect the connections of others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONG = pb.GenerateRequest(text="wait", max_tokens=10**6).SerializeToString()
 def reset_rapidly(address: str, is_over: threading.Event) -> None:
     """Open calls and reset them at once, as fast as this process can."""
     while not is_over.is_set():
-        # A server may hang up on one who does that, and the next connection goes on.
+        # A server may hang up on such a peer, and the next connection continues.
         with suppress(OSError, h2.exceptions.ProtocolError), connected(address) as peer:
             while not is_over.is_set():
                 for _ in range(100):
@@ -43,7 +43,7 @@ def reset_rapidly(address: str, is_over: threading.Event) -> None:
 
 
 def first_call(server: ServerProcess) -> grpc.StatusCode:
-    """The outcome of the first call of a connection of its own, which is not tried again."""
+    """The outcome of the first call of a new connection, without retries."""
     options = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(server.address, options=options) as channel:
         call: Any = GenerationServiceStub(channel).Generate.future(
@@ -84,7 +84,7 @@ def test_watchers_of_the_health_are_bounded(tmp_path: Path) -> None:
             stub: Any = health_pb2_grpc.HealthStub(channel)
             calls = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(10)]
             outcomes += [(call, _first(call)) for call in calls]
-        # Eight of each connection, until there are twelve.
+        # Eight from each connection, until there are twelve.
         taken = [said for _, said in outcomes]
         assert taken.count(HEALTH.SERVING) == 12
         assert taken[:10].count(HEALTH.SERVING) == 8
@@ -126,7 +126,7 @@ def test_a_watcher_that_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
         hearing.cancel()
 
 
-# Bounds of a connection
+# Limits of a connection
 
 
 def test_calls_of_one_connection_are_bounded(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_calls_of_one_connection_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_message_does_not_come_is_ended(tmp_path: Path) -> None:
-    """Of whichever service and kind."""
+    """For every service and kind of method."""
     paths = (GENERATE, "/guided.v1.GenerationService/GenerateBatch", MODEL, WATCH)
     with (
         serving(ECHO_SERVER, tmp_path / "log", {"stall_seconds": "0.5"}) as server,
@@ -178,7 +178,7 @@ def test_an_old_connection_is_replaced_and_loses_nothing(tmp_path: Path) -> None
             try:
                 events.extend(peer.read())
             except h2.exceptions.ProtocolError:
-                return True  # the library takes nothing behind a farewell, not even a ping
+                return True  # the library accepts nothing after a GOAWAY frame, not even a ping
             return any(isinstance(each, h2.events.ConnectionTerminated) for each in events)
 
         eventually(is_sent_away)
@@ -198,7 +198,7 @@ def test_health_says_so_before_the_door_closes(tmp_path: Path) -> None:
         Client(server.address) as client,
     ):
         server.ask_to_stop()
-        # New connections are still let in, told NOT_SERVING, and served.
+        # New connections are still accepted, get NOT_SERVING, and are served.
         eventually(lambda: told_health(server) == HEALTH.NOT_SERVING)
         assert client.generate(RawPrompt("late"), max_tokens=1).text == "late"
         assert first_call(server) is grpc.StatusCode.OK

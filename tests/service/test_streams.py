@@ -125,7 +125,7 @@ def test_an_error_before_the_first_text_is_that_of_a_plain_call(shared_echo: Cli
 
 
 def test_an_answer_cut_short_keeps_its_text_however_it_was_asked_for(shared_echo: Client) -> None:
-    """Of a long one the beginning, as far as the trailers of a call can carry it."""
+    """Of a long text the beginning, as much as the trailers of a call can carry."""
     for text, told in (('{"city":""}', '{"city":""}'), ("語" * 5000, "語" * 666 + "…")):
         options: Options = {"max_tokens": 9, "on_incomplete": "error"}
         request = Request(RawPrompt(text), **options)
@@ -270,7 +270,7 @@ def test_who_leaves_while_a_message_is_sent_is_a_line_of_the_log_alone(tmp_path:
         batch = pb.GenerateBatchRequest(requests=[long])
         call = GenerationServiceStub(channel).GenerateBatch(batch)
         eventually(lambda: "index=0" in server.log.read_text())
-        other.stats()  # behind the answer, which is being sent by now
+        other.stats()  # after the answer, which is being sent by now
         call.cancel()
         eventually(lambda: "status=CANCELLED" in server.log.read_text())
         server.ask_to_stop()
@@ -279,7 +279,7 @@ def test_who_leaves_while_a_message_is_sent_is_a_line_of_the_log_alone(tmp_path:
 
 
 def test_who_has_left_before_a_message_is_sent_has_cancelled_the_call() -> None:
-    """As the transport says it where it hears of both at once: no fault of the service."""
+    """The transport reports it so if both happen at once: no fault of the service."""
 
     class Gone:
         async def write(self, message: object) -> None:

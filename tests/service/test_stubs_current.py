@@ -1,4 +1,4 @@
-"""The stubs in the package are those of the API's definition."""
+"""The stubs in the package match the definition of the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server keeps its word whatever becomes of its engine and of its callers."""
+"""A server keeps its promises whatever happens to its engine and its callers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_error_of_any_length_arrives_cut_to_what_a_call_can_carry(shared_echo
 def test_closing_an_iterator_frees_what_its_batch_held(echo: Client) -> None:
     completed = echo.as_completed([raw("quick"), raw("wait"), raw("wait")])
     assert next(completed).index == 0
-    # Those that have not begun cost nothing and are not counted as cancelled.
+    # Requests that have not begun cost nothing and are not counted as cancelled.
     eventually(lambda: echo.stats().running == 2)
     completed.close()
     eventually(lambda: cancelled_requests(echo) == 2)
@@ -189,7 +189,7 @@ def test_a_request_that_ends_the_engine_is_sent_once_and_learns_why(
         "the engine process was killed by signal 9 while the request ran; try again"
     )
     wait_until_serving(echo_server.address, 20)
-    # A second engine would have met the request again, before this one.
+    # A second engine would have got the request again, before this one.
     assert echo.generate("again", max_tokens=1).text == "again"
     assert echo_server.log.read_text().count("engine lost") == 1
 
@@ -272,7 +272,7 @@ def test_a_call_above_a_limit_is_refused_with_the_limit(
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of a message as protobuf writes it: texts and messages alike."""
+    """A field of a message as protobuf writes it, be it a text or a message."""
     length = bytearray()
     left = len(content)
     while left > 127:
@@ -360,7 +360,7 @@ def test_a_server_told_to_stop_finishes_what_runs(echo: Client, echo_server: Ser
     next(completed)
     eventually(lambda: echo.stats().running == 1)
     echo_server.ask_to_stop()
-    # Until then, new requests are still taken.
+    # Until then, new requests are still accepted.
     eventually(lambda: "draining" in echo_server.log.read_text())
     with Client(echo_server.address, retries=0) as late, pytest.raises(ServiceUnavailableError):
         late.generate("too late")
@@ -501,7 +501,7 @@ def test_a_port_that_is_taken_is_refused(
 ) -> None:
     port = shared_echo_server.address.rpartition(":")[2]
     log = tmp_path / "second"
-    # What it says where it should have said that it listens.
+    # Its output in place of the line that says it is listening.
     with (
         pytest.raises(AssertionError, match="said '' and logged"),
         listening(ECHO_SERVER, log, {"host": host, "port": port}),

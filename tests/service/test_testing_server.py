@@ -1,4 +1,4 @@
-"""What users test with: a server without a model."""
+"""The server without a model that users test with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments written as text are held to all that their schema says of strings."""
+"""Arguments written as text fit everything that their schema says of strings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def accepts(recognizer: Recognizer, text: str) -> bool:
 
 
 def written(arguments: dict[str, object], form: ToolFormat) -> str:
-    """A call as a model writes it: what is no text in the JSON of our grammar."""
+    """A call as a model writes it: values other than texts in the JSON of our grammar."""
     assert form.members is not None
     values = {
         name: value if name in TEXTS else json.dumps(value) for name, value in arguments.items()

@@ -1,4 +1,4 @@
-"""A file of tokens: what may stand in it, and that changes count without a restart."""
+"""A file of tokens: its valid contents; changes take effect without a restart."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_changes_count_without_a_restart(tmp_path: Path) -> None:
     file.write_text(table("ann", ANN))
     book = TokenBook(file, clock)
     file.write_text(table("bob", BOB) + table("ann", ANN, "weight = 3"))
-    assert names(book) == ["ann", None]  # it is looked at once a second
+    assert names(book) == ["ann", None]  # it is read once a second
     clock.now += 1
     assert names(book) == ["ann", "bob"]
     file.write_text(table("bob", BOB))

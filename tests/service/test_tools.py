@@ -1,4 +1,4 @@
-"""Tools over gRPC: what is asked, the calls that come back, and the conversation that goes on."""
+"""Tools over gRPC: requests, the calls that come back, and the conversation that continues."""
 
 from __future__ import annotations
 
@@ -366,7 +366,7 @@ def test_documents_with_blanks_are_not_told_from_calls_that_are_documents() -> N
 
 
 JSON_FORMATS = {n: form for n, form in FORMATS.items() if not (form.members or form.quote)}
-"""Those of calls whose arguments are JSON; of others see test_member_calls, test_literal_calls."""
+"""Formats with JSON arguments; for others see test_member_calls and test_literal_calls."""
 ARGUMENTS = st.dictionaries(st.text(max_size=3), st.text('{}"\\ \n</tool_call>', max_size=9))
 
 
@@ -414,7 +414,7 @@ def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:
 def test_a_call_has_ended_where_all_of_it_came_and_nowhere_before(
     name: str, arguments: str
 ) -> None:
-    """Text breaks off at a stop string, also behind a brace that looks like the end of a call."""
+    """Text breaks off at a stop string, also after a brace that looks like the end of a call."""
     form = FORMATS[name]
     text = form.call("w", arguments)
     begins = len(form.header("w"))

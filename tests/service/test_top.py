@@ -50,7 +50,7 @@ def test_no_server_is_an_error_of_one_frame() -> None:
 
 @contextmanager
 def in_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The command in a terminal of its own, of which the other end is here."""
+    """Run the command in a new terminal; yields the other end of it."""
     here, there = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "110", "LINES": "40"}
     with subprocess.Popen(
@@ -86,7 +86,7 @@ def test_it_is_live_until_it_is_left(shared_echo_server: ServerProcess, leave: s
 
 
 def test_a_server_that_is_gone_is_told_and_asked_again(tmp_path: Path) -> None:
-    """The client's own retries bridge less than the time that this engine is away."""
+    """The client's own retries last less long than the absence of this engine."""
     settings = {"restart_backoff_seconds": "4"}
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,

@@ -150,7 +150,7 @@ class Receiver(TraceServiceServicer):
 
 @pytest.fixture(scope="module")
 def received(tmp_path_factory: pytest.TempPathFactory) -> Receiver:
-    """What client and server have sent once a program has asked for all kinds of answers."""
+    """The spans that client and server have sent after a program made all kinds of requests."""
     receiver = Receiver()
     collector = grpc.server(ThreadPoolExecutor(2))
     add_TraceServiceServicer_to_server(receiver, collector)  # type: ignore[no-untyped-call]
@@ -158,7 +158,7 @@ def received(tmp_path_factory: pytest.TempPathFactory) -> Receiver:
     collector.start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-        # What is left when the server ends is sent as well, so it need not be sent early.
+        # The remaining spans are sent when the server ends, so none need be sent early.
         patch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
         with serving(ECHO_SERVER, tmp_path_factory.mktemp("traces") / "log") as server:
             command = [sys.executable, "-c", ASK, server.address, SECRET]
@@ -203,7 +203,7 @@ def test_a_call_is_one_trace_from_client_to_engine(received: Receiver, name: str
     assert both["server"].name == f"{operation} echo"
     parts = inside(both["server"], spans)
     assert parts.keys() == {"queue", "engine"}
-    # The engine of the tests has no first token to tell of, so it has neither prefill nor decode.
+    # The engine of the tests reports no first token, so there is neither prefill nor decode.
     assert inside(parts["engine"], spans).keys() == {"compile", "wait", "verify", "mask"}
     for span in both.values():
         told = attributes_of(span)
@@ -233,7 +233,7 @@ def test_a_model_that_is_asked_for_is_told_on_both_sides(received: Receiver) -> 
         assert span.name == "chat echo"
         assert attributes_of(span)["gen_ai.request.model"] == "echo"
     both = kinds(received.trace("by a strange name"))
-    # What callers make up is no name of a span, of which there are to be few.
+    # Names that callers make up are no names of spans, because there should be few of these.
     assert (both["client"].name, both["server"].name) == ("chat other", "chat")
     for span in both.values():
         assert attributes_of(span)["gen_ai.request.model"] == "other"
@@ -280,7 +280,7 @@ def test_each_request_of_a_whole_batch_has_a_span_inside_of_the_call(received: R
     assert inside(found[0], spans).keys() == {"queue", "engine"}
     assert found[1].status.code == Status.STATUS_CODE_ERROR
     assert inside(found[1], spans).keys() == {"queue"}
-    # The same request again, whose answer was made once.
+    # The same request again; its answer was made only once.
     assert attributes_of(found[3])["guided.is_repeat"]
     assert inside(found[3], spans) == {}
 
@@ -300,7 +300,7 @@ def test_names_are_those_of_the_conventions(received: Receiver) -> None:
     assert {name for name in told if name.startswith("gen_ai.")} <= known
 
 
-# What becomes of the times that an engine tells
+# The times that an engine reports
 
 
 def traced(result: GenerationResult | None, *, begun: float = 10.0) -> dict[str, ReadableSpan]:
@@ -377,7 +377,7 @@ def test_a_request_that_failed_has_the_spans_of_what_is_known() -> None:
 
 
 MODELS = {"": "small", "small": "small", "large": "large"}
-"""By the names that requests may ask by the models that answer, the first where none is named."""
+"""The model that answers, by the name in a request; the first one if none is named."""
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ def test_the_client_reads_the_answer_that_the_engine_wrote(result: GenerationRes
 
 
 def times_of(timing: Timing) -> dict[str, float]:
-    """The times that are known."""
+    """The known times."""
     return {name: seconds for name, seconds in asdict(timing).items() if seconds is not None}
 
 
@@ -450,7 +450,7 @@ def nested_fault() -> pb.Constraint:
 
 
 def newer_request() -> pb.GenerateRequest:
-    """A request with a field 100 that no version has yet, inside its constraint."""
+    """A request with a field 100, which no version has, inside its constraint."""
     newer = b"\x0a\x00" + b"\xa0\x06\x01"
     return pb.GenerateRequest.FromString(b"\x0a\x01x" + b"\x1a\x05" + newer)
 
@@ -476,7 +476,7 @@ def newer_request() -> pb.GenerateRequest:
             "part 1 of message 0 says nothing; set its text, or leave it out",
         ),
         (
-            # A part of a kind that no version has yet.
+            # A part of a kind that no version has.
             in_parts("", pb.ContentPart.FromString(b"\x12\x01a")),
             RequestError,
             "field number 2 of guided.v1.ContentPart is unknown to this server; "
@@ -574,7 +574,7 @@ def newer_request() -> pb.GenerateRequest:
             "use a client of the server's version",
         ),
         (
-            # An older client that asks for a parse as by Lark's scanner: reading = 2.
+            # An older client that requests a parse like that of Lark's scanner: reading = 2.
             pb.GenerateRequest(
                 text="x",
                 constraint=pb.Constraint(lark=pb.LarkGrammar.FromString(b"\x28\x02")),

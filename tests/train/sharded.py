@@ -1,7 +1,7 @@
 """Trains every kind of drafter sharded over the processes of a launcher: `-m tests.train.sharded`.
 
-accelerate shards nothing on the CPU, so torch's FSDP is asked itself. The first process compares
-with one process that takes the mean of all losses, which is what data parallel training does.
+accelerate shards nothing on the CPU, so torch's FSDP is used directly. The first process compares
+with one process that takes the mean of all losses, as data parallel training does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _whole(tensor: Any) -> torch.Tensor:
-    """A tensor of all processes together, or one that is no part of what is sharded."""
+    """A tensor gathered from all processes, or one that is not sharded."""
     whole: torch.Tensor = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
     return whole.detach().clone()
 
@@ -89,7 +89,7 @@ def _examples(number: int) -> list[Example]:
 
 def _train(module: nn.Module, batches: Sequence[Batch]) -> None:
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    # Adam would make much of gradients that differ in their rounding alone.
+    # Adam would magnify differences of gradients that come only from rounding.
     optimizer = torch.optim.SGD(trained, lr=0.05)
     for _ in range(_STEPS):
         loss: Any = torch.stack([module(**batch)["loss"] for batch in batches]).mean()

@@ -60,7 +60,7 @@ def test_what_was_answered_is_not_answered_again(tmp_path: Path) -> None:
     path, wanted = tmp_path / "a.jsonl", _wanted(6)
     _make(path, dict(list(wanted.items())[:4]))
     before = path.read_text()
-    # A process that was killed leaves half a line.
+    # A killed process leaves half a line.
     path.write_text(before + '{"key": "5f')
     assert _make(path, wanted)[0] == (4, 6)
     assert path.read_text().startswith(before)
@@ -114,7 +114,7 @@ def test_made_prompts_are_different_and_repeatable() -> None:
 
 
 def test_made_prompts_share_nothing_with_what_speed_is_measured_on() -> None:
-    """Figures of the small workload are of prompts that no drafter has seen."""
+    """The small workload measures prompts that no drafter has seen."""
     from guided.bench import read_workload
 
     made, measured = made_prompts(2000).values(), read_workload().values()

@@ -1,4 +1,4 @@
-"""What is drawn from answers, and what stands for a whole vocabulary."""
+"""The places drawn from answers, and the tokens that stand for a whole vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a frozen target thinks of texts."""
+"""The output of a frozen target for texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafters are trained on a tiny target: the loss falls, and what is written can be read."""
+"""Drafters are trained on a tiny target: the loss falls, and the saved files can be read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _draft(loaded: LoadedModel, _: Sequence[Example]) -> Lesson:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a target, prompts, and the answers as soon as somebody has asked for them."""
+    """A folder with a target, prompts, and the answers once a test has requested them."""
     folder = tmp_path_factory.mktemp("training")
     write_target(folder / "target")
     write_prompts(folder / "prompts.jsonl")
@@ -110,7 +110,7 @@ def test_medusa_heads_are_read_as_they_were_trained(place: Path, tmp_path: Path)
     with torch.no_grad():
         expected = torch.stack(module.float().logits(states))
     torch.testing.assert_close(heads(states), expected, atol=0.05, rtol=0.05)
-    # They have moved from where they began, which is the target's own head.
+    # They differ from their initial values, those of the target's own head.
     own = states @ FrozenTarget(_target(place).module).head.T
     assert (heads(states)[0] - own).abs().max() > 0.05
 
@@ -175,7 +175,7 @@ def test_a_draft_model_begins_with_layers_of_the_target(place: Path) -> None:
 
 
 def _lesson(place: Path, make: Make) -> Lesson:
-    """The lesson as the loop has it: of the examples that are trained on."""
+    """The lesson as in the loop: of the examples that are trained on."""
     found: list[Lesson] = []
 
     def keep(loaded: LoadedModel, examples: Sequence[Example]) -> Lesson:
@@ -234,7 +234,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def test_a_training_that_was_killed_goes_on(place: Path, tmp_path: Path) -> None:
-    """What is killed is forked, and what goes on is started as users do."""
+    """The killed run is a fork; the one that continues is started as users do."""
     _answer(place)
     steps, log = 120, tmp_path / "log"
     command = _command(place, tmp_path, "medusa", steps)
@@ -261,7 +261,7 @@ def test_a_training_that_was_killed_goes_on(place: Path, tmp_path: Path) -> None
 
 
 def _answer(place: Path) -> None:
-    """Make the answers where no other test has."""
+    """Make the answers unless another test has done so."""
     if not (place / "answers.jsonl").exists():
         _lesson(place, _medusa)
     assert len((place / "answers.jsonl").read_text().splitlines()) == PROMPTS + 1
@@ -291,7 +291,7 @@ def test_two_processes_train_together(place: Path, tmp_path: Path, kind: str) ->
     said = done.communicate(timeout=290)[0]
     assert done.returncode == 0, said
     assert "step 20 of 20" in said
-    # One process tells it.
+    # Only one process reports it.
     assert said.count("were held out") == said.count("loss") / 10 == 1
     if kind == "medusa":
         load_medusa(tmp_path)

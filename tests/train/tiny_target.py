@@ -17,7 +17,7 @@ _TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}
 
 
 def write_target(folder: Path) -> Path:
-    """A Llama of eight layers, whose tokenizer has a chat template."""
+    """Save a Llama with eight layers, whose tokenizer has a chat template."""
     tokenizer = loaded(BUILT["built like GPT-2"]())
     tokenizer.chat_template = _TEMPLATE
     tokenizer.save_pretrained(folder)
@@ -40,7 +40,7 @@ def write_target(folder: Path) -> Path:
 
 
 def write_prompts(file: Path) -> Path:
-    """Prompts that are answered by short objects, and a few that are answered freely."""
+    """Write prompts with short objects for answers, and a few with free answers."""
     schema = {
         "type": "object",
         "properties": {"name": {"type": "string", "maxLength": 12}, "x": {"type": "boolean"}},

@@ -1,4 +1,4 @@
-"""Bearer tokens, as they are made, sent and hashed."""
+"""Bearer tokens: how they are made, sent and hashed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that a benchmark finds in texts which nothing held."""
+"""Calls that a benchmark finds in unconstrained texts."""
 
 from __future__ import annotations
 

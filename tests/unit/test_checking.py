@@ -1,4 +1,4 @@
-"""`guided.check` takes what a request takes, and tells what becomes of it."""
+"""`guided.check` accepts the constraints that a request accepts, and reports on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each decision has a number of its own, which its name and its heading have."""
+"""Each decision has its own number, in its file name and in its heading."""
 
 from __future__ import annotations
 

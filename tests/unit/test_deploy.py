@@ -1,4 +1,4 @@
-"""The files of docs/deploy name settings that there are, and leave a server time to end."""
+"""The files of docs/deploy name existing settings, and leave a server time to end."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_containers_have_time_to_end() -> None:
 
 
 def test_the_unit_is_sound(tmp_path: Path) -> None:
-    """As systemd reads it; its program is not here."""
+    """As systemd reads it; its program is not installed here."""
     text = (DEPLOY / "guided.service").read_text("utf-8")
     seconds = float(re.search(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE)[1])  # type: ignore[index]
     fields = ServerConfig.model_fields

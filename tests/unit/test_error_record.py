@@ -1,4 +1,4 @@
-"""Errors survive being taken apart and made again."""
+"""Errors survive being encoded and decoded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from guided.spec import DrafterUsage, FinishReason, Usage
 
 words = st.text(max_size=20)
 messages = words | st.builds("{}\n\n{}".format, words, words)
-"""Some with a picture of the place behind an empty line."""
+"""Messages, some with a picture of the place after an empty line."""
 hints = st.none() | words
 pointers = st.none() | st.sampled_from(["", "/type", "/a; b/c: d"])
 positions = st.none() | st.integers(0, 10**6)
@@ -88,7 +88,7 @@ errors = st.one_of(
 
 
 _NEEDED = {"limit": "1", "token": "1", "extra": "a", "text": "", "finish_reason": "length"}
-"""What some kinds of errors cannot do without."""
+"""The required details of some kinds of errors."""
 
 
 @given(errors)
@@ -116,8 +116,8 @@ def test_every_kind_of_error_that_can_leave_an_engine_is_known() -> None:
         for value in vars(guided.errors).values()
         if isinstance(value, type) and issubclass(value, GuidedError)
     }
-    # Two bases whose code is that of the class which stands for them, and the error that only a
-    # client can find.
+    # Two bases that share the code of the class standing for them, and the error that only a
+    # client can raise.
     made_elsewhere = {GuidedError, ConstraintError, AnswerValidationError}
     rebuilt = {type(rebuild_error(ErrorRecord(code, "", _NEEDED))) for code in known_codes()}
     assert rebuilt == kinds - made_elsewhere

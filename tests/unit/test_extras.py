@@ -1,4 +1,4 @@
-"""What is not installed is told by the extra that brings it, in one line."""
+"""A missing package is reported in one line with the extra that installs it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from guided.extras import DISTRIBUTION, MODULES, needing
 _ROOT = Path(__file__).parents[2]
 _PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 _BASE = {"pydantic", "pydantic_core", "rich", "typer", "typing_extensions"}
-"""What is always there."""
+"""Packages that are always installed."""
 _OURS = {"guided", "guided_service"}
 _NEVER_MISSED = {"mlx", "sglang", "triton", "vllm"}
-"""What comes with torch, and is looked for before it is used, and hosts, which call us."""
+"""A package that comes with torch and is checked before use, and hosts, which call us."""
 
 _BLOCKER = """
 import sys

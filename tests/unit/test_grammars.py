@@ -1,4 +1,4 @@
-"""Every grammar of the library, held against its examples, against Lark, and against readers."""
+"""Every grammar of the library, compared with its examples, with Lark, and with readers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.kit.walks import PIECES, random_walk
 
 _MUTANTS = 2
 _LONGEST = 100 if is_long() else 60
-"""Characters of a text that Lark, which may take a millisecond for each, is asked about."""
+"""The longest text for Lark, which may take a millisecond for each character."""
 _WALKS = 40
 
 
@@ -118,7 +118,7 @@ def test_lark_agrees_on_examples_and_mutants(
 
 @pytest.mark.parametrize("name", ["json", "semver"])
 def test_what_the_rules_generate_is_accepted_at_every_prefix(name: str) -> None:
-    """Hypothesis writes by the rules and patterns alone, whatever a scanner would make of it."""
+    """Hypothesis writes by the rules and patterns alone, whatever a scanner would read."""
     text = read_grammar(name).text
     machine = GrammarMachine(network_from_grammar(lower_lark(text)))
     texts = from_lark(Lark(text))
@@ -145,7 +145,7 @@ def test_lark_accepts_what_a_walk_writes(machine: GrammarMachine, lark: Lark) ->
 
 
 def test_walks_over_masks_end(machine: GrammarMachine) -> None:
-    """At every position a token or the end is allowed, and the shortest way out is one."""
+    """At every position a token or the end is allowed, and the shortest end is one."""
     limits = ConstraintLimits()
     binding = TokenBinding.of(PIECES)
     start = CompiledConstraint(machine, binding, MaskStore(2**20), limits).start()
@@ -175,7 +175,7 @@ def _is_address(text: str) -> bool:
     try:
         email_validator.validate_email(text, check_deliverability=False)
     except email_validator.EmailNotValidError as error:
-        # Names that are not to be used, and lengths that add up, are no matter of grammar.
+        # Forbidden names, and lengths that have to add up, are beyond a grammar.
         return bool(
             re.search(
                 r"special-use|too long|characters too many|invalid a-label|two letters", str(error)
@@ -217,7 +217,7 @@ def _is_lark(text: str) -> bool:
     except LarkError as error:
         return not isinstance(error.__context__, LarkError)
     except FileNotFoundError:
-        return True  # what it imports is not there
+        return True  # its imports are not installed
     return True
 
 
@@ -238,7 +238,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("name", _READERS)
 def test_who_reads_such_texts_takes_what_a_walk_writes(name: str) -> None:
-    """Programs that know nothing of the grammar: Python's own and those of others."""
+    """Programs that do not use the grammar: Python's own and those of others."""
     grammar = read_grammar(name)
     machine = GrammarMachine(network_from_grammar(lower_lark(grammar.text)))
     walks = (random_text(machine, random.Random(seed), steps=40) for seed in range(_WALKS))

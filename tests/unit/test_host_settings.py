@@ -1,4 +1,4 @@
-"""A library leaves the settings of the process that it is used in alone."""
+"""The library leaves the settings of its process alone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ while any(thread.is_alive() for thread in threads):
 
 
 def test_endless_recursion_of_others_is_ended_as_before() -> None:
-    """By a RecursionError, at the limit that was set, and not by the end of the process."""
+    """By a RecursionError, at the set limit, and not by the end of the process."""
     after = "assert sys.getrecursionlimit() == limit\nassert ends_endless_recursion()\n"
     parts = [f"print({name!r}, flush=True)\n{text}{after}" for name, text in _PROGRAMS.items()]
     command = [sys.executable, "-c", "\n".join([_BEGIN, *parts])]

@@ -1,4 +1,4 @@
-"""Links between pages of the documentation lead to files, and to headings that there are."""
+"""Links between pages of the documentation lead to existing files and headings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def inline(page: Path) -> list[tuple[Token, bool]]:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """What the headings of a page are found under, as GitHub has it."""
+    """The anchors of a page's headings, as GitHub makes them."""
     found: list[str] = []
     for token, is_heading in inline(page):
         if is_heading:

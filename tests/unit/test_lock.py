@@ -1,4 +1,4 @@
-"""The hashed pins are those of the versions that are tested together."""
+"""The hashed pins are of the versions that are tested together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 LOCKED = re.compile(r"(?:[A-Za-z0-9._-]+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}\n)+")
 _UNTOLD = {"setuptools"}
-"""What every environment has, so that ``pip freeze`` and with it constraints.txt leave it out."""
+"""Packages of every environment, which ``pip freeze`` and so constraints.txt leave out."""
 
 
 def pins(file: str) -> dict[str, str]:

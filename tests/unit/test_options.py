@@ -21,10 +21,10 @@ _CLIENT_ONLY = {
     *("grammar", "json_options", "documents", "request_id", "max_retries"),
     *("tools", "tool_choice", "parallel_tool_calls", "reasoning"),
 }
-"""Of the first three the client makes the constraint, an id is a name, tries are its own, of those
-about tools it makes the tools, and of a number or nothing the reasoning."""
+"""The client makes the constraint of the first three, an id is a name, tries are its own; it makes
+the tools of those about tools, and the reasoning of a number or nothing."""
 _WORDS = {"rank", "on_incomplete", "verification"}
-"""Members of enumerations that may be given as the words they are."""
+"""Enumerations whose members may be given as plain words."""
 _BESIDE = {"prompt", "constraint", "sampling", "tools", "reasoning"}
 """Fields of a request that are no options."""
 
@@ -94,7 +94,7 @@ _of_requests = pytest.mark.parametrize(
 
 
 def test_the_table_has_every_option() -> None:
-    """A new one needs a line in it, and then every test below tells which layer lacks it."""
+    """A new option needs a line in it; then every test below shows which layer lacks it."""
     for kind in (Sampling, GenerationRequest, JsonOptions):
         listed = [each.name for each in DECLARED if each.of is kind]
         assert listed == list(options_of(kind))
@@ -137,7 +137,7 @@ def test_the_client_takes_an_option_with_the_default_of_its_field(option: Declar
 @_of_requests
 def test_type_checkers_see_an_option_with_the_type_of_its_field(option: Declared) -> None:
     seen, declared = get_type_hints(Options)[option.name], get_type_hints(option.of)[option.name]
-    # What may be given is wider than what is kept.
+    # The accepted types are wider than the kept one.
     wider = {"logit_bias", "stop", "stop_tokens", "drafters", "draft_widths"} | _WORDS
     assert seen == declared or option.name in wider
 
@@ -150,7 +150,7 @@ def test_type_checkers_see_no_other_options() -> None:
 
 @_each_option
 def test_an_option_reaches_the_engine(option: Declared) -> None:
-    """From the client's keyword argument through the message to what the engine is given."""
+    """From the client's keyword argument through the message to the engine."""
     given = dict(option.needs) | {option.name: option.value}
     if option.of is JsonOptions:
         request = Request("x", schema="{}", json_options=JsonOptions(**given))
@@ -176,7 +176,7 @@ def test_an_option_has_a_flag_with_its_default(option: Declared) -> None:
     for command in commands:
         default = inspect.signature(command).parameters[option.name].default
         if isinstance(field.default, tuple):
-            assert default is None  # which a flag that may be repeated has
+            assert default is None  # as for a flag that may be repeated
         elif option.of is JsonOptions and isinstance(field.default, int):
             assert default == str(field.default)
         else:

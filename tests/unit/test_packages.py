@@ -1,4 +1,4 @@
-"""What is installed is all that there is."""
+"""An installation has all packages and files of data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _files(top: Path, *kinds: str) -> list[Path]:
 
 
 def test_all_packages_are_installed() -> None:
-    """An editable install finds those as well that an installed one would miss."""
+    """An editable installation also finds packages that a regular one would miss."""
     settings = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     folders = {name: _ROOT / folder for name, folder in settings["package-dir"].items()}
     found = {*folders}
@@ -31,7 +31,7 @@ def test_all_packages_are_installed() -> None:
 
 
 def test_all_files_of_data_are_installed() -> None:
-    """Of a package, what is no Python and was not made by a tool."""
+    """The files of a package that are neither Python nor made by a tool."""
     settings = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     kinds = ("css", "html", "js", "json", "jsonl", "svg", "txt")
     for name, folder in {"guided": "guided", "guided_service": "service"}.items():

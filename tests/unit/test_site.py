@@ -1,4 +1,4 @@
-"""The site leads to every page of docs/, without which `make docs` stops, and tells all names."""
+"""The site links every page of docs/, or `make docs` would stop, and documents all names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SITE = ROOT / ".ci" / "site"
 
 
 class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types here
-    """YAML whose Python objects, with which the site's headings are spelt, are passed over."""
+    """Reads YAML without its Python objects, which spell the anchors of the site's headings."""
 
 
 Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)

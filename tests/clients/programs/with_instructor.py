@@ -1,4 +1,4 @@
-"""instructor: a model by a named tool (its default), by JSON schema, by JSON, and as it grows."""
+"""instructor: a model by a named tool (its default), by JSON schema, by JSON, and streamed."""
 
 from __future__ import annotations
 

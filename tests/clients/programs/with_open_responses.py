@@ -1,9 +1,9 @@
 """Open Responses: the tests of its compliance suite, answers read by types made from its schema.
 
 ``with_open_responses.py URL MODEL`` sends the fields that the suite sends, in words of our own,
-and looks for what it looks for: no field bounds or steers an answer, so whether one ends or calls
-is up to the model. A line says of each test whether it passes; that of one that the suite has not
-begins with "also". The program fails where anything but the model is the reason.
+and checks what it checks: no field bounds or steers an answer, so it is up to the model whether one
+ends or calls a tool. A line for each test says whether it passes; for tests that the suite does not
+have it begins with "also". The program fails if a failure has any reason but the model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 Json: TypeAlias = dict[str, Any]
 Check: TypeAlias = Callable[[Json, list[Json]], bool]
-"""Of a response, and of the events that it came with in a stream."""
+"""A check of a response, and of the events of its stream."""
 
 
 class Passes(Enum):
@@ -53,7 +53,7 @@ def has_call(response: Json, _: list[Json]) -> bool:
 
 
 def tells_call(_: Json, events: list[Json]) -> bool:
-    """Where it begins and ends, and its arguments as they grow and at their end."""
+    """Whether events report a call's begin and end, and its arguments growing and complete."""
     seen = {(event["type"], event.get("item", {}).get("type")) for event in events}
     return seen >= {
         ("response.output_item.added", "function_call"),
@@ -120,7 +120,7 @@ TESTS: Final = (
 
 
 def event_types() -> dict[str, type[BaseModel]]:
-    """The classes of events by the type that they have."""
+    """The classes of events by their type."""
     classes = [getattr(types, name) for name in dir(types) if name.endswith("StreamingEvent")]
     return {next(iter(one.model_fields["type"].annotation)).value: one for one in classes}
 

@@ -2,7 +2,7 @@
 
     python mlx_answers.py FOLDER
 
-Greedy and at random, with plenty of tokens and few: ends with status 0 where all answers fit.
+Greedy and at random, with many tokens and few: ends with status 0 if all answers fit.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python sglang_contract.py TOKENIZER_FOLDER SGLANG_FOLDER
 
-SGLang itself needs a GPU's libraries to be imported. So the classes of its interface, its registry
-and its walk over a draft tree are taken as they stand from the files of the package in
-``SGLANG_FOLDER``, without what these import besides; nothing of them is written anew here.
+Importing SGLang itself needs a GPU's libraries. So the classes of its interface, its registry and
+its walk over a draft tree are taken unchanged from the files of the package in ``SGLANG_FOLDER``,
+without the other imports of these files; none of them is rewritten here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TEXT = '{"tags":["a","b"]}'
 
 
 def published(name: str, names: tuple[str, ...], folder: Path) -> ModuleType:
-    """A module of some definitions of a file of SGLang, as they stand there."""
+    """A module of some unchanged definitions of a file of SGLang."""
     file = folder / (name.replace(".", "/") + ".py")
     tree = ast.parse(file.read_text("utf-8"))
     body = [node for node in tree.body if _is_light(node) or _defines(node) & {*names}]
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def compiled(backend: Any, kind: str, text: str) -> Any:
-    """What SGLang gets for a key, in its own way; the second time from its cache."""
+    """The grammar that SGLang gets for a key, in its own way; the second time from its cache."""
     value, is_known = backend.get_cached_or_future_value((kind, text), False)
     if not is_known:
         assert isinstance(value, Future)
@@ -146,7 +146,7 @@ def masks_lead_to_an_answer(base: Any, backend: Any, tokenizer: Any, size: int) 
 def _refuses(grammar: Any, token: int) -> bool:
     try:
         grammar.accept_token(token)
-    except ValueError:  # which SGLang ends the request with
+    except ValueError:  # with this SGLang ends the request
         return True
     return False
 

@@ -2,8 +2,8 @@
 
     python vllm_contract.py TOKENIZER_FOLDER
 
-The manager is the published one of the vllm that is imported; its configuration is what it reads of
-one. Ends with status 0 where all that is asserted holds.
+The manager is the published one of the imported vllm; its configuration has just the fields that it
+reads. Ends with status 0 if all assertions hold.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ THINK_END = "</think>"
 
 
 class ThinkParser:
-    """A reasoning parser: an answer begins behind one token."""
+    """A reasoning parser: an answer begins after one token."""
 
     def __init__(self, tokenizer: Any, **_: Any) -> None:
         self.end = tokenizer.encode("!", add_special_tokens=False)[0]
@@ -134,7 +134,7 @@ class Host:
 
 
 def refusal(call: Callable[[], object]) -> str:
-    """What vLLM says of a call that it has to refuse."""
+    """The message of vLLM for a call that it has to refuse."""
     try:
         call()
     except (ValueError, VLLMValidationError) as error:

@@ -2,8 +2,8 @@
 
     python vllm_medusa.py FOLDER_OF_HEADS FILE
 
-The file has ``states`` and what our heads say of them, ``logits``. Ends with status 0 where vLLM's
-heads say the same.
+The file has ``states`` and ``logits``, the output of our heads. Ends with status 0 if vLLM's heads
+give the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a user does with an installed wheel: compile, mask, serve over both faces, ask."""
+"""Uses an installed wheel: compiles, makes masks, serves over both interfaces, and calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _END = 256
 
 
 class Ticket(BaseModel):
-    """What is asked for."""
+    """The type of the answer."""
 
     title: str = Field(max_length=20)
     urgent: bool
@@ -44,16 +44,16 @@ def main() -> None:
 
 
 def _compiler() -> Compiler:
-    """Of a vocabulary of bytes."""
+    """A compiler for a vocabulary of bytes."""
     spell: Callable[[str], list[int]] = lambda text: [*text.encode()]  # noqa: E731 - typed
     tokens = (*(bytes((byte,)) for byte in range(_END)), None)
     return Compiler(Vocabulary(tokens, frozenset({TokenId(_END)}), spell))
 
 
 def _masks(compiler: Compiler, answer: str, at: int = 0) -> list[bytes]:
-    """The masks at each place of an answer, which its schema has to take.
+    """The masks at each place of an answer, which its schema has to accept.
 
-    They are the same in each round ``at``, but its schema is another, whose masks are made anew.
+    They are the same in each round ``at``, but each has another schema, whose masks are new.
     """
     schema = {"enum": [json.loads(answer), {"other": at}]}
     matcher = compiler.compile(JsonSchema(json.dumps(schema))).matcher()

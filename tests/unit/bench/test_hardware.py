@@ -1,4 +1,4 @@
-"""What a machine is told to be: its bound, what calls cost, and what drafts have to give."""
+"""The description of a machine: its bound, the costs of calls, and the gain drafts need."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def test_only_the_cpu_has_an_instruction_set(device: torch.device, told: str) ->
 
 
 def test_memory_is_read_at_some_speed() -> None:
-    """Between the slowest memory that there is and the fastest of caches."""
+    """Between the speeds of the slowest memory and the fastest cache."""
     assert 1e8 < bytes_per_second() < 1e13

@@ -1,4 +1,4 @@
-"""The command line called in this process, where starting another shows nothing more."""
+"""The command line called in this process, for tests that need no process of its own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def call_guided(
             patch.setattr(sys, "argv", ["guided", *arguments])
             patch.setattr(sys, "path", [*sys.path])
             patch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
-            # Of a process that was started by a file, which is what the command is called by.
+            # As in a process started from a file, whose name is the command's.
             patch.setattr(sys.modules["__main__"], "__package__", None, raising=False)
             for name, value in {"COLUMNS": str(columns), **(environment or {})}.items():
                 patch.setenv(name, value)
@@ -54,7 +54,7 @@ def call_guided(
 
 @contextmanager
 def _forgetting_modules_of(folder: Path) -> Iterator[None]:
-    """The next folder may have others of the same names."""
+    """Forget modules of the folder: the next one may have others of the same names."""
     before = {*sys.modules}
     yield
     for name in {*sys.modules} - before:

@@ -1,4 +1,4 @@
-"""What is wrong with a file of requests or of results is told by line and field, before asking."""
+"""Errors in files of requests or results are reported by line and field, before any request."""
 
 from __future__ import annotations
 

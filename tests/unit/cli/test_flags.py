@@ -1,4 +1,4 @@
-"""Flags that follow from options are read as the options that they stand for."""
+"""Flags derived from options are read as these options."""
 
 from __future__ import annotations
 

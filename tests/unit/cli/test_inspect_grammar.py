@@ -1,4 +1,4 @@
-"""Texts that ``guided inspect --grammar`` is to follow, and cannot."""
+"""Texts that ``guided inspect --grammar`` cannot follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``guided inspect schema`` prints."""
+"""The output of ``guided inspect schema``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags about what is asked become a prompt."""
+"""Flags about the prompt become a prompt."""
 
 from __future__ import annotations
 

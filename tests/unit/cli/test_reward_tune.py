@@ -1,4 +1,4 @@
-"""What the flags of ``guided train reward-tune`` stand for."""
+"""The meaning of the flags of ``guided train reward-tune``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `guided tokens`: what they print is what a server reads."""
+"""The commands `guided tokens`: a server can read their output."""
 
 from __future__ import annotations
 

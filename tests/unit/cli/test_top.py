@@ -1,4 +1,4 @@
-"""What `guided top` shows of two moments of an engine."""
+"""The display of `guided top` for two moments of an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls whose types a checker is asked for; nothing here is run."""
+"""Calls whose types a type checker infers; nothing here is run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def blocking(client: guided.Client) -> None:
     assert_type(client.generate("?", int | None).value, int | None)
     assert_type(client.generate("?", Annotated[int, Field(gt=3)]).value, int)
     assert_type(client.generate("?").value, Any)
-    # Adapters are taken, but a parameter that allowed them would hide the types of unions.
+    # Adapters are accepted, but a parameter type that allowed them would hide the types of unions.
     client.generate("?", TypeAdapter(dict[str, int]))  # type: ignore[arg-type]
     assert_type(client.generate("?", schema="true").value, Any)
     assert_type(client.stream("?", int | str), guided.Stream[int | str])

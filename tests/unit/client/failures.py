@@ -11,7 +11,7 @@ __all__ = ["OVERLOADED", "failed"]
 def failed(
     code: grpc.StatusCode, details: str = "", pushback: str | None = None
 ) -> grpc.aio.AioRpcError:
-    """The error of a call that ended so; ``pushback`` is what the server says of coming again."""
+    """The error of a call that ended so; ``pushback`` is the server's delay before a retry."""
     trailers = grpc.aio.Metadata()
     if pushback is not None:
         trailers.add("grpc-retry-pushback-ms", pushback)

@@ -1,4 +1,4 @@
-"""A request reads its own answer: the value of its type, or what the type has against it."""
+"""A request reads its own answer: the value of its type, or the errors of the type."""
 
 from __future__ import annotations
 

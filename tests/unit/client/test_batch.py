@@ -1,4 +1,4 @@
-"""Each request of a batch has one outcome, and the window is as wide as the server lets it be."""
+"""Each request of a batch has one outcome, and the window is as wide as the server allows."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_what_is_turned_away_comes_again_and_keeps_its_place() -> None:
     batch = window(requests(), concurrency=8)
     sent = list(batch.due())
     assert (len(sent), read) == (8, 8)
-    for asked in sent[3:]:  # the server takes three
+    for asked in sent[3:]:  # the server accepts three
         assert batch.settle(asked, OVERLOADED) is None
     assert list(batch.due()) == []
     assert read == 8
-    assert batch.seconds_to_wait() is None  # no more than those three are sent
+    assert batch.seconds_to_wait() is None  # no others than those three are sent
     assert batch.settle(sent[0], answered("x")) is not None
     pause = batch.seconds_to_wait()
     assert pause is not None
@@ -95,7 +95,7 @@ def test_a_window_widens_again_as_requests_are_answered() -> None:
         batch.settle(waiting.pop(0), answered("x"))
         waiting += batch.due()
         most = max(most, len(waiting))
-    # Four of its places are held by those who pause.
+    # Pausing requests hold four of its places.
     assert most == 4
 
     batch = window((Request("x") for _ in range(1000)), concurrency=8, retries=0)

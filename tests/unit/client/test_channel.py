@@ -1,4 +1,4 @@
-"""What a client is connected with is checked before anything is sent."""
+"""The connection settings of a client are checked before anything is sent."""
 
 from __future__ import annotations
 

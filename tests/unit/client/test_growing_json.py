@@ -1,4 +1,4 @@
-"""Values of a document that comes in pieces, held against the parser of the whole document."""
+"""Values of a document in pieces, compared with those of a parser of the whole document."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPELLINGS = st.fixed_dictionaries(
 
 
 def values_in(value: Any, pointer: str = "") -> Iterator[ValueEvent]:
-    """Every value in another one, in the order in which they end in its text."""
+    """Every value within a value, in the order in which they end in its text."""
     if isinstance(value, dict):
         for name, member in value.items():
             escaped = name.replace("~", "~0").replace("/", "~1")
@@ -60,7 +60,7 @@ def test_a_document_cut_anywhere_tells_the_values_of_the_whole(
     text = json.dumps(value, **spelling)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    # Pointers and values as text, which tells 1 from 1.0 and True.
+    # Pointers and values as text, which distinguishes 1 from 1.0 and True.
     expected = [repr(event) for event in values_in(json.loads(text))]
     assert [repr(event) for event in told(pieces)] == expected
     assert [repr(event) for event in told([*text])] == expected
@@ -162,5 +162,5 @@ def test_the_beginning_of_a_string_is_a_beginning_of_its_text(text: str, ascii_o
         assert whole.startswith(grown)
         assert len(grown) >= len(seen[-1])
         seen.append(grown)
-    # All of it is there before the quote, but for half of a pair whose other half might come.
+    # All of it is known before the quote, except half of a pair whose other half might come.
     assert whole.removeprefix(seen[-1]) in ("", whole[-1:])

@@ -65,7 +65,7 @@ RAN: list[str] = []
 
 
 def seen(kind: Any, *pieces: str) -> list[Any]:
-    """What there is of an answer of a type after each piece, and at its end."""
+    """The partial values of an answer of a type after each piece, and the value at its end."""
     partials = Partials[Any](TypeAdapter(kind))
     return [one for piece in pieces for one in partials.feed(piece)] + partials.end()
 

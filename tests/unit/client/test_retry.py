@@ -1,4 +1,4 @@
-"""What is made again, when, and how often."""
+"""Which calls are made again, when, and how often."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TERMS = Terms(timeout=600.0, retries=math.inf, concurrency=1)
         (failed(grpc.StatusCode.UNAVAILABLE, "odd", "soon"), Chance.NONE, 0.0),
         (UNREACHED, Chance.UNREACHED, 0.1),
         (BROKEN, Chance.BROKEN, 0.1),
-        # A message too large for the transport, or somebody on the way who has enough.
+        # A message too large for the transport, or a proxy that refuses the call.
         (failed(grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"), Chance.BROKEN, 0.1),
         (failed(grpc.StatusCode.INVALID_ARGUMENT, "bad", "100"), Chance.NONE, 0.0),
         (failed(grpc.StatusCode.DEADLINE_EXCEEDED), Chance.NONE, 0.0),
@@ -79,7 +79,7 @@ def test_a_broken_connection_is_made_again_twice() -> None:
     attempts = Attempts(TERMS, Connection())
     for _ in range(2):
         attempts.pause(BROKEN)
-        attempts.pause(OVERLOADED)  # which does not count
+        attempts.pause(OVERLOADED)  # this does not count
     with pytest.raises(ServiceUnavailableError, match="Socket closed"):
         attempts.pause(BROKEN)
 
@@ -92,7 +92,7 @@ def test_a_server_that_is_away_is_given_up_by_all_calls_together(
     connection = Connection()
 
     def tries(seconds: float) -> int:
-        """How often a new call is made within these seconds, until it fails."""
+        """How often a new call is made within a time, until it fails."""
         nonlocal now
         attempts, made, begun = Attempts(TERMS, connection), 1, now
         while now - begun < seconds:
@@ -111,5 +111,5 @@ def test_a_server_that_is_away_is_given_up_by_all_calls_together(
     assert tries(600) > 20
     assert 30 <= now - begun < 33
     assert tries(60) == 1
-    Attempts(TERMS, connection).pause(OVERLOADED)  # any word of it will do
+    Attempts(TERMS, connection).pause(OVERLOADED)  # any sign of life counts
     assert tries(60) > 2

@@ -1,4 +1,4 @@
-"""What a client is secured with is checked before anything is sent."""
+"""The security settings of a client are checked before anything is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the client shows: every call of the service, and nothing of the transport."""
+"""The surface of the client: every call of the service, and nothing of the transport."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def calls_of(client: type, stub: str) -> set[str]:
 def test_the_client_makes_every_call_of_the_services_and_no_other(
     client: type, stub: str, file: Any, service: str
 ) -> None:
-    """But for the batch: it makes a call for each request, which has no limit to their number."""
+    """Except the batch, which makes a call for each request, without a limit to their number."""
     methods = {method.name for method in file.services_by_name[service].methods}
     assert calls_of(client, stub) == methods - {"GenerateBatch"}
 

@@ -1,4 +1,4 @@
-"""Masks of many positions at once: each row as a matcher by itself would fill it."""
+"""Masks of many positions at once: each row is as a single matcher would fill it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _own_row(matcher: Matcher) -> list[int]:
 
 
 def _walked(seed: int) -> Matcher:
-    """A matcher some random tokens into an answer, or behind its end."""
+    """A matcher some random tokens into an answer, or after its end."""
     draw = random.Random(seed)
     matcher = _COMPILER.compile(_SCHEMAS[seed % len(_SCHEMAS)]).matcher()
     for _ in range(draw.randrange(12)):

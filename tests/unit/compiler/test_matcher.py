@@ -1,4 +1,4 @@
-"""Matchers that move in place: along any order of calls they stand where a fresh one would."""
+"""Matchers that move in place: after any order of calls they are where a fresh one would be."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_budget_keeps_the_end_in_reach() -> None:
     while not matcher.is_terminated:
         allowed = _allowed(matcher, budget - spent)
         assert allowed <= _allowed(matcher)
-        # To go on is preferred, and in the end it must not be possible.
+        # Continuing is preferred, and in the end it must not be possible.
         token = draw.choice(sorted(allowed - {END}) or [END])
         assert matcher.accept([token])
         spent += token != END

@@ -1,4 +1,4 @@
-"""What a compiler takes for a tokenizer, and that all forms of one are one vocabulary."""
+"""The tokenizers that a compiler accepts; all forms of one give one vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automata as they are drawn: goldens, and every way through them is a text of the constraint."""
+"""Automata as drawn: goldens, and every path through them is a text of the constraint."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def written(automaton: Automaton) -> str:
             "0 '{\"colour\":\"' 1|1 'green' 2|1 'red' 2|2 '\",\"dark\":' 3|3 'fals' 4|3 'tru' 4"
             "|4 'e}' 5*",
         ),
-        # Of a string that is bounded only that it may not be empty is left.
+        # Of the bounds of a string only "not empty" is left.
         *(
             (
                 JsonSchema(f'{{"type": "string", "minLength": {least}, "maxLength": 90}}'),

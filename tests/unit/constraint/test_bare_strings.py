@@ -54,7 +54,7 @@ def accepts(machine: Recognizer, text: str) -> bool:
 
 
 def some_texts(rng: random.Random) -> list[str]:
-    """Texts of a few characters, of beginnings of the end, and of what is near the schemas."""
+    """Texts of a few characters, of beginnings of the end, and of pieces close to the schemas."""
     pieces = ["a", "b", "ab", "€", '"', "\n", "</p>", "\n</p", "\n</p>", END, "2026-02-28", "-"]
     texts = ["".join(rng.choices(pieces, k=rng.randrange(5))) for _ in range(300)]
     return [*texts, *pieces, "", "ababab", "a\n</p>\nb", "ab\n</p>", "a" * 50_000, "a" * 50_001]

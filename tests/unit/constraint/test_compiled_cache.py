@@ -1,4 +1,4 @@
-"""What a compiler keeps: no constraint is compiled twice, nor refused twice, within bounds."""
+"""The cache of a compiler: within bounds no constraint is compiled, or refused, twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFUSED: dict[str, tuple[Structure, type[GuidedError]]] = {
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Structure]:
-    """The constraints that machines are built for."""
+    """The constraints for which machines are built."""
     found: list[Structure] = []
 
     def noted(constraint: Structure, *rest: Any) -> Any:
@@ -54,7 +54,7 @@ def test_what_was_refused_is_refused_again_at_once(name: str, made: list[Structu
     assert made == [constraint]
     first, *again = errors
     for error in again:
-        assert error is not first  # it would gather the traces of all who were told
+        assert error is not first  # one error would gather the tracebacks of all callers
         assert str(error) == str(first)
         assert {**vars(error)} == {**vars(first)}
 
@@ -93,7 +93,7 @@ def test_threads_that_ask_for_the_same_constraint_wait_for_one(
 def test_compiled_constraints_are_kept_within_a_bound_on_their_bytes(
     made: list[Structure],
 ) -> None:
-    """Of large ones few are kept, the ones used last, and one alone in any case."""
+    """Few large ones are kept, the ones used last, and a single one in any case."""
     large = [JsonSchema(json.dumps({"pattern": f"^[a-z]{{1,{4_000 + n}}}$"})) for n in range(4)]
     one = ConstraintCompiler(BYTES).compile(large[0]).nbytes
     assert one > 200_000
@@ -173,7 +173,7 @@ _MEASURED: dict[str, Structure] = {
 @pytest.mark.parametrize("name", _MEASURED)
 def test_what_a_constraint_is_said_to_hold_is_half_of_what_it_takes_at_least(name: str) -> None:
     constraint = _MEASURED[name]
-    # Once before, as what processes share is made then.
+    # Once before, because shared objects are made then.
     ConstraintCompiler(BYTES).compile(constraint).start().fits(10**9)
     compiler = ConstraintCompiler(BYTES)
     compiler.compile(Regex("a"))
@@ -202,5 +202,5 @@ def test_the_tokens_of_an_end_count() -> None:
     compiled = ConstraintCompiler(BYTES).compile(JsonSchema(json.dumps({"const": text})))
     before = compiled.nbytes
     assert not compiled.start().fits(10)
-    # The text, and what is known of each of its places.
+    # The text, and the knowledge of each of its places.
     assert compiled.nbytes - before > 9 * len(text)

@@ -60,11 +60,11 @@ _TWO = AnyOf(
         (Sequence([JsonSchema('{"type": "number"}'), "e"]), ["1e", "1.5e"], ["1", "1e1", "e"]),
         (Repeat(JsonObject(), 1, 2), ["{}", '{}{"a":1}'], ["", "{}{}{}"]),
         (Repeat(_AGE, 2, None), ["00", "10", "123"], ["0", "1"]),
-        # What is ignored belongs to its own part.
+        # Ignored terminals belong to their own part.
         (Sequence([_SPACED, "c"]), ["abc", " a b c"], ["ab", "abc ", "a bc d"]),
         (Sequence(["c", _SPACED]), ["cab", "c a b "], [" cab"]),
         (Repeat(_SPACED, 2, 2), ["abab", "a b  ab"], ["ab"]),
-        # Terminals do not see what stands around their own part, but do see what fills it.
+        # Terminals do not see the text around their own part, but see the texts of its holes.
         (Sequence(["b", _LOOKS, "b"]), ["bab", "bacb"], ["babb", "bab" * 2]),
         (Repeat(_LOOKS, 2, 3), ["aa", "aaca", "acac"], ["a", "ca"]),
         (
@@ -78,7 +78,7 @@ _TWO = AnyOf(
             ["aa", "a"],
         ),
         (Lark('start: A %json {"type": "object"}\nA: /a(?!b)/'), ["a{}", 'a{"b":1}'], ["a", "ab"]),
-        # Behind a document a look-behind sees what is written from there on.
+        # After a document a look-behind sees only the text from there on.
         (
             Lark('start: (IF ";")? %json {"type": "integer"} ";" IF?\nIF: /\\bif\\b/'),
             ["1;if", "if;-20;"],
@@ -89,7 +89,7 @@ _TWO = AnyOf(
             ["1êxa"],
             ["1éxa"],
         ),
-        # What has no text is no choice, whatever it is written as.
+        # A part without any text is no choice, whatever its form.
         (AnyOf(["a", _NO_SCHEMA, Regex("(?!)"), _AGE]), ["a", "12"], ["", "1.5"]),
         (Sequence(["a", Repeat(_NO_SCHEMA), Repeat(Regex("(?!)"))]), ["a"], [""]),
         (
@@ -102,7 +102,7 @@ _TWO = AnyOf(
             ["x", "(x)y", "((x))12"],
             ["((x)", "(x)y1"],
         ),
-        # A document ends with the byte that ends a rule, behind which another one begins.
+        # A document ends with the byte that ends a rule, after which another one begins.
         (
             Sequence([Ebnf('root ::= "[" root "]" | ""'), JsonSchema('{"type": "array"}')]),
             ["[]", "[1]", "[][]", "[[]][1]"],
@@ -226,7 +226,7 @@ def test_readings_without_number_end_in_a_limit() -> None:
 
 
 class _Counted(list[None]):
-    """Things of a pool, which count how often their number is asked for."""
+    """Things of a pool, which count the look-ups of their number."""
 
     asked = 0
 
@@ -260,7 +260,7 @@ def test_the_parts_agree_behind_many_texts() -> None:
 
 
 def test_what_was_counted_and_written_is_known_where_one_reading_is_left() -> None:
-    """Behind a token that ends all readings but one, in the middle of a string or of a name."""
+    """After a token that ends all readings but one, in the middle of a string or of a name."""
     short = JsonSchema('{"type": "string", "maxLength": 3}')
     start = ConstraintCompiler(PIECES).start(AnyOf([short, '"a#']))
     inside = start.advance(PIECES.byte_ids[ord('"')])
@@ -269,7 +269,7 @@ def test_what_was_counted_and_written_is_known_where_one_reading_is_left() -> No
     assert _allowed(inside.advance(_token(b"abc"))) == {b'"'}
     assert {b"a", b'"'} <= _allowed(inside.advance(_token(b"ab")))
     assert b"ab" not in _allowed(inside.advance(_token(b"ab")))
-    # A name that stands already.
+    # A name that was written already.
     start = ConstraintCompiler(PIECES).start(AnyOf([JsonObject(), '{"ab":0,"a#']))
     for byte in b'{"ab":0,"':
         start = start.advance(PIECES.byte_ids[byte])
@@ -326,7 +326,7 @@ _ITEMS = _objects(
         # Bounds that differ.
         (_OTHER, b'{"a":"abc', [b'"', b"a", b"abc", b'"}', b'","'], [b"\xa9"]),
         (_OTHER, b'{"a":"abcde', [b'"', b"a", b'"}'], [b"\xa9", b'","']),
-        # A name that is to differ from all before, and beside it one that is due.
+        # A name that must differ from all earlier ones, in parallel with one that is due.
         (_OPEN, b'{"a":1,"', [b"b", b"ab", b"name"], [b'a":0,"']),
         (_OPEN, b'{"a":1,"b', [b'"', b"ab", b'":'], [b'","']),
         # Items that are to differ, in both and in one alone.

@@ -1,4 +1,4 @@
-"""Limits that answers are likely to hit, told before the first token."""
+"""Limits that answers are likely to hit, reported before the first token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from guided.runtime.fuel import Pace, paced
 from guided.spec import JsonSchema
 
 _DOMAIN = r"^(?!.*://)(?=.{1,255}$)((.{1,63}\.){1,127}(?![0-9]*$)[a-z0-9-]+\.?)$"
-"""As found in published schemas; which dots part what has too many cases."""
+"""As in published schemas; there are too many ways to divide a name at its dots."""
 
 
 def _schema(value: dict[str, Any]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_a_pattern_that_takes_too_long_is_told_with_its_place() -> None:
 
 
 def test_looking_ahead_rests_between_its_steps() -> None:
-    """Each step is small; others are served between them, and not behind all of them."""
+    """Each step is small; other requests are served between the steps, not after all of them."""
     members = {f"member {n}": {"type": "integer", "minimum": n} for n in range(150)}
     lowered = lower_json_schema(JsonSchema(json.dumps({"properties": members})))
     machine = JsonMachine(lowered.grammar)

@@ -1,4 +1,4 @@
-"""Compositions made to take for ever: refused, or taken, in a time that grows with their size."""
+"""Compositions made to take for ever: refused, or accepted, in time that grows with size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from guided.spec.tagged import FreeText, Tag, Tagged
 from tests.kit.walks import BYTES
 
 _SECONDS = 30
-"""Many times what they take; they took minutes, or all memory."""
+"""Many times what they take now; before, they took minutes, or all memory."""
 
 
 def _schema(number: int) -> str:

@@ -1,4 +1,4 @@
-"""EBNF made to take for ever: refused, or taken, within bounds that are counted."""
+"""EBNF made to take for ever: refused, or accepted, within counted bounds."""
 
 from __future__ import annotations
 

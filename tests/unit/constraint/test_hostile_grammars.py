@@ -1,4 +1,4 @@
-"""Grammars made to take for ever: refused, or taken, within bounds that are counted."""
+"""Grammars made to take for ever: refused, or accepted, within counted bounds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_is_too_large_is_refused(name: str) -> None:
     [
         {"a": "%import a.x\nx: y"},
         {"a": "%import b.x", "b": "%import a.x"},
-        # Each is read twice for each time that the one before it is.
+        # Each is read twice as often as the one before it.
         {
             f"a{n}": f"%import a{n + 1}.x\n%import a{n + 1}.y\n%import b{n + 1}.x -> z"
             for n in range(19)

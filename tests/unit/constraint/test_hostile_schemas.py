@@ -1,4 +1,4 @@
-"""Schemas that ask for much at once are answered quickly, or refused before much was spent."""
+"""Schemas with many demands at once are answered quickly, or refused at little cost."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from guided.spec import JsonSchema
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 _SECONDS = 20
-"""Of processor time; the slowest takes three on an idle machine, and what is guarded against
-takes minutes."""
+"""Seconds of processor time; the slowest takes three on an idle machine, and the guarded faults
+take minutes."""
 
 
 def _refs(count: int) -> list[dict[str, str]]:
@@ -32,7 +32,7 @@ def _array(**keywords: Any) -> dict[str, Any]:
 
 
 def _shared(levels: int) -> dict[str, Any]:
-    """Two ways at each level, to both ways at the level below."""
+    """Two alternatives at each level, both of which refer to both at the level below."""
     found: dict[str, Any] = {"a0": {"minLength": 1}, "b0": {"maxLength": 3}}
     for level in range(1, levels + 1):
         a, b = ({"$ref": f"#/$defs/{name}{level - 1}"} for name in "ab")
@@ -105,7 +105,7 @@ REFUSED: dict[str, Any] = {
         "type": "object",
         "allOf": [{"not": ref} for ref in _refs(3_000)],
     },
-    # Of these it is the memory that is guarded: each place has its pointer, its URI, its anchors.
+    # These test the memory: each place has its pointer, its URI, its anchors.
     "many places are in one with a long name": {
         "properties": {"x" * 200_000: {"properties": _each(2_000, lambda n: {"minimum": n})}}
     },
@@ -129,7 +129,7 @@ def test_what_takes_too_much_work_is_refused_soon(schema: Any) -> None:
 
 
 def test_a_limit_says_what_took_the_work() -> None:
-    """Met behind a position it is not about compiling, and the way out is known all the same."""
+    """A limit reached after a position is not about compiling, and the end is still known."""
     schema = JsonSchema(json.dumps(_array(items={"enum": [[n] for n in range(30)]}, minItems=2)))
     vocabulary = tiny_vocabulary()
     matcher = ConstraintCompiler(vocabulary, ConstraintLimits(step_work=20)).compile(schema).start()

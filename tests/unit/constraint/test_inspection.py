@@ -1,4 +1,4 @@
-"""What is told of a grammar, on grammars small enough to count by hand."""
+"""The report on a grammar, for grammars small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_is_allowed_and_forced_is_counted_along_a_text() -> None:
 def test_readings_that_a_text_leaves_open_are_counted() -> None:
     rules = 'root ::= "(" root "x)" | "(" other ")" | "a"\nother ::= "(" other "y)" | "a"'
     (trace,) = inspect_grammar(Ebnf(rules), _COMPILER, [_tokens(b"((ax)x)")]).traces
-    # Behind the brackets it may be either rule; what stands behind the letter tells.
+    # After the brackets it may be either rule; the text after the letter decides.
     assert trace.readings[0] == trace.readings[-1] == 1
     assert trace.readings[1] == trace.readings[2] == 2
 
@@ -38,7 +38,7 @@ def test_readings_that_a_text_leaves_open_are_counted() -> None:
 def test_a_grammar_with_schemas_in_it_is_followed_through_them() -> None:
     rules = Lark('start: "a" (%json {"enum": [1, 10]} "0" | %json {"const": "x"})')
     one, text = inspect_grammar(rules, _COMPILER, [_tokens(b"a100"), _tokens(b'a"x"')]).traces
-    # The second digit may be of the number or behind it, and so may the third.
+    # The second digit may belong to the number or come after it, and so may the third.
     assert one.readings == (1, 2, 2, 2, 1)
     assert text.readings == (1, 2, 1, 1, 1)
 

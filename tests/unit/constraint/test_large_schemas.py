@@ -1,4 +1,4 @@
-"""Large schemas as people have them: their documents can be written to the end."""
+"""Large schemas like those of users: their documents can be written to the end."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_documents_of_a_large_schema_are_written_to_their_end(name: str) -> None
             assert place % _MASK_EVERY or allows(matcher.mask(), token)
             matcher = matcher.advance(token)
         assert matcher.is_accepting
-    # Of 150 formulas asked of one value, likely verdicts alone are gone through, which is counted.
+    # For 150 formulas asked of one value only likely verdicts are tried, which is counted.
     assert compiled.incomplete <= (name == "resources")
 
 
 @pytest.mark.parametrize("name", LARGE)
 def test_walks_through_a_large_schema_hit_no_limit(name: str) -> None:
-    """With members in the order of the schema, where all types of a list have one order."""
+    """With members in the order of the schema, so that all types of a list have one order."""
     schema, _ = large_schema(name)
     compiled = ConstraintCompiler(BYTES).compile(JsonSchema(json.dumps(schema)))
     for seed in range(2):

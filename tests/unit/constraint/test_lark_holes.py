@@ -41,7 +41,7 @@ _NESTED = Lark(
             ["call()", 'call( {"a":11} , 12,call(0) )', "call(%json)", " call({})  "],
             ["call(,)", 'call({"a": 1})', "call(1.5)", "call({},)"],
         ),
-        # Inside of a rule that calls itself in the middle, and behind a number.
+        # Inside of a rule that calls itself in the middle, and after a number.
         (
             Lark('start: "(" start ")" | ONE "0"\n%declare ONE', holes={"ONE": JsonSchema(_ONE)}),
             ["10", "(00)", "((-120))"],
@@ -164,7 +164,7 @@ def test_a_mask_equals_trying_every_token() -> None:
             lambda: Sequence(["a", Lark("start: A\n%declare A", holes={"A": Regex("(")})]),
             "in part 2, hole 'A': ",
         ),
-        # Behind a schema of three lines.
+        # After a schema of three lines.
         (lambda: Lark('start: %json {\n"type":\n"null"} b\n'), "line 3, column 9: "),
         (lambda: Lark('start: "a" | %json {"type": "null"} b\n'), "line 1, column 37: "),
         (

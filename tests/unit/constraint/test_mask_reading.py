@@ -1,4 +1,4 @@
-"""The mask after some tokens, against one token tried after another."""
+"""The mask after some tokens, compared with trying one token after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether texts fit constraints, and where they leave them."""
+"""Whether texts fit constraints, and where they stop fitting."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_readings_are_those_of_the_module_re(pattern: str, text: str) -> None:
     constraint = Regex(pattern)
     found = read_text(constraint, text.encode())
     assert (found.fit is COMPLETE) == (re.fullmatch(pattern, text) is not None)
-    # What fits can be completed as told, and what is told to be allowed is, and nothing else.
+    # Fitting texts can be completed as reported, and exactly the reported bytes are allowed.
     fitting = text.encode()[: found.offset]
     assert re.fullmatch(pattern, (fitting + found.shortest_end).decode())
     for byte in b"abc":
@@ -95,7 +95,7 @@ def test_readings_are_those_of_the_module_re(pattern: str, text: str) -> None:
 
 
 def test_a_long_text_that_has_to_be_remembered_is_bounded() -> None:
-    """Items that must differ are kept while they are written, and copied with each byte."""
+    """Distinct items are kept while they are written, and copied with each byte."""
     options = JsonOptions(max_string_length=None)
     schema = JsonSchema('{"items": {"type": "string"}, "uniqueItems": true}', options)
     limits = ConstraintLimits(step_work=200_000)
@@ -105,7 +105,7 @@ def test_a_long_text_that_has_to_be_remembered_is_bounded() -> None:
 
 
 def test_the_work_for_a_text_is_bounded() -> None:
-    """What is built on the way counts, and not only what the constraint itself takes."""
+    """Work along the way counts, and not only that of the constraint itself."""
     limits = ConstraintLimits(step_work=1_000)
     schema = JsonSchema('{"items": {"pattern": "^(a|b)*a(a|b){9}$"}}')
     with pytest.raises(LimitExceededError, match="reading the text takes more than"):

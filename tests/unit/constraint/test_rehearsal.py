@@ -1,4 +1,4 @@
-"""What a process needs once is made before its first request."""
+"""Things that a process needs once are made before its first request."""
 
 from __future__ import annotations
 

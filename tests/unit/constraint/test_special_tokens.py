@@ -25,11 +25,11 @@ _COMPILER = ConstraintCompiler(_VOCABULARY)
 _NAMED = _VOCABULARY.named
 
 Symbols = tuple[str, ...]
-"""What an answer is made of: characters, and names of special tokens after a ``$``."""
+"""The parts of an answer: characters, and names of special tokens after a ``$``."""
 
 
 def read(tokens: Iterable[TokenId], constraint: Structure) -> Matcher | None:
-    """The position after tokens; ``None`` where one is not allowed, by mask and by step."""
+    """The position after tokens; ``None`` if mask and step do not allow one of them."""
     matcher = _COMPILER.start(constraint)
     for token in tokens:
         allowed = token in tokens_of(matcher.mask())
@@ -43,7 +43,7 @@ def read(tokens: Iterable[TokenId], constraint: Structure) -> Matcher | None:
 
 
 def tokens_from(*parts: str | SpecialToken) -> list[TokenId]:
-    """Texts as their bytes, one token each, and special tokens."""
+    """The tokens of texts, one for each byte, and of special tokens."""
     tokens: list[TokenId] = []
     for part in parts:
         if isinstance(part, SpecialToken):
@@ -75,7 +75,7 @@ A, AB, C, N = map(SpecialToken, ("<a>", "<ab>", "[C]", "<n>"))
         (Sequence([FreeText(), A, FreeText()]), ["<a>x", A, A], False),
         (Sequence([Until("<a>"), A]), ["b<a>", A], True),
         (Sequence([Regex("[^x]*"), A]), ["<a>", A], True),
-        # A token that is text, and has a name: by its name alone where that is asked for.
+        # A token that is text and has a name: only by its name, where a constraint uses that.
         (N, [N], True),
         (N, ["<n>"], False),
         (Text("<n>"), [N], True),
@@ -84,7 +84,7 @@ A, AB, C, N = map(SpecialToken, ("<a>", "<ab>", "[C]", "<n>"))
         (Sequence(["<n>", N]), [N, N], False),
         (Sequence([FreeText(), N, FreeText()]), ["<n>", N, "<n>"], True),
         (Sequence([FreeText(), N, FreeText()]), [N, N], False),
-        # In a grammar; what is ignored may stand before it, and it is no text to look at.
+        # In a grammar; ignored text may come before it, and look-around does not see it as text.
         (Lark('start: "x" <a> "y" | <ab>\n%ignore " "'), ["x  ", A, " y "], True),
         (Lark('start: "x" <a> "y" | <ab>\n%ignore " "'), ["x<a>y"], False),
         (Lark("start: (<a> | <ab>)+"), [A, AB, A], True),
@@ -118,7 +118,7 @@ _FINITE: dict[str, tuple[Structure, list[str]]] = {
         AnyOf([Sequence([N, "a"]), "<n>a", Sequence(["<n", N])]),
         ["$<n> a", "<n>a", "<n$<n> "],
     ),
-    # Beside the text of a hole, and where several parses are left.
+    # Beside the text of a hole, and with several parses.
     "hole": (
         AnyOf([_AB, Sequence([A, "x"]), Sequence([_AC, A])]),
         ['{"b":0}', "$<a> x", "[]$<a> ", "[0]$<a> "],
@@ -151,7 +151,7 @@ def symbols(document: str) -> Symbols:
 
 @pytest.mark.parametrize("name", _FINITE)
 def test_masks_are_those_of_trying_every_token(name: str) -> None:
-    """Against the documents written out: a token fits if some document goes on with it."""
+    """Compared with the enumerated documents: a token fits if some document continues with it."""
     constraint, written = _FINITE[name]
     documents = {symbols(each) for each in written}
     by_token = {token: f"${name}" for name, token in _NAMED.items()}

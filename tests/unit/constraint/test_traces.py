@@ -55,8 +55,8 @@ _PERSON = {
 @pytest.mark.parametrize(
     ("schema", "answer", "forcing", "trace"),
     [
-        # A run gives back what a longer token could still take the place of: `"` could become
-        # `"a"`, and `re` could become `red"`, which is what the tokenizer takes in the first case.
+        # A run gives back bytes that a longer token could still replace: `"` could become `"a"`,
+# and `re` could become `red"`; in the first case the tokenizer takes that one.
         (
             _PERSON,
             '{"name":"abc","color":"red"}',
@@ -85,7 +85,7 @@ def test_traces(schema: Any, answer: str, forcing: Forcing, trace: str) -> None:
 
 
 def test_a_run_is_spelled_together_with_the_tokens_before_it() -> None:
-    """Behind a lone quote the tokenizer would have taken `",`; behind another token it still is."""
+    """After a lone quote the tokenizer would have taken `",`; after another token it still does."""
     schema = {
         "type": "array",
         "prefixItems": [{"enum": ["a", "b"]}, {"const": 1}],
@@ -149,7 +149,7 @@ def test_a_recogniser_that_is_full_refuses_masks_but_still_ends_the_answer() -> 
 
 
 def test_new_answers_begin_on_a_new_recogniser_when_the_old_one_fills_up() -> None:
-    """So that a popular constraint never dies; an answer under way keeps the one it began on."""
+    """So a popular constraint never fails for good; a running answer keeps its recogniser."""
     limits = ConstraintLimits(recognizer=RecognizerLimits(max_stacks=100))
     compiler = ConstraintCompiler(_VOCABULARY, limits)
     constraint = JsonSchema('{"type": "object", "additionalProperties": {"type": "integer"}}')
@@ -164,7 +164,7 @@ def test_new_answers_begin_on_a_new_recogniser_when_the_old_one_fills_up() -> No
 
 
 def test_closing_a_key_again_is_only_looked_at_inside_of_keys() -> None:
-    """Behind the quote of a key, a token that begins like the rest of a taken key is allowed."""
+    """After the quote of a key, a token that begins like the rest of a taken key is allowed."""
     vocabulary = tiny_vocabulary([b':["'])
     compiler = ConstraintCompiler(vocabulary)
     lists = {"type": "array", "items": {"type": "string"}}
@@ -191,7 +191,7 @@ def test_the_memory_of_masks_is_bounded() -> None:
 
 
 def test_bytes_that_no_token_spells_are_never_needed() -> None:
-    """A vocabulary without some bytes narrows texts; one that cannot spell the schema is told."""
+    """A vocabulary without some bytes narrows texts; one that cannot spell the schema fails."""
     from guided.errors import UnsatisfiableError
     from guided.masks.vocabulary import Vocabulary
 

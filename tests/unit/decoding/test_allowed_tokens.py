@@ -1,4 +1,4 @@
-"""Few tokens are those of the mask, and many are told from them at any size."""
+"""Few allowed tokens are those of the mask, and many are recognised as such at any size."""
 
 from __future__ import annotations
 

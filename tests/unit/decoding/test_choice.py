@@ -87,7 +87,7 @@ def test_choosing_again_keeps_the_law_of_the_narrowed_mask() -> None:
 
 
 class FullMatcher(WordMatcher):
-    """Knows a completion, and has no room to find anything else."""
+    """Knows a completion, but has no room to find anything else."""
 
     def mask(self) -> Any:
         raise LimitExceededError("too many states", limit=1)
@@ -105,7 +105,7 @@ def test_a_way_out_is_taken_whole_where_its_first_token_leads_to_a_longer_one() 
             return Forgetful(after.rests, is_careless=False)
 
         def shortest_end(self) -> Any:
-            """ "ax" from the start; one token on it only knows the longest way."""
+            """ "ax" from the start; one token later it only knows the longest end."""
             rest = b"ax" if b"ax" in self.rests else max(self.rests, key=len)
             return spell_bytes(rest)
 

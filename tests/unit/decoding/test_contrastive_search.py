@@ -1,4 +1,4 @@
-"""Likeness to what was seen, and which candidate token is taken."""
+"""The similarity to earlier states, and which candidate token is taken."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_state_without_length_is_like_nothing_and_one_that_is_no_number_is_ref
         ((0.6, 0.4), (0.9, 0.1), 0.5, 1),
         ((0.6, 0.4), (0.9, 0.1), 1.0, 1),
         ((0.9, 0.1), (0.9, 0.8), 0.5, 0),
-        ((0.5, 0.5), (0.3, 0.3), 0.5, 0),  # of equals the first
+        ((0.5, 0.5), (0.3, 0.3), 0.5, 0),  # the first of equal ones
     ],
 )
 def test_the_one_is_taken_that_is_likely_and_unlike(

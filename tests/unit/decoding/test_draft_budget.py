@@ -1,4 +1,4 @@
-"""How much is drafted follows from what model calls cost and how often drafts are right."""
+"""The number of drafts follows from the cost of model calls and the chances of drafts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLAT_THEN_STEEP = CostCurve(((1, 1.0), (8, 1.0), (16, 2.0)))
 
 
 def taken(budget: DraftBudget, chance: float) -> int:
-    """How many drafts of one chance, each after the other, a budget takes."""
+    """How many drafts of equal chance, one after the other, a budget takes."""
     count, here = 0, chance
     while budget.pays(1, here):
         budget.spend(1, here)
@@ -64,14 +64,14 @@ def test_a_draft_on_the_slope_pays_if_it_saves_more_than_it_costs() -> None:
 
 
 STEP_THEN_FLAT = CostCurve(((1, 1.0), (2, 1.8), (8, 2.0), (9, 4.0)))
-"""As where a few tokens are multiplied one by one, or by another kernel than one alone."""
+"""As if few tokens are multiplied one by one, or by another kernel than a single one."""
 
 
 @pytest.mark.parametrize(("chance", "expected"), [(0.95, 7), (0.81, 7), (0.6, 5), (0.4, 0)])
 def test_a_draft_pays_as_well_where_it_does_with_those_after_it(
     chance: float, expected: int
 ) -> None:
-    """The first costs 0.8 of a call, which none pays alone; those after it cost next to nothing."""
+    """The first costs 0.8 of a call, which none earns alone; those after it cost almost nothing."""
     assert taken(DraftBudget(32, STEP_THEN_FLAT), chance) == expected
 
 
@@ -82,7 +82,7 @@ def test_what_there_is_no_room_for_pays_for_nothing() -> None:
 
 
 def test_what_never_follows_pays_for_nothing() -> None:
-    """The last level of a draft model, and the last token of an answer, as if there was no room."""
+    """The last level of a draft model, or the last token of an answer, is like a lack of room."""
     for following, pays in ((0, False), (1, True), (None, True)):
         assert DraftBudget(32, STEP_THEN_FLAT).pays(1, 0.6, following) is pays
     assert not DraftBudget(32, STEP_THEN_FLAT).pays(2, 0.5, following=0)
@@ -96,12 +96,12 @@ def test_many_sequences_draft_less_each() -> None:
 
 
 def test_who_drafts_nothing_takes_one_token_and_gives_one() -> None:
-    """One of four drafts: up to eight tokens that is free; beyond, it makes all four wait."""
+    """One of four drafts: up to eight tokens that is free; beyond that it makes all four wait."""
     alone = DraftBudget(32, FLAT_THEN_STEEP, certain=4, undrafted=3)
     assert taken(alone, 0.8) == 4
     assert alone.step_seconds == 1 / 4
     ramp = CostCurve(((1, 1.0), (11, 2.0)))
-    # A tenth of a second, in which four tokens are made in 1.3 seconds, is worth 0.31.
+    # At four tokens in 1.3 seconds, a tenth of a second is worth 0.31.
     assert not DraftBudget(1, ramp, certain=4, undrafted=3).pays(1, 0.3)
     assert DraftBudget(1, ramp, certain=4, undrafted=3).pays(1, 0.32)
 

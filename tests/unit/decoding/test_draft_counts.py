@@ -29,7 +29,7 @@ def counted(path: tuple[int, ...], *, is_followed: bool = True) -> DraftCounts:
 @pytest.mark.parametrize(
     ("path", "is_followed", "accepted", "corrected"),
     [
-        # By a, by b, in all: accepted tokens, and whether the call corrected what they drafted.
+        # By a, by b, in all: accepted tokens, and whether the call corrected their drafts.
         ((0,), True, (0, 0, 0), (1, 1, 1)),
         ((0, 1, 2), True, (1, 0, 1), (1, 1, 1)),
         ((0, 1, 2), False, (1, 0, 1), (0, 0, 0)),

@@ -1,4 +1,4 @@
-"""A draft tree knows its trunk, who sees whom and what is to be decided."""
+"""A draft tree knows its trunk, which nodes see which, and the nodes to decide."""
 
 from __future__ import annotations
 

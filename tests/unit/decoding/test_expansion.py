@@ -1,4 +1,4 @@
-"""What a drafter with logits of its own proposes, and what it learns of it."""
+"""What a drafter with logits of its own proposes, and what it learns from the outcome."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def opened(
 
 
 def likes(*texts: bytes) -> NDArray[np.float32]:
-    """Logits that like these tokens, the first most."""
+    """Logits that prefer these tokens, the first most."""
     logits = np.full(SIZE, -9.0, np.float32)
     for rank, text in enumerate(texts):
         logits[spell_bytes(text)[0]] = 5.0 - rank
@@ -132,7 +132,7 @@ def test_every_draw_is_kept_with_its_law_though_there_is_room_for_one() -> None:
     assert (len(found), len(tree)) == (1, 2)
     drawn = tree.draws[builder.root]
     assert len({one.token for one in drawn}) == len(drawn) == 3
-    # Each is drawn from what the ones before it left.
+    # Each is drawn from the rest that the earlier ones left.
     for number, one in enumerate(drawn):
         assert one.law is not None
         assert one.law.share(one.token) > 0
@@ -140,7 +140,7 @@ def test_every_draw_is_kept_with_its_law_though_there_is_room_for_one() -> None:
 
 
 def test_ends_of_the_answer_are_drawn_like_other_tokens() -> None:
-    """To leave them out would make them rarer than they are."""
+    """Leaving them out would make them rarer than they are."""
     logits = np.full(SIZE, -9.0, np.float32)
     logits[[*END_IDS]] = 5.0
     builder, expansion = opened(AnythingMatcher(), WARM, **REJECTION)

@@ -1,4 +1,4 @@
-"""Every filter keeps what that of transformers keeps."""
+"""Every filter keeps the tokens that transformers' filter keeps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Scores = NDArray[np.float64]
 SHARES = (0.02, 0.3, 0.7, 0.95, 0.999)
 CUTOFFS = (1e-5, 3e-4, 0.01, 0.2, 0.9)
 
-# Of each filter: ours, theirs, and parameters for both.
+# For each filter: ours, theirs, and parameters for both.
 PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[float, ...]]] = {
     "top_k": (filters.top_k, TopKLogitsWarper, (1, 2, 17, 5000)),
     "top_p": (filters.top_p, TopPLogitsWarper, SHARES),

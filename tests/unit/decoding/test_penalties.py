@@ -1,4 +1,4 @@
-"""Bias, penalties and bans are those of transformers and of OpenAI, and leave a way on."""
+"""Bias, penalties and bans are those of transformers and of OpenAI, and leave some token."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def random_row(seed: int) -> NDArray[np.float32]:
 
 
 def random_tokens(seed: int, count: int) -> list[int]:
-    """From few tokens, so that they repeat."""
+    """Tokens drawn from few, so that they repeat."""
     draws = random.Random(seed)
     return [draws.randrange(12) for _ in range(count)]
 

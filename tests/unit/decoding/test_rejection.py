@@ -1,4 +1,4 @@
-"""Rejection keeps a law whatever is proposed, and takes proposals as often as can be."""
+"""Rejection keeps a law whatever is proposed, and accepts proposals as often as possible."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ROUNDS = 2_000
 
 def random_law(draws: np.random.Generator) -> TokenLaw:
     weights = draws.exponential(1, SIZE) ** 2
-    weights[draws.integers(SIZE)] = 0.0  # a token that cannot be
+    weights[draws.integers(SIZE)] = 0.0  # an impossible token
     return TokenLaw(TOKENS, weights)
 
 
 def propose(
     draws: np.random.Generator, law: TokenLaw, count: int, *known: TokenId
 ) -> list[Proposal]:
-    """Some known tokens, then draws from what is left of a law, none twice."""
+    """Some known tokens, then draws from the rest of a law, none twice."""
     proposals = [Proposal(token, None) for token in known]
     left = law.without(known) if known else law
     for _ in range(count):
@@ -37,7 +37,7 @@ def propose(
 
 
 def furthest(counts: Counter[TokenId], law: TokenLaw) -> float:
-    """The largest distance from what is expected, in standard deviations."""
+    """The largest distance from the expected counts, in standard deviations."""
     total = counts.total()
     return max(
         float(
@@ -70,7 +70,7 @@ def test_one_draw_is_taken_as_often_as_both_laws_have_in_common() -> None:
     for seed in range(ROUNDS):
         (proposal,) = propose(draws, q, 1)
         taken += choose_by_rejection(p, [proposal], seed=seed, position=0) == proposal.token
-    # A refused token is never what is drawn then, so this counts acceptances.
+    # A refused token is never drawn afterwards, so this counts acceptances.
     common = float(np.minimum(p.shares, q.shares).sum())
     assert abs(taken / ROUNDS - common) < 4.5 * np.sqrt(common * (1 - common) / ROUNDS)
 

@@ -126,7 +126,7 @@ def test_filters_look_at_the_whole_mask_and_then_what_does_not_fit_drops_out() -
         assert token == first or first == 3
         drawn.add(token)
     assert drawn == {5}
-    # Where none of those that the filters leave fits, they look at what fits alone.
+    # If none of the tokens that the filters leave fits, they are applied to the fitting ones alone.
     narrow = packed([7])
     assert choose_token(logits, mask, sampling, seed=0, position=0, within=narrow) == 7
 
@@ -223,7 +223,7 @@ def test_a_greedy_choice_unpacks_no_mask(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("size", [31, 32, 33, 95, 100])
 def test_the_likeliest_token_is_that_of_sorting_the_allowed(size: int) -> None:
-    """Whatever the sign of the logits, and with infinitely unlikely ones among them."""
+    """Whatever the sign of the logits, and with impossible tokens among them."""
     rng = np.random.default_rng(size)
     for spread in (0.0, 1.0, 1e38):
         for _ in range(200):

@@ -14,7 +14,7 @@ from tests.engine.finite_language import TOKEN_BYTES, spell_bytes
 def read(
     pieces: list[bytes], strings: list[str], tokens: list[int], *, include: bool = False
 ) -> tuple[int, int | None]:
-    """How many pieces were read, and where the text ends; each piece is a token of its own."""
+    """How many pieces were read, and where the text ends; each piece is a token."""
     search = StopSearch(
         pieces, strings=strings, tokens=[TokenId(token) for token in tokens], include=include
     )

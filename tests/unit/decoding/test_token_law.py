@@ -48,7 +48,7 @@ def test_scores_are_logarithms_up_to_a_constant() -> None:
     tokens = np.array([A, B], dtype=np.int64)
     scores = np.array([1000.0, 1000.0 + np.log(3)])
     assert shares(TokenLaw.of_scores(tokens, scores)) == pytest.approx({A: 0.25, B: 0.75})
-    # A model that thinks nothing possible leaves it open.
+    # A model for which no token is possible leaves the choice open.
     nothing = np.array([-np.inf, -np.inf])
     assert shares(TokenLaw.of_scores(tokens, nothing)) == {A: 0.5, B: 0.5}
 

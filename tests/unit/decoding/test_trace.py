@@ -1,4 +1,4 @@
-"""What a trace notes of a drafter with logits of its own."""
+"""The records of a trace about a drafter with logits of its own."""
 
 from __future__ import annotations
 

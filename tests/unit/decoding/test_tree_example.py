@@ -61,7 +61,7 @@ def drafted() -> DraftTree:
 
 
 def picture(tree: DraftTree) -> str:
-    """A line for each node: who it follows, what it sees, and which tokens may come after it."""
+    """A line for each node: its parent, the nodes it sees, and the tokens allowed after it."""
     lines = ["node  token   follows  is        sees           logits  allowed after it"]
     deciding = set(tree.deciding)
     for node, sees in enumerate(tree.ancestors()):

@@ -1,4 +1,4 @@
-"""Typical acceptance: what stays, which path is taken, and where it changes nothing."""
+"""Typical acceptance: which drafts stay, which path is taken, and where it changes nothing."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     found = outcome(tree, acceptance)
     assert found == expected[: len(found)]
     assert len(found) >= min(1, len(expected))
-    # It stops only where the tree has no node for what comes next.
+    # It stops only where the tree has no node for the next token.
     drafted = {tree.tokens[child] for child in tree.children()[acceptance.path[-1]]}
     if isinstance(acceptance.choice, Choice):
         assert acceptance.choice.token not in drafted

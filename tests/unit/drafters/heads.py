@@ -47,9 +47,9 @@ EAGLE_SHAPES: Final = {
 
 
 def random_eagle(shape: EagleShape, seed: int = 0) -> EagleHead:
-    """A head with random weights and, where its vocabulary is a reduced one, a random part of it.
+    """A head with random weights and, for a reduced vocabulary, a random part of the tokens.
 
-    Where it reads the target's embedding, that is still to be given.
+    If it reads the target's embedding, the caller has to provide that.
     """
     torch.manual_seed(seed)
     count, whole = shape.draft_vocabulary_size, shape.vocabulary_size

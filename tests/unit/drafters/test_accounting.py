@@ -1,4 +1,4 @@
-"""What is booked, judged and counted concerns the drafters and the tree that it was about."""
+"""Costs, verdicts and counts go to the drafters and the tree that they concern."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_a_bounded_request_loses_is_its_own_and_ends_its_drafts() -> None:
     ],
 )
 def test_a_bound_that_changes_nothing_is_none(bound: dict[str, Any], *, is_bounded: bool) -> None:
-    """The engine drafts five tokens at most, a tree of widths (2, 1)."""
+    """The engine drafts at most five tokens, a tree of widths (2, 1)."""
     drafter = Costly("a", Clock(), call=5 * STEP)
     drafter.widths = (2, 1)
     union = DrafterUnion([drafter], drafter.clock, widest_draft=5)
@@ -66,7 +66,7 @@ def test_widths_bound_only_who_has_some() -> None:
 
 
 class ByNode(Costly):
-    """Takes as long for each sequence and for each token that it drafts."""
+    """Takes equal time for each sequence and for each token that it drafts."""
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         before = sum(draft.builder.tip for draft in drafts)
@@ -76,7 +76,7 @@ class ByNode(Costly):
 
 
 def test_who_has_less_drafted_makes_it_no_cheaper_for_others() -> None:
-    """Of one call for two, one has four tokens drafted and one a single token."""
+    """In one call for two sequences, one gets four drafted tokens and the other a single one."""
     drafter = ByNode("a", Clock())
     union = DrafterUnion([drafter], drafter.clock)
     answers = Answers(union, 2, rooms=(32, 1))

@@ -1,4 +1,4 @@
-"""The EAGLE-3 head against a plain computation, and its cached rows against the whole text."""
+"""The EAGLE-3 head against a plain computation, and with cached rows against whole texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.drafters.heads import EAGLE_SHAPES, random_eagle
 
 
 def text(head: EagleHead, length: int = 9) -> tuple[torch.Tensor, torch.Tensor]:
-    """Taps and tokens of one text; the head gets an embedding where it has none."""
+    """Taps and tokens of one text; a head without an embedding gets one."""
     torch.manual_seed(1)
     shape = head.shape
     if not shape.has_embedding:
@@ -31,10 +31,10 @@ def text(head: EagleHead, length: int = 9) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def plain_logits(head: EagleHead, taps: torch.Tensor, read: list[int], known: int) -> torch.Tensor:
-    """What the head says after the last of some tokens, written down row by row.
+    """The head's logits after the last of some tokens, computed row by row.
 
-    ``taps`` are those of the first ``known`` positions; the rows after them go on from their own
-    outputs. Every row is computed alone, with the keys and values of those before it.
+    ``taps`` are those of the first ``known`` positions; the rows after them continue from their own
+    outputs. Every row is computed alone, with the keys and values of the earlier ones.
     """
     shape, weights = head.shape, dict(head.named_parameters())
 
@@ -97,7 +97,7 @@ def plain_logits(head: EagleHead, taps: torch.Tensor, read: list[int], known: in
 
 @pytest.mark.parametrize("name", EAGLE_SHAPES)
 def test_whole_texts_say_what_is_computed_row_by_row(name: str) -> None:
-    """At every index and step: with taps up to the index, and own features after it."""
+    """At every index and step: with taps up to the index, and the head's own features after it."""
     head = random_eagle(EAGLE_SHAPES[name])
     taps, tokens = text(head)
     found = head(taps, tokens, steps=3)
@@ -110,7 +110,7 @@ def test_whole_texts_say_what_is_computed_row_by_row(name: str) -> None:
 
 @pytest.mark.parametrize("name", EAGLE_SHAPES)
 def test_cached_rows_say_the_same_as_whole_texts(name: str) -> None:
-    """Two texts in one call, in pieces of different lengths, then on with their own features."""
+    """Two texts in one call, in pieces of different lengths, continued with their own features."""
     head = random_eagle(EAGLE_SHAPES[name])
     taps, tokens = text(head, length=20)
     packed = random_eagle(EAGLE_SHAPES[name])
@@ -145,7 +145,7 @@ def test_cached_rows_say_the_same_as_whole_texts(name: str) -> None:
 
 
 def test_places_of_trees_are_the_same_side_by_side_as_alone() -> None:
-    """Places of two texts at different depths, which share what is kept of their text."""
+    """Places of two texts at different depths, which share the cached rows of their text."""
     head = random_eagle(EAGLE_SHAPES["own embedding"])
     rows = EagleRows(head, cache_tokens=64, dtype=torch.float32, device=CPU)
     torch.manual_seed(5)

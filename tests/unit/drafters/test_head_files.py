@@ -1,4 +1,4 @@
-"""Folders of heads: what is published is read and written, what does not fit is refused by name."""
+"""Folders of heads: published formats are read and written, unfit heads are refused by name."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_medusa_heads_are_written_and_read(tmp_path: Path, file: str) -> None:
 
 
 def test_medusa_heads_of_others_are_counted_in_their_weights(tmp_path: Path) -> None:
-    """As FasterDecoding publishes them: five heads, of which the config tells two."""
+    """As FasterDecoding publishes them: five heads, but two according to the config."""
     torch.manual_seed(0)
     tensors = {}
     for head in range(5):
@@ -97,7 +97,7 @@ def text(shape: EagleShape) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def test_an_eagle_head_of_others_is_read(tmp_path: Path) -> None:
-    """As SafeAILab publishes them: a pickle, no taps in the config, more than is needed."""
+    """As SafeAILab publishes them: a pickle, no taps in the config, unneeded tensors."""
     save_eagle(tmp_path, random_eagle(REDUCED), base_model="a/b", layout=EagleLayout.SAFEAILAB)
     tensors = load_file(tmp_path / "model.safetensors")
     assert "midlayer.self_attn.q_proj.weight" in tensors

@@ -25,7 +25,7 @@ from tests.unit.decoding.test_tree_example import PROMPT, SCHEMA, VOCABULARY, sp
 PAGE = Path(__file__).parents[3] / "docs" / "heads.md"
 HEADS = 7
 LIKES = {2: {"blue": 3.0, "black": 2.5}, 6: {"fal": 2.0, "true": 1.0}}
-"""By head, the logits of the tokens that it likes; all others have 0."""
+"""By head, the logits of the tokens that it prefers; all others have 0."""
 
 
 def medusa() -> MedusaDrafter:
@@ -66,7 +66,7 @@ def drafted() -> DraftTree:
 
 
 def picture(tree: DraftTree) -> str:
-    """A line for each node: how far it is from the state, and the head that speaks after it."""
+    """A line for each node: its distance from the state, and the head that predicts after it."""
     lines = ["node  token   follows  is        position  head after it"]
     decided = {parent for parent, sure in zip(tree.parents, tree.certain, strict=True) if sure}
     for node, depth in enumerate(tree.depths()):
@@ -87,7 +87,7 @@ def test_the_tree_of_the_page_is_drawn_by_the_code() -> None:
 
 
 def test_only_tokens_that_heads_like_are_in_it() -> None:
-    """Head 2 speaks after the run that begins an object, head 6 after that behind a value."""
+    """Head 2 predicts after the run that begins an object, head 6 after the run after a value."""
     tree = drafted()
     free = [text(t) for t, sure in zip(tree.tokens, tree.certain, strict=True) if not sure]
     assert free == ["blue", "black", "fal", "true"]

@@ -1,6 +1,6 @@
-"""Heads that we write are read by speculators' own model code, and say the same there.
+"""Heads that we write are read by speculators' own model code, with the same results.
 
-It needs other versions of what we depend on: `make test-formats` installs it beside them.
+It needs other versions of our dependencies: `make test-formats` installs it beside them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def load_theirs(folder: Path, shape: EagleShape) -> Any:
     config = eagle3.Eagle3SpeculatorConfig.from_pretrained(folder)
     config.transformer_layer_config._attn_implementation = "eager"
     model = eagle3.Eagle3DraftModel.from_pretrained(folder, config=config)
-    # They tell by NaN whether an embedding was read, which not all versions of transformers leave.
+    # They recognise an unread embedding by NaN, which not all versions of transformers leave.
     model._load_verifier_weights(overwrite_embed_tokens=not shape.has_embedding)
     return model.train(mode=False)
 
@@ -66,7 +66,7 @@ def load_theirs(folder: Path, shape: EagleShape) -> Any:
 def their_logits(
     model: Any, taps: torch.Tensor, tokens: torch.Tensor, *, steps: int
 ) -> torch.Tensor:
-    """``[steps, 1, length - 1, draft]``, as far as they give them: caught at the last matrix."""
+    """``[steps, 1, length - 1, draft]``, as many as they compute: caught at the last matrix."""
     found: list[torch.Tensor] = []
     model.lm_head.register_forward_hook(lambda _module, _rows, logits: found.append(logits))
     model(

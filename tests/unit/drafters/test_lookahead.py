@@ -1,4 +1,4 @@
-"""The window of lookahead decoding: what rides along, what is learned of it, what is drafted."""
+"""The window of lookahead decoding: its scouts, the n-grams learned, and the drafts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHOOSER = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
 
 _Text = tuple[TokenId, ...]
 _Model = Callable[[_Text], TokenId]
-"""What a model says after a text."""
+"""A model's choice after a text."""
 
 
 def one(text: bytes) -> TokenId:
@@ -47,12 +47,12 @@ def one(text: bytes) -> TokenId:
 
 
 def scattered(text: _Text) -> TokenId:
-    """Depends on the last three tokens, and says only a few."""
+    """A choice of few tokens, which depends on the last three."""
     return one(b"klmnop"[hash(text[-3:]) % 6 :][:1])
 
 
 def chain(word: bytes) -> _Model:
-    """Says the letter that follows the last one in a word, and else a dash."""
+    """The letter that follows the last one in a word, otherwise a dash."""
     after = {one(word[at : at + 1]): one(word[at + 1 : at + 2]) for at in range(len(word) - 1)}
     return lambda text: after.get(text[-1], one(b"-"))
 
@@ -126,12 +126,12 @@ def test_the_text_is_the_one_that_the_model_says_alone(columns: int, ngram: int)
     while len(alone) < len(run.tokens):
         alone = (*alone, scattered(alone))
     assert run.tokens == alone
-    assert len(run.tokens) > 5 + run.calls  # some of them were foreseen
+    assert len(run.tokens) > 5 + run.calls  # some of them were predicted
 
 
 @pytest.mark.parametrize(("columns", "ngram"), [(1, 2), (4, 2), (3, 3), (5, 3), (2, 5), (4, 4)])
 def test_the_window_moves_as_jacobi_iteration_does(columns: int, ngram: int) -> None:
-    """Every level becomes the one above, what was said the last; columns are pooled."""
+    """Every level becomes the one above, the choices become the last; columns are pooled."""
     run = Run(scattered, b"hello", columns, ngram)
     for _ in range(ngram - 2):
         run.step(run.draft())
@@ -163,7 +163,7 @@ def test_the_window_moves_as_jacobi_iteration_does(columns: int, ngram: int) -> 
 
 
 def test_what_the_window_foresees_costs_fewer_calls() -> None:
-    """A model that knows a text by heart says what comes at any place of it."""
+    """A model that knows a text by heart can continue it at any place."""
     text = spell_bytes(bytes(range(33, 127)))
     by_heart = dict(enumerate(text))
     run = Run(lambda said: by_heart.get(len(said), one(b"-")), b"!", 5, 3)
@@ -198,7 +198,7 @@ def test_a_window_that_brings_nothing_is_given_up_and_tried_again() -> None:
     for _ in range(150):
         tree = run.draft(costs=costs)
         rode.append(bool(tree.scouts))
-        # Nothing that the window says is ever right.
+        # No guess of the window is ever right.
         memory, run.model = run.model, lambda text: one(b"!") if len(text) % 2 else one(b"?")
         run.memory.pool.add(run.tokens[-1], (one(b"x"),))
         run.step(tree)
@@ -266,7 +266,7 @@ def text_of(tokens: Sequence[TokenId]) -> str:
 
 
 def picture(run: Run, tree: DraftTree) -> str:
-    """A line for each node: who it follows, what it sees, and what the model says after it."""
+    """A line for each node: its parent, the nodes it sees, and the model's choice after it."""
     lines = ["node  token  follows  is       sees           says"]
     says = {node: run.model(run.before(tree, node)) for node in tree.deciding}
     for node, sees in enumerate(tree.ancestors()):

@@ -1,4 +1,4 @@
-"""What the engine's drafter drafts, and what it makes of being right or wrong."""
+"""The drafts of the engine's drafter, and its reaction to right and wrong ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def draft(
 
 
 def lines(tree: DraftTree) -> set[bytes]:
-    """The text of each way through the drafts to a leaf."""
+    """The text of each path through the drafts to a leaf."""
     found = set()
     for node, children in enumerate(tree.children()):
         if not children:
@@ -71,7 +71,7 @@ def lines(tree: DraftTree) -> set[bytes]:
 
 
 def calls_to_say(text: bytes, *, after: bytes, costs: CostCurve | None = COSTS) -> int:
-    """Model calls until a model that wants to say ``text`` has said it, with what is drafted."""
+    """The number of model calls until a model that writes ``text`` is done, with drafts."""
     memory = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     prompt, answer = spell_bytes(after), (*spell_bytes(text), min(END_IDS))
@@ -168,7 +168,7 @@ def test_tokens_may_come_at_once_or_one_by_one() -> None:
 
 
 def test_what_no_model_call_judged_teaches_nothing() -> None:
-    """A tree that was given up for room, and one drafted before the sequence had to start over."""
+    """A tree given up for lack of room, and one drafted before the sequence had to start over."""
     memory = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     matcher: Any = AnythingMatcher()

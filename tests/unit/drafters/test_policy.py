@@ -1,6 +1,6 @@
-"""Drafters are asked where they pay, tried again now and then, and never cost an answer much.
+"""Drafters run where they pay, are tried again now and then, and never cost an answer much.
 
-The clock is not a real one: each drafter says what it takes. What a model would say is given for
+The clock is simulated: each drafter states the time it takes. The model's choices are given for
 each step.
 """
 
@@ -31,7 +31,7 @@ from tests.kit.draft_context import draft_context, verified
 
 STEP = 0.010
 FLAT = CostCurve(((1, STEP), (512, STEP)))
-"""Calls of any width take as long, so only the time of drafters counts."""
+"""Calls of any width take equal time, so only the time of drafters counts."""
 STEEP = CostCurve(((1, STEP), (2, 2 * STEP)))
 BAD, GOOD = b".", b"aaaa."
 
@@ -45,7 +45,7 @@ class Clock:
 
 
 class Costly(OneByOne):
-    """Drafts a text, else its first letter again, and takes time for each call and sequence."""
+    """Drafts a text, or its first letter again, and takes time for each call and sequence."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Costly(OneByOne):
 
 
 class Answers:
-    """Answers that are drafted together, without an engine."""
+    """Answers with drafts in one batch, without an engine."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Answers:
             self.memories.append(memory)
 
     def step(self, *texts: bytes) -> list[tuple[DraftTree, list[str]]]:
-        """Draft, and let the model say the texts: the trees, and who was not asked."""
+        """Draft, and let the model choose the texts; returns trees, and the drafters left out."""
         matcher: Any = AnythingMatcher()
         drafts = []
         count = len(texts)
@@ -115,7 +115,7 @@ class Answers:
         return [(draft.builder.tree(), draft.skipped) for draft in drafts]
 
     def run(self, text: bytes, steps: int, name: str = "a") -> list[int]:
-        """In which of so many steps a drafter was asked for the first answer."""
+        """In which of a number of steps a drafter ran for the first answer."""
         asked = []
         for number in range(steps):
             _, skipped = self.step(*[text] * len(self.memories))[0]
@@ -143,7 +143,7 @@ def lone(**cost: Any) -> tuple[Costly, DrafterUnion]:
 def test_a_drafter_that_never_pays_is_left_alone_and_seldom_tried_again() -> None:
     drafter, union = lone(call=0.5 * STEP)
     asked = Answers(union).run(BAD, 1000)
-    # A step's worth at first, and the first of all, whose time does not count.
+    # The worth of a step at first, and the very first run, whose time does not count.
     assert asked[:3] == [0, 1, 2]
     assert not [number for number in asked if 3 <= number < 20]
     tries = [number for number in asked if number >= 20]
@@ -154,7 +154,7 @@ def test_a_drafter_that_never_pays_is_left_alone_and_seldom_tried_again() -> Non
 
 @pytest.mark.parametrize("price", [0.02, 0.1, 0.5, 1.0])
 def test_no_long_answer_loses_three_in_a_hundred(price: float) -> None:
-    """Once the drafter has shown that it does not pay; all prices that a trial may have."""
+    """Once the drafter has shown that it does not pay, at all prices that a trial may have."""
     drafter, union = lone(call=price * STEP)
     for _ in range(9):
         drafter.asked = 0
@@ -163,7 +163,7 @@ def test_no_long_answer_loses_three_in_a_hundred(price: float) -> None:
 
 
 def test_a_drafter_that_pays_is_always_asked_though_it_takes_longer_than_a_step() -> None:
-    """Half of its drafts are wrong, and still it wins half a step each time."""
+    """Half of its drafts are wrong, but it still gains half a step each time."""
     _, union = lone(call=1.5 * STEP)
     answers = Answers(union)
     for _ in range(100):
@@ -182,7 +182,7 @@ def test_it_comes_back_in_an_answer_that_begins_to_repeat_itself() -> None:
 
 
 def test_each_answer_is_judged_by_itself() -> None:
-    """Of two that run together a drafter pays for one alone."""
+    """Of two answers that run together, a drafter pays for only one."""
     _, union = lone(each=0.4 * STEP / 2)
     answers = Answers(union, 2)
     skipped = [[names for _, names in answers.step(GOOD, BAD)] for _ in range(100)]
@@ -195,7 +195,7 @@ def test_an_answer_begins_with_what_others_have_shown() -> None:
     _, union = lone(call=0.5 * STEP)
 
     def begin(text: bytes) -> int:
-        """How often the drafter is asked in the first 20 steps of a new answer."""
+        """How often the drafter runs in the first 20 steps of a new answer."""
         return len(Answers(union).run(text, 20))
 
     assert begin(BAD) == 3, "it has credit at first"
@@ -203,7 +203,7 @@ def test_an_answer_begins_with_what_others_have_shown() -> None:
         begin(BAD)
     assert begin(BAD) == 0, "it has lost too much elsewhere"
     assert begin(GOOD) == 0, "an answer cannot tell what it was not shown"
-    # Long answers try by themselves, and what is found there helps those that follow.
+    # Long answers make trials, and their results help the answers after them.
     Answers(union).run(GOOD, 150)
     assert begin(GOOD) == 20
     assert begin(BAD) == 4
@@ -224,7 +224,7 @@ def test_who_has_lost_rests_and_then_gets_a_trial() -> None:
 
 
 def test_a_call_for_several_sequences_is_shared_by_them() -> None:
-    """A tenth of a step for each, so that two tries in a row can be paid every twenty steps."""
+    """A tenth of a step for each, which pays for two tries in a row every twenty steps."""
     _, union = lone(call=0.1 * STEP)
     answers = Answers(union, 4)
     answers.run(BAD, 100)
@@ -234,7 +234,7 @@ def test_a_call_for_several_sequences_is_shared_by_them() -> None:
 
 
 def test_a_token_is_worth_less_where_others_bring_many() -> None:
-    """The fifth token saves a fifth of a step beside four of a cheap drafter, else a whole one."""
+    """A fifth token saves a fifth of a step beside four of a cheap drafter, alone a whole one."""
     clock = Clock()
     cheap = Costly("a", clock)
     dear = Costly("b", clock, call=0.5 * STEP, text=b"aaaab")
@@ -274,7 +274,7 @@ def test_of_two_with_the_same_proposals_only_the_first_is_paid() -> None:
 
 
 def test_under_load_what_takes_long_for_each_sequence_is_left_out_and_what_is_cheap_stays() -> None:
-    """One token of ``b`` saves a step, of which eight sequences have an eighth each."""
+    """One token of ``b`` saves a step, an eighth for each of eight sequences."""
     clock = Clock()
     cheap = Costly("a", clock, each=0.002 * STEP, length=1)
     dear = Costly("b", clock, each=0.3 * STEP, length=1)
@@ -336,7 +336,7 @@ def test_no_answer_loses_more_than_it_was_opened_with_and_a_hundredth(
 
 
 def test_what_was_drafted_but_never_verified_is_not_charged() -> None:
-    """Where a call fails, sequences are drafted for again, one by one."""
+    """If a call fails, drafting is repeated for each sequence, one by one."""
     _, union = lone(call=STEP)
     answers = Answers(union)
     answers.run(BAD, 2)

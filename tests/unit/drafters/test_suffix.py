@@ -1,4 +1,4 @@
-"""What is drafted from earlier answers, who shares them, and that they stay within their bounds."""
+"""Drafts from earlier answers: their content, who shares them, and their bounds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHOOSER = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
 def say(
     drafter: SuffixDrafter, answer: bytes, *, prompt: bytes = b"", cut: bytes = b"", **context: Any
 ) -> None:
-    """A request that says ``answer``, which ``cut`` closes: the model says nothing of that."""
+    """A request answered with ``answer``, closed by ``cut``, which the model did not choose."""
     asked, said = spell_bytes(prompt), spell_bytes(answer)
     memory = drafter.open(draft_context(prompt_length=len(asked), **context))
     tokens = (*asked, *said)
@@ -86,15 +86,15 @@ def drafted(drafter: SuffixDrafter, text: bytes, **options: Any) -> list[bytes]:
     ("answers", "text", "room", "expected"),
     [
         ([b"xyz!"], b"xy", 8, [b"z", b"z!"]),
-        # By how often each came; equally often ones by id.
+        # By their counts, and equal counts by id.
         ([b"x1", b"x3", b"x2", b"x3"], b"x", 8, [b"3", b"1", b"2"]),
         ([b"x1", b"x3", b"x2", b"x3"], b"x", 1, [b"3"]),
         # The likeliest first: what follows the likely one comes before the unlikely one.
         ([b"tuvxpqr"] * 3 + [b"tuvxk"], b"tuvx", 4, [b"p", b"pq", b"k", b"pqr"]),
-        # The longer context counts more than the frequent one, and both have a say.
+        # The longer context counts more than the frequent one, and both contribute.
         ([b"ty3", b"qy4", b"qy4", b"qy4"], b"ty", 2, [b"3", b"4"]),
         ([b"ty3", b"qy4", b"qy4", b"qy4"], b"vy", 1, [b"4"]),
-        # What never was there, and what was never followed by anything.
+        # A text that never occurred, and one that was never followed by anything.
         ([b"xyz"], b"v", 8, []),
         ([b"xyz"], b"xyz", 8, []),
         ([], b"x", 8, []),
@@ -156,7 +156,7 @@ def test_answers_are_shared_by_salt_and_constraint(context: dict[str, Any], shar
 
 
 def test_contexts_that_are_wrong_are_given_up_alone() -> None:
-    """After what misled, nothing is drafted; another length of context still is."""
+    """After a misleading context nothing is drafted; another length of context still drafts."""
     drafter = SuffixDrafter()
     say(drafter, b"abcdefgh1")
     say(drafter, b"k5k5k5")

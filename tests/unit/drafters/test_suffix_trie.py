@@ -1,4 +1,4 @@
-"""The trie of suffixes knows of every context what a search through all texts finds."""
+"""The trie of suffixes knows, for every context, what a search through all texts finds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text_of(draws: random.Random, letters: int, longest: int) -> _Text:
 
 
 def searched(texts: Sequence[_Text], tail: _Text) -> _Told:
-    """By length, how often the tail's end is in the texts, and what follows; the longest first."""
+    """By length, how often the tail's end is in the texts, and its successors; longest first."""
     found = []
     for length in range(min(LONGEST_CONTEXT, len(tail)), -1, -1):
         end = tail[len(tail) - length :]
@@ -55,7 +55,7 @@ def test_contexts_are_those_that_a_search_finds(letters: int) -> None:
             trie.forget_oldest()
             del texts[0]
         else:
-            # Repeated texts are what the trie is for.
+            # The trie is made for repeated texts.
             again = draws.choice(texts) if texts and draws.random() < 0.3 else ()
             texts.append((*again, *text_of(draws, letters, 40)))
             trie.add(texts[-1])
@@ -94,14 +94,14 @@ def test_nothing_is_left_of_what_was_forgotten() -> None:
 
 @pytest.mark.parametrize(("letters", "again"), [(40_000, 0.0), (40_000, 0.8), (3, 0.0)])
 def test_the_memory_that_it_tells_is_what_it_takes(letters: int, again: float) -> None:
-    """Of texts that resemble each other, and of some that do not."""
+    """For texts that resemble each other, and for some that do not."""
     draws = random.Random(5)
     before = [tuple(TokenId(draws.randrange(letters)) for _ in range(100)) for _ in range(40)]
     tracemalloc.start()
     trie = SuffixTrie()
     for place, text in enumerate(before):
         copied = before[max(0, place - 1)][: int(100 * again)]
-        # Token ids are objects of their own, as those of an answer are.
+        # Token ids are separate objects, as those of an answer are.
         trie.add([TokenId(int(str(token))) for token in (*copied, *text[len(copied) :])])
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

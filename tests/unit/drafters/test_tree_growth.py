@@ -25,11 +25,11 @@ from tests.kit.draft_context import draft_context
 
 PROMPT = spell_bytes(b"name or me: ")
 AFTER: Any = WordMatcher.of(['ab",me', 'ab",na', 'cd",me', 'cd",na'])
-"""One of two tokens, the run that both force, and one of two again."""
+"""One of two tokens, the run that both force, and again one of two."""
 
 
 def likes(*texts: bytes) -> NDArray[np.float32]:
-    """Logits that like these tokens, the first most."""
+    """Logits that prefer these tokens, the first most."""
     logits = np.full(len(TOKEN_BYTES), -9.0, np.float32)
     for rank, text in enumerate(texts):
         logits[spell_bytes(text)[0]] = 5.0 - rank
@@ -37,7 +37,7 @@ def likes(*texts: bytes) -> NDArray[np.float32]:
 
 
 def opened() -> tuple[DraftBuilder, ReadText]:
-    """A tree after a prompt of which all but the last two tokens were read."""
+    """A tree after a prompt, of which all but the last two tokens were read."""
     builder = DraftBuilder(
         DraftTree.chain(PROMPT[-1:], AFTER),
         Forcing.CANONICAL,
@@ -48,7 +48,7 @@ def opened() -> tuple[DraftBuilder, ReadText]:
     text = ReadText(BlockCache([LayerGroup(20)], 4).open(), ())
     text.reserve(len(PROMPT))
     text.read([(row - 1 if row else None, token) for row, token in enumerate(PROMPT)], ())
-    # As far as it agrees; the last token of a text is left in any case.
+    # As many as agree; the last token of a text is left in any case.
     text.settle(PROMPT[:-1])
     text.reserve(20)
     return builder, text
@@ -61,14 +61,14 @@ def growth(builder: DraftBuilder, text: ReadText, *widths: int) -> TreeGrowth:
 
 
 def told(segment: Segment) -> tuple[list[bytes | None], list[str], list[int]]:
-    """The texts of a segment's tokens, what each sees, and which are asked what follows."""
+    """The texts of a segment's tokens, what each sees, and which have logits computed."""
     assert segment.ancestors is not None
     sees = ["".join("x" if seen else "." for seen in row) for row in segment.ancestors]
     return [TOKEN_BYTES[token] for token in segment.tokens], sees, list(segment.deciding)
 
 
 def lines(builder: DraftBuilder) -> list[bytes]:
-    """The text of each way through the drafts to a leaf."""
+    """The text of each path through the drafts to a leaf."""
     tree = builder.tree()
     leaves = [node for node, children in enumerate(tree.children()) if not children]
     paths = [builder.path(builder.root, leaf) for leaf in leaves]
@@ -92,7 +92,7 @@ def test_a_tree_grows_by_a_level_with_each_call() -> None:
     grown.take(np.stack([likes(b"me"), likes(b"na")]))
     assert lines(builder) == [b'cd",me', b'ab",na']
     assert grown.next_segment() is None
-    # What the answer took is not read again.
+    # Tokens that the answer took are not read again.
     before = len(text)
     text.settle((*PROMPT, *spell_bytes(b'cd",na')))
     assert len(text) == before + 4
@@ -108,7 +108,7 @@ def test_it_goes_on_at_once_from_what_was_staged_and_it_agrees_with() -> None:
     assert sees == ["x...", "xx..", "xxx.", "xxxx"]
     assert deciding == [1, 3]
     grown.take(np.stack([likes(b"cd", b"ab"), likes(b"na", b"me")]))
-    # What follows the staged tokens was known, so it took no call.
+    # The tokens after the staged ones were known, so they took no call.
     assert lines(builder) == [b'cd",', b'ab",na', b'ab",me']
     second = grown.next_segment()
     assert second is not None

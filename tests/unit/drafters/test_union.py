@@ -16,7 +16,7 @@ from tests.kit.draft_context import draft_context
 
 
 class Says(OneByOne):
-    """Drafts one text after whatever came before."""
+    """Drafts one text, whatever came before."""
 
     def __init__(self, name: str, text: bytes) -> None:
         self.name = name

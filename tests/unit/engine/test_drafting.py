@@ -1,4 +1,4 @@
-"""How slow model calls are is followed, but not by what a single one says."""
+"""The slowness of model calls is tracked, but a single one does not change it."""
 
 from __future__ import annotations
 

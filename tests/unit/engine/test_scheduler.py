@@ -1,4 +1,4 @@
-"""Who starts, who gives way, and how the tokens of a step are shared."""
+"""Which requests start and give way, and how the tokens of a step are shared."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Setup:
             self.scheduler.wait(each)
 
     def start_all(self) -> list[str]:
-        """Start what has room; who was started, in order."""
+        """Start the requests that have room; returns these, in order."""
         started = []
         while (entry := self.scheduler.take_next()) is not None:
             self.scheduler.start(*entry)
@@ -141,7 +141,7 @@ def test_sharing_wastes_nothing_and_starves_nobody(pending: list[int], step_toke
 
 
 def test_a_drawn_draft_demands_the_same_whatever_was_drawn() -> None:
-    """Else draws would be given up for what they are, which changes the law of answers."""
+    """Otherwise giving draws up would depend on their value, which changes the law of answers."""
     setup = Setup(blocks=20)
     setup.wait(runnable("a", 1.0))
     setup.start_all()

@@ -1,4 +1,4 @@
-"""What is streamed is never taken back, and together it is the text of the answer."""
+"""Streamed text is never taken back, and its pieces make up the text of the answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def stream(
     include: bool = False,
     stop_tokens: tuple[int, ...] = (),
 ) -> tuple[list[str], str]:
-    """The deltas, a piece a step, and the text of the whole answer; each piece is a token."""
+    """The deltas, one piece per step, and the text of the whole answer; each piece is a token."""
     tokens = [TokenId(token) for token in stop_tokens]
     search = StopSearch(pieces, strings=stops, tokens=tokens, include=include)
     held = [] if include else [stop.encode() for stop in stops]
@@ -87,6 +87,6 @@ def test_what_is_held_is_the_longest_beginning_that_the_text_ends_with(
 
 
 def test_a_long_stop_string_costs_as_much_as_is_written_of_it() -> None:
-    """Twenty bytes; to prepare all sixteen million would take seconds."""
+    """Twenty bytes; preparing all sixteen million would take seconds."""
     beginnings = Beginnings([b"ab" * 2**23])
     assert beginnings.read(b"ab" * 10) == 20

@@ -1,4 +1,4 @@
-"""Work on constraints beside the answers: taken in turns, bounded, and given up on request."""
+"""Work on constraints beside the answers: done in turns, bounded, and stopped on request."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_task_ends_at_its_deadline_begun_or_not() -> None:
 
 
 def test_a_report_that_is_sent_is_bounded() -> None:
-    """Pointers of nested schemas are long, and those of many members repeat them."""
+    """Pointers into nested schemas are long, and those of many members repeat them."""
     schema: dict[str, object] = {"properties": {f"member {n}": {"type": "null"} for n in range(80)}}
     for _ in range(40):
         schema = {"properties": {"a rather long name of a member" * 10: schema}}

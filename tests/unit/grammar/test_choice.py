@@ -32,10 +32,10 @@ def test_a_word_graph_has_exactly_its_texts(texts: set[str], others: set[str]) -
 @given(st.sets(_LETTERS, min_size=1, max_size=12))
 def test_a_word_graph_is_minimal(texts: set[str]) -> None:
     graph = word_graph(texts)
-    if isinstance(graph, Alternate):  # the empty text stands beside the graph
+    if isinstance(graph, Alternate):  # the empty text is an alternative to the graph
         (graph, _) = graph.options
     assert isinstance(graph, Graph)
-    # One more state in which texts end, which may stand beside one that also goes on.
+    # One more state in which texts end, possibly beside one that also continues.
     assert graph.count <= len(dfa_from_regular(word_graph(texts))) + 2
 
 

@@ -1,4 +1,4 @@
-"""What is printed of grammars and networks: one golden text for each kind of grammar."""
+"""Printed grammars and networks: one golden text for each kind of grammar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EBNF of llama.cpp and xgrammar: what is read how, and what is refused with which words."""
+"""EBNF of llama.cpp and xgrammar: how it is read, and the messages of refusals."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_an_error_says_what_and_where(name: str) -> None:
 
 
 def test_random_grammars_have_the_texts_that_are_counted_out() -> None:
-    """Written out in EBNF with blanks, comments, groups and escapes wherever they may stand."""
+    """Written in EBNF with blanks, comments, groups and escapes wherever these are allowed."""
     texts = ["".join(text) for size in range(6) for text in itertools.product("ab", repeat=size)]
     compared = 0
     for seed in range(120):

@@ -42,7 +42,7 @@ def test_one_row_is_not_like_two() -> None:
     end, other = table.add_row({}, label=_DONE), table.add_row({}, label=_OTHER)
     both, each = table.add_row({_A: end, _B: end}), table.add_row({_A: end, _B: other})
     assert isomorphic.of(both, each) is None
-    # The other way round both labels stand for one.
+    # In the other direction both labels stand for one.
     found = isomorphic.of(each, both)
     assert found is not None
     assert found.actions[_DONE] == found.actions[_OTHER] == _DONE

@@ -1,4 +1,4 @@
-"""Lark's format: what each feature means, where Lark itself agrees, and what is refused how."""
+"""Lark's format: what each feature means, where Lark itself agrees, and the refusals."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_lark_agrees_on_examples_and_what_is_near_them(feature: str) -> None:
 
 
 def test_a_choice_of_terminals_never_hides_a_text() -> None:
-    """Lark's scanner takes the longest A, and refuses what is left."""
+    """Lark's scanner takes the longest A, and refuses the rest."""
     text = 'start: A "b"\nA: /a[a-z]*/'
     assert accepted_by(_machine(text), "ab")
     with pytest.raises(LarkError):
@@ -135,7 +135,7 @@ def test_a_choice_of_terminals_never_hides_a_text() -> None:
 
 
 def test_lookarounds_say_what_a_scanner_would_cut_off() -> None:
-    """The example of docs/grammars.md, held against Lark's LALR parser over short texts."""
+    """The example of docs/grammars.md, compared with Lark's LALR parser over short texts."""
     text = (
         "start: (IF NAME | NAME)+\nIF: /if(?![a-z])/\n"
         'NAME: /(?!if(?![a-z]))[a-z]+(?![a-z])/\n%ignore " "'
@@ -223,7 +223,7 @@ def test_an_error_says_what_and_where(name: str) -> None:
 
 
 def test_blanks_before_a_wrong_sign_are_passed_over_once() -> None:
-    """Tried again from every one of them, they would take minutes."""
+    """Tried again from every blank, they would take minutes."""
     with pytest.raises(InvalidConstraintError, match=r"column 200000: '\$' means nothing here"):
         lower_lark(" " * 199_999 + "$")
 

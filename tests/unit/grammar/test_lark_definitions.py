@@ -134,14 +134,14 @@ _INNER = [
 
 
 def _loaded(text: str) -> Any:
-    """What Lark's loader makes of a grammar."""
+    """The definitions that Lark's loader reads."""
     builder = GrammarBuilder(import_paths=[_find])
     builder.load_grammar(text, "<grammar>/<text>")
     return builder.build()
 
 
 def _theirs(tree: Any) -> object:
-    """A tree of Lark's loader, plain."""
+    """A tree of Lark's loader as plain data."""
     if isinstance(tree, (Terminal, NonTerminal)):
         return tree.name
     match tree.data:
@@ -168,7 +168,7 @@ def _theirs(tree: Any) -> object:
 
 
 def _ours(tree: Tree, source: Source, *, in_terminal: bool) -> object:
-    """The same of ours; terminals that are parts of others are written out, as Lark does."""
+    """The same for our reader; terminals inside of others are written out, as in Lark."""
 
     def plain(each: Tree) -> object:
         return _ours(each, source, in_terminal=in_terminal)
@@ -203,7 +203,7 @@ def _of_all(kind: str, parts: Iterator[object]) -> object:
         inner = part[1] if isinstance(part, tuple) and part[0] == kind else [part]
         assert isinstance(inner, list)
         found += inner
-    # What is added to a definition stands first in Lark; the order says nothing.
+    # Lark puts additions to a definition first; the order does not matter.
     found = sorted(found, key=repr) if kind == "|" else found
     return found[0] if len(found) == 1 else (kind, found)
 
@@ -308,7 +308,7 @@ def test_broken_grammars_are_refused_where_lark_refuses_them(seed: int) -> None:
             # Here a name stands for one grammar, with a dot before it or without.
             is_right = "base_path" in str(error)
         refusal = _refusal(text)
-        # Bounds, aliases and empty terminals Lark refuses when it compiles the grammar.
+        # Lark refuses bounds, aliases and empty terminals when it compiles the grammar.
         assert is_right == (refusal is None) or re.search(
             "out of order|an alias stands|is empty", refusal or ""
         ), text

@@ -1,4 +1,4 @@
-"""What is left of a grammar's recursion once it is a network."""
+"""The recursion that is left of a grammar in its network."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_small_rules_that_call_each_other_are_not_written_out_in_a_circle() -> N
     [("json", 2, 2_800), ("sql_select", 5, 58_000), ("xml_fragment", 2, 7_000)],
 )
 def test_rules_of_the_library_are_written_out_once(name: str, rules: int, work: int) -> None:
-    """Nor is anything worked out on copies of large terminals: that takes more work."""
+    """And nothing is worked out on copies of large terminals, which would take more work."""
     grammar = lower_lark(read_grammar(name).text)
     with limited_work(work):
         network = network_from_grammar(grammar)
@@ -106,14 +106,14 @@ def test_rules_of_the_library_are_written_out_once(name: str, rules: int, work: 
 
 
 def test_copies_stay_small() -> None:
-    """Rules that use the next one twice are called where they would double again and again."""
+    """Rules that use the next one twice are called if they would double again and again."""
     rules = [f'r{n}: r{n + 1} "x" | r{n + 1} "y" r{n + 1}' for n in range(30)]
     network = _network("\n".join(["start: r0", *rules, 'r30: "z"']))
     assert len(network) < 2_000
 
 
 def test_a_terminal_that_cannot_be_written_out_everywhere_is_called_there() -> None:
-    """Where one name ends and the next begins takes exponentially many states to tell."""
+    """Telling where one name ends and the next begins takes exponentially many states."""
     network = _network("start: NAME NAME NAME\nNAME: /[a-z]([a-z-]{0,61}[a-z])?/")
     assert len(network.starts) == 2
     machine = GrammarMachine(network)
@@ -125,7 +125,7 @@ def test_a_terminal_that_cannot_be_written_out_everywhere_is_called_there() -> N
 
 
 def test_a_terminal_is_written_out_where_few_of_its_states_are_copied() -> None:
-    """Python's names are so in lists of expressions, and called where expressions hold them."""
+    """Python's names are written out in lists of expressions, and called inside of expressions."""
     network = network_from_grammar(lower_lark(read_grammar("python_expression").text))
     network.check()
     _, expression, _, _, name = range(len(network.starts))

@@ -1,4 +1,4 @@
-"""Each pass from a grammar to its network, with what it makes of small grammars."""
+"""Each pass from a grammar to its network, with its results for small grammars."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_a_look_behind_is_decided_where_it_stands() -> None:
 
 
 def test_a_look_ahead_parts_a_rule_by_how_it_is_left() -> None:
-    """Rule 1 is left while the look-ahead is open, rule 2 after a bracket decided it."""
+    """Rule 1 ends while the look-ahead is open, rule 2 after a bracket decided it."""
     _shows(
         _without_assertions('start: x "!" | x "b"\nx: "(" x ")" | A\nA: /a(?!b)/'),
         """

@@ -1,4 +1,4 @@
-"""Sets of states: found again by their items, and explored to where bytes lead."""
+"""Sets of states: found again by their items, and explored along bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _sets(network: Network) -> StateSets:
 
 
 def _leads(found: FoundSets, byte: int) -> tuple[int, int]:
-    """How a byte leads on from the first set, and where."""
+    """The kind of move of a byte from the first set, and its target."""
     group = found.byte_classes[0][byte]
     _, how, target, *_ = found.edges[found.edges[:, 0] == found.begin][group].tolist()
     return how, target

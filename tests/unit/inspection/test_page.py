@@ -1,4 +1,4 @@
-"""The HTML file of an answer: golden, whole in itself, and with everything escaped."""
+"""The HTML file of an answer: golden, self-contained, and with everything escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed of an answer: the example of docs/inspect.md."""
+"""The printed form of an answer: the example of docs/inspect.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines for schemas, and texts held against them byte by byte."""
+"""Machines for schemas, and texts that go through them byte by byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machine_of(
 
 
 def reached(machine: JsonMachine, text: str) -> State:
-    """The state behind a text that may stand at the start."""
+    """The state after a text that may come first."""
     state = machine.advance(machine.start, text.encode())
     assert state is not None, f"{text!r} may not stand at the start"
     return state
@@ -58,7 +58,7 @@ def _assert_alive(machine: JsonMachine, state: State) -> None:
 
 
 def assert_row(row: Row, options: JsonOptions | None = None) -> None:
-    """Hold the machine of a schema against texts that it accepts and texts that it rejects."""
+    """Check the machine of a schema on texts that it accepts and texts that it rejects."""
     schema, accepted, rejected = row
     machine = machine_of(schema, options)
     for text in accepted.split(" "):

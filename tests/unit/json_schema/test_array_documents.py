@@ -84,7 +84,7 @@ ROWS: list[Row] = [
     ({"const": [1, ["a"], {}]}, '[1,["a"],{}]', '[] [1] [1,["a"]] [1,["b"],{}] [1,["a"],{},1]'),
     ({"enum": [[], [1], [1, 2], "x"]}, '[] [1] [1,2] "x"', "[2] [1,1] [1,2,3]"),
     (_array(**{"not": {"const": [1]}}), "[] [2] [1,1]", "[1]"),
-    # What nothing evaluated.
+    # Unevaluated items.
     (_array(prefixItems=[{}], unevaluatedItems=False), "[] [1]", "[1,2]"),
     (_array(prefixItems=[{}], unevaluatedItems=_INTEGER), '["a"] ["a",1]', '["a","b"]'),
     (_array(allOf=[{"prefixItems": [{}, {}]}], unevaluatedItems=False), "[1,2]", "[1,2,3]"),

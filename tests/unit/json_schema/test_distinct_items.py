@@ -1,4 +1,4 @@
-"""ArrayRules whose items have to differ where few values are left, or have to repeat one."""
+"""Arrays whose items have to differ when few values are left, or have to repeat one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _listed(*places: Any, **keywords: Any) -> dict[str, Any]:
 def test_no_further_item_is_due_where_all_numbers_are_taken(
     schema: Any, options: JsonOptions, text: str
 ) -> None:
-    """However many spellings each of the few numbers has."""
+    """Even if each of the few numbers has many spellings."""
     matcher = compiled(schema, options).start()
     for byte in text.encode():
         matcher = matcher.advance(BYTES.byte_ids[byte])
@@ -164,7 +164,7 @@ def test_a_value_beyond_the_first_hundred_may_be_in_the_way() -> None:
 
 _SEVEN = [{"contains": {"enum": [3 * n, 3 * n + 1, 3 * n + 2]}} for n in range(7)]
 _CROWDED = _unique(items={"type": "integer", "minimum": 0, "maximum": 20}, maxItems=6, allOf=_SEVEN)
-"""Seven items are needed and six may stand: no document, but very many ways to try."""
+"""Seven items are needed and six are possible: no document, but very many ways to try."""
 
 
 def test_a_search_that_gave_up_does_not_say_that_nothing_exists() -> None:
@@ -217,7 +217,7 @@ def test_dropped_places_leave_their_values_to_others() -> None:
     "items", [{"type": "string"}, {"type": "integer"}, {"type": ["string", "number"]}]
 )
 def test_the_last_item_but_one_may_be_the_one_that_comes_again(items: Any) -> None:
-    """A mask that does not look at the item would say that no later one can equal it."""
+    """A mask that ignores the item would mean that no later one can equal it."""
     schema = {"type": "array", "items": items, "not": {"uniqueItems": True}, "maxItems": 2}
     matcher = compiled(schema, JsonOptions()).start()
     text = b"[12,12]" if "integer" in items["type"] else b'["ab","ab"]'

@@ -298,7 +298,7 @@ def test_what_is_narrowed_is_a_format() -> None:
 
 @st.composite
 def _members(draw: st.DrawFn, name: str, length: int = 40) -> str:
-    """A text of the format: a random walk, past ``length`` along moves to states further on."""
+    """A text of the format: a random walk, beyond ``length`` only along moves towards the end."""
     dfa = _dfa(name)
     distance = _distances(name)
     state, text = 0, ""
@@ -318,7 +318,7 @@ def _members(draw: st.DrawFn, name: str, length: int = 40) -> str:
 
 @functools.cache
 def _distances(name: str) -> list[int]:
-    """From each state of a format the code points to an accepting one."""
+    """For each state of a format, the number of code points to an accepting one."""
     dfa = _dfa(name)
     far = len(dfa) + 1
     distance = [0 if label != DEAD else far for label in dfa.label.tolist()]
@@ -431,7 +431,7 @@ def test_a_label_fits_when_it_is_encoded(text: str) -> None:
 @settings(deadline=None, max_examples=times(30))
 @given(_members("regex", 30))
 def test_every_pattern_of_the_format_regex_is_read_as_one(text: str) -> None:
-    # References are valid, but nothing that could be read as an expression.
+    # References are valid, but no text that could be read as an expression.
     text = re.sub(r"(?<!\\)((?:\\\\)*)\\k<[a-z]>", r"\1(?:)", text)
     with contextlib.suppress(LimitExceededError):
         parse_regex(text)

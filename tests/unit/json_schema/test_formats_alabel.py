@@ -1,4 +1,4 @@
-"""A-labels: none that is accepted is invalid to the package idna, and which ones are accepted."""
+"""A-labels: every accepted one is valid for the package idna, and which ones are accepted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _accepts(label: str) -> bool:
 
 
 def _is_valid(encoded: str) -> bool:
-    """Whether it can be decoded, to what encodes to the same again."""
+    """Whether it can be decoded, to a text that encodes to it again."""
     label = "xn--" + encoded
     try:
         return bool(idna.encode(idna.decode(label, strict=True)) == label.encode())

@@ -1,4 +1,4 @@
-"""Labels of one alphabet: the longest A-label that any of so many characters has (RFC 3492)."""
+"""Labels of one alphabet: the longest A-label for a number of characters (RFC 3492)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BIASES = 256
 
 
 def _digits(number: int, bias: int) -> int:
-    """How many digits a number is written with (section 6.3)."""
+    """The number of digits that a number is written with (section 6.3)."""
     count, position = 1, 36
     while number >= (threshold := min(max(position - bias, 1), 26)):
         number = (number - threshold) // (36 - threshold)
@@ -31,21 +31,21 @@ def _digits(number: int, bias: int) -> int:
 
 
 def _largest(numbers: range, length: int, *, first: bool = False) -> Iterator[tuple[int, int]]:
-    """By the bias that a number leads to the largest, which has the most digits."""
+    """By the bias that results, the largest number, which has the most digits."""
     found = {adapted(number, length, first=first): number for number in numbers}
     yield from found.items()
 
 
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 def test_labels_of_one_alphabet_fit_whatever_their_letters(alphabet: tuple[int, int]) -> None:
-    """All ways to go from one length to the next, by the last letter and the bias."""
+    """All steps from one length to the next, by the last letter and the bias."""
     first, last = alphabet
     width = last - first + 1
     # The most characters, 0 for none: [letter, bias]
     most = np.zeros((width, _BIASES), dtype=np.int64)
     for length in range(1, MOST_OF_ALPHABET + 1):
         longer = np.zeros_like(most)
-        # All before it is ASCII, behind which stands a hyphen.
+        # Everything before it is ASCII, followed by a hyphen.
         before = _PREFIX + length - 1 + (length > 1)
         for letter in range(width):
             low = (first + letter - FIRST) * length

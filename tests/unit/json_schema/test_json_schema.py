@@ -1,4 +1,4 @@
-"""What each keyword of JSON Schema means: documents that fit a schema and documents that do not."""
+"""The meaning of each keyword of JSON Schema: documents that fit, and documents that do not."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ _ROWS: list[tuple[Any, list[Any], list[Any]]] = [
 
 
 def _exact(value: Any) -> Any:
-    """The value with its numbers as a recogniser sees them."""
+    """The value with its numbers as a recogniser reads them."""
     return json.loads(json.dumps(value), parse_float=Decimal)
 
 

@@ -1,4 +1,4 @@
-"""Schemas that came in several documents: references between them, and metaschemas."""
+"""Schemas in several documents: references between them, and metaschemas."""
 
 from __future__ import annotations
 

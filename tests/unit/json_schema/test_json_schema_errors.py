@@ -1,4 +1,4 @@
-"""Schemas that are refused, each with the kind of error, the place and the words."""
+"""Refused schemas, each with the kind of error, the place and the message."""
 
 from __future__ import annotations
 

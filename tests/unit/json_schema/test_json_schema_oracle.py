@@ -1,4 +1,4 @@
-"""Schemas made at random mean what an independent validator takes them to mean."""
+"""Random schemas mean the same to us and to an independent validator."""
 
 from __future__ import annotations
 

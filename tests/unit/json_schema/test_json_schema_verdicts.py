@@ -1,4 +1,4 @@
-"""What is said about each keyword of a schema, and about all of them in the documentation."""
+"""The report on each keyword of a schema, and the documentation of all keywords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept for other schemas: bounded by what callers may choose, and right all the same."""
+"""Caches shared by schemas: bounded whatever callers choose, and right nevertheless."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_automaton_that_is_too_large_to_keep_is_made_anew(
     kept = pattern_dfa(pattern)
     assert pattern_dfa(pattern) is kept
     scalar_blocks._dfas.pop(pattern)
-    # Constants are compiled in; this is where ``maxsize`` comes from.
+    # Constants are compiled in; the bound that counts is the cache's own.
     monkeypatch.setattr(scalar_blocks._dfas, "_Cache__maxsize", 1)
     assert pattern_dfa(pattern) is not pattern_dfa(pattern)
 

@@ -1,4 +1,4 @@
-"""Transitions resolved before a text gets to them: what walks would have found themselves."""
+"""Transitions resolved before a text reaches them: the same that walks would have found."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _machine(schema: Any) -> JsonMachine:
 
 
 def _transitions(machine: JsonMachine) -> list[tuple[int, int, tuple[int, int]]]:
-    """Stack and label of each, and what the table says of it."""
+    """Stack and label of each transition, and its result in the table."""
     slots = machine.parts.transitions.slots[
         machine.parts.transitions.slots[:, KEY] != EMPTY_SLOT
     ].tolist()

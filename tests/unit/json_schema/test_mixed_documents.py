@@ -49,12 +49,12 @@ ROWS: list[Row] = [
     ({"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#"}, "uniqueItems": True}}, "additionalProperties": False}, '{} {"a":[]} {"a":[{},{"a":[]}]}', '{"a":[{},{}]} {"a":[1]}'),
     ({"type": "object", "additionalProperties": {"anyOf": [{"type": "object", "required": ["x"]}, {"type": "object", "maxProperties": 0}]}}, '{} {"a":{}} {"a":{"x":1}} {"a":{"y":1,"x":2}}', '{"a":{"y":1}} {"a":1}'),
     ({"type": "object", "not": {"anyOf": [{"required": ["a"]}, {"maxProperties": 0}, {"propertyNames": {"maxLength": 1}}]}}, '{"bb":1} {"c":1,"bb":2}', '{} {"c":1} {"a":1,"bb":1}'),
-    # A name may make what is left contradict itself.
+    # A name may make the remainder contradict itself.
     ({"type": "object", "properties": {"aa": False}, "dependentRequired": {"c": ["aa"]}}, '{} {"b":1}', '{"c":1} {"b":1,"c":1}'),
     ({"type": "object", "properties": {"a": False}, "dependentSchemas": {"b": {"required": ["a"]}, "c": {"maxProperties": 0}}}, '{} {"d":1}', '{"b":1} {"c":1} {"a":1}'),
     # Many formulas are asked of one value, and only one verdict on it will do.
     ({"anyOf": [{"additionalProperties": False}, {"properties": {"c": {"type": "object"}}}], "oneOf": [{"if": {"required": ["a"]}, "then": {"anyOf": [{"type": "object"}], "additionalProperties": False}, "else": {"patternProperties": {"^[cd]": {"type": "integer"}}, "oneOf": [{"properties": {"c": {"const": 0.5}}, "required": ["a"]}, {"properties": {"aa": True}, "required": ["a"]}]}}, {"oneOf": [{"patternProperties": {".": {"minLength": 1}}}, True]}]}, '{"c":{},"aa":""} {"aa":"","c":{}} {"a":""}', '{"c":""} {} {"a":"x"}'),
-    # What was written before leaves one order of items only, or none.
+    # Earlier items leave only one order of the others, or none.
     ({"type": "array", "uniqueItems": True, "items": {"type": "array", "uniqueItems": True, "items": {"enum": [[2], [], ["a", False]]}, "minItems": 3}}, '[[[2],[],["a",false]],[[2],["a",false],[]]]', '[[[2],[],["a",false]],[[2],[],["a",false]]] [[[2],[]]]'),
     ({"type": "array", "uniqueItems": True, "prefixItems": [{"enum": [1, 2, 3]}, {"enum": [1, 2]}, {"const": 1}], "minItems": 3, "items": False}, "[3,2,1]", "[1,2,1] [2,1,1] [3,1,1] [3,2]"),
     ({"type": "array", "uniqueItems": True, "items": {"type": "object", "properties": {"a": {"enum": [1, 2]}, "b": {"enum": [1, 2]}}, "required": ["a", "b"], "additionalProperties": False}, "minItems": 4}, '[{"a":1,"b":1},{"a":1,"b":2},{"a":2,"b":1},{"a":2,"b":2}]', '[{"a":1,"b":1},{"a":1,"b":2},{"a":2,"b":1}]'),
@@ -69,7 +69,7 @@ def test_hard_keywords_together(row: Row) -> None:
 
 
 def test_many_alternatives_that_overlap() -> None:
-    """Of more formulas than are tried in every combination, the likely verdicts are considered."""
+    """With too many formulas to try every combination, the likely verdicts are considered."""
     options = JsonOptions(key_order="any")
     branches = [{"properties": {"a": {"minimum": n}}, "required": ["a"]} for n in range(8)]
     schema = {"type": "object", "anyOf": [{**b, "maxProperties": 1} for b in branches]}

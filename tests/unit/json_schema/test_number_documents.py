@@ -100,7 +100,7 @@ def test_integers_of_draft_4_are_written_without_a_point(row: Row) -> None:
 DIGITS: list[Row] = [
     ({"type": "integer"}, "0 999 -999", "1000 -1000"),
     ({"type": "number"}, "999.999 -0.125", "0.0001 1000"),
-    # What a schema itself asks for may take more.
+    # A schema's own numbers may take more.
     ({"const": 123456}, "123456", "123 12345"),
     ({"type": "integer", "minimum": 12345}, "12345", "12344 999"),
     ({"enum": [1, 1000000]}, "1 1000000", "1000"),
@@ -130,7 +130,7 @@ def test_listed_multiples_that_do_not_meet_are_no_proof_that_none_do() -> None:
 
 
 def test_beyond_the_last_multiple_that_a_bound_allows_none_is_left_to_list() -> None:
-    """Of the second only 200 are listed, and of numbers below these alone nothing is known."""
+    """Only 200 multiples of the second are listed, and nothing is known of lower numbers alone."""
     schema = {
         "anyOf": [
             {"type": "number", "exclusiveMaximum": 1e22, "multipleOf": 0.25},

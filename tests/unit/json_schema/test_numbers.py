@@ -1,4 +1,4 @@
-"""Numbers and their spellings, held against decimal arithmetic."""
+"""Numbers and their spellings, compared with decimal arithmetic."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _text(draw: st.DrawFn, near: list[Decimal]) -> str:
 
 
 def _texts(assertion: Numbers | NumberChoices) -> st.SearchStrategy[list[str]]:
-    """Texts that the assertion is about."""
+    """Texts to which the assertion applies."""
     if isinstance(assertion, NumberChoices):
         near = list(assertion.values)
     else:
@@ -179,7 +179,7 @@ def _expected(assertion: Numbers | NumberChoices, text: str) -> bool:
 
 
 def _holds(assertion: Numbers | NumberChoices, value: Decimal) -> bool:
-    """The meaning of the keywords, written down again."""
+    """The meaning of the keywords, implemented independently."""
     if isinstance(assertion, NumberChoices):
         return value in assertion.values
     low, high = assertion.low, assertion.high
@@ -214,7 +214,7 @@ def test_every_spelling_counts_by_its_value(
 
 
 def _is_in_scope(assertion: Numbers | NumberChoices, text: str) -> bool:
-    """What is decided in any case: all without exponent, and few conditions with one."""
+    """Whether it is decided in any case: without exponent always, with one for few conditions."""
     _, letter, exponent = text.lower().partition("e")
     if not letter:
         return True
@@ -237,7 +237,7 @@ _POWERS_OF_TEN = [Decimal(10) ** -places for places in range(9)]
 @pytest.mark.parametrize("step", ["1", "0.01", "0.5", "0.125", "1e-8", "1e-20"])
 @pytest.mark.parametrize("max_digits", [20, None])
 def test_an_exponent_counts_against_the_digits_before_it(step: str, max_digits: int | None) -> None:
-    """All the corners of the least exponents that make a number a multiple."""
+    """All corner cases of the least exponents that make a number a multiple."""
     assertion = _multiple(step)
     verdicts = number_verdicts(assertion, ANY, max_digits)
     powers = Decimal(step).normalize().as_tuple().digits == (1,)
@@ -283,7 +283,7 @@ _CANONICAL = re.compile(r"(?!-0(\.0*)?$)-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 
 
 def _is_pointless(assertion: Numbers | NumberChoices, text: str) -> bool:
-    """Whether a value has a point that it should do without, or zeros that a choice has not."""
+    """Whether a value has a needless point, or zeros that no listed choice has."""
     value = Decimal(text)
     if isinstance(assertion, NumberChoices):
         return value in assertion.values and text != exact_text(value)
@@ -310,7 +310,7 @@ def test_a_canonical_number_is_allowed_exactly_when_its_value_is(
         if not _CANONICAL.fullmatch(text):
             assert dfa.run(text) == verdicts.run(text) == DEAD, text
         elif _is_pointless(assertion, text):
-            # What is spelled needlessly long is not to be written, whatever its value.
+            # Needlessly long spellings must not be written, whatever their value.
             assert dfa.run(text) == DEAD, text
             assert not expected or verdicts.run(text) == DEAD, text
         else:
@@ -389,7 +389,7 @@ def test_of_a_large_divisor_the_multiples_nearest_to_zero_are_listed(
     assert all(dfa.run(text) == DEAD for text in between)
     assert all(verdicts.run(text) == FAILS for text in between)
     for far in (99991 * 123456789 * 10**6, 99991 * 123456789 * 10**6 + 1):
-        # Where a bound ends the multiples all beyond are none; elsewhere there are others.
+        # Beyond a bound there are no multiples; without one there are more.
         assert verdicts.run(f"-{far}") == (FAILS if assertion.low else DEAD)
         assert verdicts.run(f"{far}") == (FAILS if assertion.high else DEAD)
 

@@ -61,7 +61,7 @@ ROWS: list[Row] = [
     (_object(minProperties=2, maxProperties=2, required=["a"]), '{"a":1,"b":2} {"b":1,"a":2}', '{"a":1} {"b":1,"c":2} {"a":1,"b":2,"c":3}'),
     (_closed("a", "b", "c", minProperties=2), '{"c":1,"a":2}', '{"b":1} {}'),
     (_closed("a", "b", "c", maxProperties=2), '{"c":1,"a":2} {}', '{"b":1,"a":1,"c":1}'),
-    # Names that need others.
+    # Names that require others.
     (_object(dependentRequired={"a": ["b"]}), '{} {"b":1} {"b":1,"a":2} {"a":1,"b":2}', '{"a":1} {"a":1,"c":2}'),
     (_closed("a", "b", dependentRequired={"a": ["b"], "b": ["a"]}), '{} {"a":1,"b":2}', '{"a":1} {"b":1}'),
     (_object(dependentSchemas={"a": {"properties": {"b": {"const": 1}}}}), '{"a":0,"b":1} {"b":2} {"b":1,"a":0}', '{"a":0,"b":2} {"b":2,"a":0}'),
@@ -93,7 +93,7 @@ ROWS: list[Row] = [
     ({"const": {"a": 1, "b": [True]}}, '{"a":1,"b":[true]} {"b":[true],"a":1}', '{} {"a":1} {"a":1,"b":[]} {"a":1,"b":[true],"c":1}'),
     ({"enum": [{}, {"a": 1}, {"a": 2, "b": 1}, 5]}, '{} {"a":1} {"a":2,"b":1} {"b":1,"a":2} 5', '{"a":2} {"b":1} {"a":1,"b":1}'),
     (_object(**{"not": {"const": {"a": 1}}}), '{} {"a":2} {"a":1,"b":1}', '{"a":1}'),
-    # What nothing evaluated.
+    # Unevaluated members.
     (_object(properties={"a": {}}, unevaluatedProperties=False), '{} {"a":1}', '{"b":1} {"a":1,"b":1}'),
     ({"type": "object", "allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}, '{"a":1}', '{"b":1}'),
     ({"type": "object", "anyOf": [{"properties": {"a": {"const": 1}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}], "unevaluatedProperties": False}, '{"a":1} {"b":2} {"a":1,"b":2} {"b":2,"a":1}', '{} {"a":2} {"a":2,"b":1} {"a":1,"c":1}'),
@@ -115,7 +115,7 @@ _PRINTABLE = "".join(chr(code) for code in range(0x21, 0x7F))
 
 
 def test_every_name_of_a_class_with_few_names_may_be_needed() -> None:
-    """Also where nothing tells their letters apart."""
+    """Also if nothing tells their letters apart."""
     schema = {"propertyNames": {"pattern": "^[!-~]$"}, "type": "object"}
     document = json.dumps(dict.fromkeys(_PRINTABLE, 1), separators=(",", ":"))
     assert accepts(machine_of({**schema, "minProperties": len(_PRINTABLE)}), document)

@@ -1,4 +1,4 @@
-"""The parts that formulas are worked out with: restriction, sharing, scalars, names and values."""
+"""The parts that work with formulas: restriction, sharing, scalars, names and values."""
 # ruff: noqa: E501 (a table has one case a line)
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ def test_numbers_are_read_exactly() -> None:
     assert isinstance(read_value(b"1"), Decimal)
 
 
-# --- what is asked of the next value ------------------------------------------------------
+# --- asks of the next value ------------------------------------------------------
 
 _ONE = _F.leaf(NumberChoices((Decimal(1),)))
 

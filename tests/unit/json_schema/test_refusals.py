@@ -1,4 +1,4 @@
-"""Schemas without a document, limits that are passed, and bytes that cannot be spelled."""
+"""Schemas without a document, exceeded limits, and bytes that cannot be spelled."""
 # ruff: noqa: E501 (a table has one case a line)
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ _REFUSED = st.frozensets(st.tuples(st.sampled_from(_LEAVES), st.booleans()), max
 def test_the_search_is_right_and_finds_what_there_is(
     formula: Formula, refused: frozenset[tuple[Leaf, bool]]
 ) -> None:
-    """Against every assignment: literals that are not refused, under all whose completions the
-    formula holds.
+    """Compared with every assignment: literals that are not refused, and under all of whose
+    completions the formula holds.
     """
     assignments = [
         dict(zip(_LEAVES, values, strict=True))
@@ -127,7 +127,7 @@ def test_a_search_that_gives_up_is_counted() -> None:
 
 
 def test_choices_that_nobody_is_asked_about_are_not_all_tried() -> None:
-    """The last choice contradicts the formula whatever was chosen of the sixteen pairs."""
+    """The last choice contradicts the formula, whatever was chosen from the sixteen pairs."""
     leaves = [_F.leaf(Has(str(number))) for number in range(32)]
     pairs = [_F.any_of(leaves[number : number + 2]) for number in range(0, 32, 2)]
     denied = _F.any_of(_F.all_of([_F.negate(_A), other]) for other in (_B, _C, _D))

@@ -1,4 +1,4 @@
-"""The shortest way to the end: of whole documents and behind what was written already."""
+"""The shortest end: of whole documents, and after a written beginning."""
 # ruff: noqa: E501 (a table has one case a line)
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROWS: list[tuple[Schema, str, str]] = [
     ({"type": "string", "pattern": "^[b-z]*(aaaa|€€)$", "maxLength": 3}, '"b', '€€"'),
     ({"type": "string", "pattern": "^(aaaa|€)$"}, "", '"€"'),
     ({"type": "string", "pattern": "^(aa|😀)$"}, "", '"aa"'),
-    # Where "ab" is banned, what begins so gets too long.
+    # If "ab" is banned, texts that begin with it get too long.
     ({"type": "string", "pattern": "^(ab(ccc)*|x{4})$", "maxLength": 4, "not": {"enum": ["ab"]}}, "", '"xxxx"'),
     ({"type": "null"}, "n", "ull"),
     ({"type": "boolean"}, "", "true"),
@@ -114,7 +114,7 @@ def test_what_a_long_string_owes_is_not_read_letter_by_letter() -> None:
     state = reached(machine, '["')
     end = machine.shortest_end(state)
     assert end == b"a" * size + b'"]'
-    assert len(machine._completions._ends) < 100  # states that it went by
+    assert len(machine._completions._ends) < 100  # states passed on the way
     for place in (1, 2, size - 2, size - 1, size):
         written = reached(machine, '["' + "x" * place)
         assert machine.shortest_end(written) == end[place:]
@@ -122,7 +122,7 @@ def test_what_a_long_string_owes_is_not_read_letter_by_letter() -> None:
 
 
 def test_no_end_is_longer_than_the_bound_on_it() -> None:
-    """Behind a number, too, which ends without a byte of its own: budgets count on it."""
+    """Also after a number, which ends without a byte of its own: budgets rely on this."""
     schema = {"oneOf": [{}, {"items": {"maxItems": 1}}]}
     machine = machine_of(schema, JsonOptions(spelling=Spelling.ANY))
     state = machine.start
@@ -135,7 +135,7 @@ def test_no_end_is_longer_than_the_bound_on_it() -> None:
 
 
 def test_a_value_is_found_where_the_search_for_any_of_all_its_verdicts_gives_up() -> None:
-    """Its end is then looked for verdict by verdict."""
+    """Its end is then searched for verdict by verdict."""
     items: Schema = {
         "type": "array",
         "uniqueItems": True,
@@ -170,7 +170,7 @@ def test_a_value_is_found_where_the_search_for_any_of_all_its_verdicts_gives_up(
 
 
 def test_an_item_of_the_way_out_is_offered_where_the_search_misses_the_way_after_others() -> None:
-    """Others that the same conditions hold of: which of them was written matters later."""
+    """After other items with the same conditions: which of them was written matters later."""
 
     def pairs(*values: str) -> Schema:
         return {"enum": [{"a": int(value[0]), "b": int(value[1])} for value in values]}
@@ -219,7 +219,7 @@ def test_an_item_of_the_way_out_is_offered_where_the_search_misses_the_way_after
 
 
 def test_an_item_of_the_way_out_is_no_trap() -> None:
-    """Also where the search for what may follow it gives up."""
+    """Also if the search for its continuation gives up."""
     listed: Schema = {
         "type": "array",
         "uniqueItems": True,
@@ -263,7 +263,7 @@ def test_a_name_is_found_however_many_shorter_ones_are_taken() -> None:
 
 
 def test_a_begun_name_does_not_end_as_one_that_others_had_to_come_before() -> None:
-    """The shortest object has "b" and "c"; after "c" there is no way back to "b"."""
+    """The shortest object has "b" and "c"; after "c" there is no return to "b"."""
     lacks_c = {"dependencies": {"c": {"enum": []}}, "minProperties": 1}
     machine = machine_of({"oneOf": [{"required": ["b"]}, lacks_c]}, JsonOptions())
     state = reached(machine, '{"c')

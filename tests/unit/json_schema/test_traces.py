@@ -1,4 +1,4 @@
-"""What a walk through a document passes: forced bytes, roles, counts and remembered texts."""
+"""The course of a walk through a document: forced bytes, roles, counts and kept texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORCED: list[tuple[Schema, str, str]] = [
 
 @pytest.mark.parametrize(("schema", "text", "marks"), FORCED, ids=repr)
 def test_where_one_byte_only_may_follow(schema: Schema, text: str, marks: str) -> None:
-    """``only_byte`` never claims too much; here it also says all that there is to say."""
+    """``only_byte`` never claims too much; here it also misses nothing."""
     machine = machine_of(schema)
     found = ""
     for at in range(len(text)):
@@ -106,7 +106,7 @@ def test_equal_positions_are_equal_states() -> None:
 
 
 def test_transitions_without_a_text_agree_with_steps() -> None:
-    """What is remembered for walks over many tokens is what ``step`` finds."""
+    """Cached transitions, for walks over many tokens, equal those that ``step`` finds."""
     machine = machine_of({"type": "object", "properties": {"a": {"type": "integer"}}})
     behind = reached(machine, '{"a":1')
     label = int(machine.table.label[behind.row])

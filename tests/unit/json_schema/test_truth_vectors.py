@@ -74,7 +74,7 @@ def test_few_formulas_may_hold_in_any_combination() -> None:
 def test_of_many_formulas_the_likely_combinations_are_tried() -> None:
     asks = tuple(_F.leaf(Length(0, high)) for high in range(MAX_ENUMERATED_ASKS + 1))
     possible = _truths().possible(asks)
-    # Of strings those that their lengths make, and of all other values the one that fits all.
+    # For strings the vectors of their lengths, for all other values the one that fits everything.
     assert set(possible) == {truth_vector(n <= h for h in range(len(asks))) for n in range(9)}
 
 

@@ -1,4 +1,4 @@
-"""How documents are written where their schema leaves that open: white space and key order."""
+"""Options for writing documents that their schema leaves open: white space and key order."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def test_strings_are_counted_apart_from_white_space() -> None:
 
 
 _ORDER: list[Row] = [
-    # Named members come in the order of the schema, others behind them.
+    # Named members come in the order of the schema, others after them.
     (_PERSON, '{"name":"a"} {"name":"a","age":1} {"name":"","age":1,"x":2,"y":3}',
      '{"age":1,"name":"a"} {"x":1,"name":"a"} {"age":1} {"name":"a","x":1,"age":2}'),
     ({"type": "object", "properties": {"b": {}, "a": {}, "c": {}}, "additionalProperties": False},
      '{} {"b":1,"c":2} {"b":1,"a":2,"c":3} {"a":1}', '{"a":1,"b":2} {"c":1,"a":2} {"b":1,"b":1}'),
-    # Names that are only required come behind those with a schema, in the order of the list.
+    # Names that are only required come after those with a schema, in the order of the list.
     ({"type": "object", "required": ["z", "a"], "properties": {"m": {}}},
      '{"m":1,"z":2,"a":3} {"z":2,"a":3,"x":1}', '{"z":1,"m":1,"a":1} {"a":1,"z":1} {"z":1}'),
     # Free names in any order among themselves.
@@ -89,7 +89,7 @@ _ORDER: list[Row] = [
       "additionalProperties": False}, '{"a":1,"b":2}', '{"b":1} {"b":1,"a":2} {"a":1}'),
     ({"type": "object", "properties": {"a": {"properties": {"y": {}, "x": {}}, "type": "object"}}},
      '{"a":{"y":1,"x":2}}', '{"a":{"x":1,"y":2}}'),
-    # Alternatives share one order: where each name comes up first.
+    # Alternatives share one order: that of the first occurrence of each name.
     ({"anyOf": [{"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]},
                 {"type": "object", "properties": {"c": {}, "a": {}}, "required": ["c"]}]},
      '{"a":1,"b":2} {"a":1,"c":2} {"b":1,"c":2}', '{"c":1,"a":2} {"b":2,"a":1} {"b":1}'),

@@ -1,4 +1,4 @@
-"""The parser that grammars are held against: what it says of prefixes, read by hand."""
+"""The parser that grammars are compared with: its verdicts on prefixes, checked by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many combinations a test of several axes tries."""
+"""The number of combinations that a test with several axes tries."""
 
 from __future__ import annotations
 

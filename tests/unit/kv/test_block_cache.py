@@ -1,4 +1,4 @@
-"""Whatever happens to sequences, their tables lead to their own rows, and blocks add up.
+"""Whatever happens to sequences, their tables lead to their own rows, and block counts agree.
 
 The memory here holds for each slot the whole text up to the token written there. So a table that
 leads to another sequence's row, to a row of another position or to one overwritten is caught.
@@ -35,11 +35,11 @@ GROUPS = (
 
 @dataclass(eq=False)
 class Modelled:
-    """A sequence, and what it ought to be."""
+    """A sequence, and its expected content."""
 
     blocks: SequenceBlocks
     base: int
-    """Added to all its tokens, so that rows tell salts apart."""
+    """Added to all its tokens, so that rows show their salt."""
     text: Text
     """Committed tokens."""
     nodes: list[Text] = field(default_factory=list)
@@ -56,10 +56,10 @@ class CacheMachine(RuleBasedStateMachine):
         self.block_size = block_size
         self.cache = BlockCache(groups, block_size, reuse_prefixes=reuse)
         self.memory: list[dict[int, Text]] = [{} for _ in groups]
-        """By group, what each slot holds."""
+        """By group, the content of each slot."""
         self.opened: list[Modelled] = []
         self.committed: list[Text] = []
-        """Every text that some sequence got to."""
+        """Every text that some sequence reached."""
 
     @precondition(lambda self: len(self.opened) < MOST_OPEN)
     @rule(
@@ -68,7 +68,7 @@ class CacheMachine(RuleBasedStateMachine):
         salt=st.sampled_from(["", "b"]),
     )
     def open(self, seed: int, tokens: list[TokenId], salt: str) -> None:
-        """Open a text, most of them like one that was there before."""
+        """Open a text, most often one like an earlier text."""
         base = 2 * len(salt)
         begun = [text for text in self.committed if text and text[0] // 2 == base // 2]
         before = begun[seed % len(begun)] if begun and seed % 4 else ()
@@ -207,7 +207,7 @@ class CacheMachine(RuleBasedStateMachine):
         return [(p.num_free, p.num_cached, p.num_held) for p in self.cache.pools]
 
     def longest_known(self, text: Text) -> int:
-        """The longest reusable beginning, by trying every length on the contents of memory."""
+        """The longest reusable prefix, by trying every length on the contents of memory."""
         size = self.block_size
         index = self.cache.index
         if index is None:
@@ -221,7 +221,7 @@ class CacheMachine(RuleBasedStateMachine):
                 tuple(text[: position + row + 1] for row in range(size)) in blocks
                 for group, blocks in zip(self.groups, held, strict=True)
                 for position in range(0, length, size)
-                # Needed is a block of which the token at position ``length`` sees a row.
+                # A block is needed if the token at position ``length`` sees one of its rows.
                 if group.window is None or position + size - 1 > length - group.window
             ):
                 return length

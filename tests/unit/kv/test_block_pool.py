@@ -1,4 +1,4 @@
-"""A pool counts who holds a block, and caches what somebody could look up."""
+"""A pool counts the holders of a block, and caches blocks that can be looked up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from guided.kv.block_pool import BlockId, BlockPool
 
 
 class Known(set[BlockId]):
-    """A test's own idea of which blocks are known, and a record of which gave way."""
+    """The test's own record of the known blocks, and of those that gave way."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -109,7 +109,7 @@ def test_a_reservation_that_does_not_fit_takes_nothing() -> None:
     table = table_with(pool, 3)
     twin = table.fork()
     with pytest.raises(OutOfMemoryError):
-        table.reserve(6)  # a copy, and a block more
+        table.reserve(6)  # a copy, and one more block
     assert (pool.num_free, pool.num_held) == (1, 1)
     assert pool.references(table.blocks[0]) == 2
     table.check()

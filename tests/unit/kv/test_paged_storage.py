@@ -1,4 +1,4 @@
-"""Rows come back as they were written, whatever slots they are in, on every device here."""
+"""Rows are read as they were written, whatever their slots, on every device of this machine."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_size_of_a_slot_is_what_the_storage_takes(
 
 @pytest.mark.skipif(not STATUS.exists(), reason="the system does not tell")
 def test_slots_that_were_never_written_take_no_memory() -> None:
-    """Of 512 MiB, in which a token is written to the middle of all layers."""
+    """A storage of 512 MiB, in which one token is written to the middle of all layers."""
     layers = dict.fromkeys(range(32), LayerShape(2, 64, 64))
     before = resident_mebibytes()
     storage = PagedStorage(layers, 2**14, dtype=torch.float32, device=CPU)

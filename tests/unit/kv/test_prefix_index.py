@@ -1,4 +1,4 @@
-"""The index finds the longest beginning, and only what equals it token by token."""
+"""The index finds the longest prefix, and only one that is equal token by token."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_nodes_without_a_use_are_taken_out() -> None:
     for block in blocks(0, 1):
         index.groups[0].forget(block)
         index.check()
-    # A sequence stands at the tip, so it can go on, and its text is found again.
+    # A sequence is at the tip, so it can continue, and its text is found again.
     index.extend(tip, tokens(5, 6), blocks(3))
     index.leave(tip)
     index.check()

@@ -24,7 +24,7 @@ class State:
 
 @dataclass(frozen=True)
 class Computed:
-    """What a call over some tokens in a row would find."""
+    """The states that a call over some tokens in a row would compute."""
 
     before: tuple[int, ...]
     tokens: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a block says of the states of an automaton, held against the texts that it is made of."""
+"""A block's data on the states of an automaton, compared with the automaton's texts."""
 
 from __future__ import annotations
 

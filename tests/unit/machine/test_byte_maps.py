@@ -1,4 +1,4 @@
-"""Maps of bytes to classes, and that tables share them."""
+"""Maps of bytes to classes, which tables share."""
 
 from __future__ import annotations
 

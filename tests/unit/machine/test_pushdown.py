@@ -1,4 +1,4 @@
-"""What all machines share, on the smallest one there is: balanced brackets."""
+"""The common part of all machines, on the smallest one: balanced brackets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST: Final = 8
 
 
 class _Depths:
-    """Stacks of brackets: each is as many as its number says."""
+    """Stacks of brackets: the number of a stack is its depth."""
 
     def __init__(self) -> None:
         self.facts = np.zeros((_MOST + 1, 3), dtype=np.int32)
@@ -46,7 +46,7 @@ class _Depths:
 
 
 class _Brackets(PushdownMachine):
-    """Recognises ``a`` in balanced brackets: at most ``most`` of them inside of one another."""
+    """Recognises ``a`` in balanced brackets, nested at most ``most`` deep."""
 
     def __init__(self, most: int = _MOST) -> None:
         table, depths = TransitionTable(10_000), _Depths()

@@ -1,4 +1,4 @@
-"""The table of transitions, held against a dictionary."""
+"""The table of transitions, compared with a dictionary."""
 
 from __future__ import annotations
 

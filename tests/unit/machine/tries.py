@@ -1,4 +1,4 @@
-"""Automata of a few texts, of which the tests of blocks and tables are made."""
+"""Automata of a few texts, for the tests of blocks and tables."""
 
 from __future__ import annotations
 

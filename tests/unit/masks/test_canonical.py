@@ -1,4 +1,4 @@
-"""Forced runs on real tokenizers: every token of a run is the one the tokenizer itself takes."""
+"""Forced runs on real tokenizers: every token of a run is the tokenizer's own choice."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _forced(start: Matcher, tokens: list[TokenId]) -> int:
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
-    """Over random schemas, and documents full of what tokenizers join: empty strings, quotes."""
+    """Over random schemas, and documents full of empty strings and quotes, which get joined."""
     compiler = compiler_of(name)
     rng = random.Random(7)
     total = forced = 0
@@ -104,7 +104,7 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
         for _ in range(3):
             text = compact(draw()).decode()
             tokens = real_tokenizer(name).encode(text, add_special_tokens=False)
-            if name == "llama2":  # puts a dummy space before every text, which an answer has not
+            if name == "llama2":  # puts a dummy space before every text; answers have none
                 tokens = list(real_vocabulary(name).spell(text))
             forced += _forced(start, [TokenId(token) for token in tokens])
             total += len(tokens)
@@ -114,7 +114,7 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "pattern", "run", "others"),
     [
-        # What is blank is split by what follows.
+        # Blanks are split according to the text after them.
         ("llama3", "Age:  [0-9]+", ["Age", ":", " ", " "], []),
         ("qwen3", "Age:  [0-9]+", ["Age", ":", " ", " "], []),
         ("smollm2", "Age:  [0-9]+", ["Age", ":", "  "], []),
@@ -126,12 +126,12 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
         # Tokens that begin inside of a character that is not certain.
         ("smollm2", "^x [一-龥]+$", ["x"], ["x 一", "x 龥"]),
         ("smollm2", "^Mood: [😀-😂]$", ["M", "ood", ":"], ["Mood: 😀"]),
-        # A text that is found ends what stands before it.
+        # An added token found in the text ends the piece before it.
         ("qwen3", "a  (?:<tool_call>|b)", ["a"], ["a  <tool_call>", "a  b"]),
         ("qwen3", "x<tool_cal(?:l>|k)", ["x"], ["x<tool_call>", "x<tool_calk"]),
         ("gemma3", "x\n(?:\n|y)", ["x"], ["x\n\n", "x\ny"]),
         ("llama2", "a▁(?:b|c)", ["a", *"▁".encode()], ["a▁b"]),
-        # Which of two spellings that are as good is taken depends on what stands before.
+        # The choice between two equally good spellings depends on the text before them.
         ("built unigram", "x\\.\\.\\.", ["x"], ["x..."]),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_run_is_what_all_answers_have_in_common(
     assert [vocabulary.token_bytes[token] for token in forced] == wanted
     for text in others:
         assert tuple(vocabulary.spell(text)[: len(forced)]) == forced
-    # Not one token more is common to those that are told.
+    # The listed texts have not one more token in common.
     assert len(others) < 2 or len({vocabulary.spell(text)[len(forced)] for text in others}) > 1
 
 

@@ -1,7 +1,7 @@
 """A short campaign of the forced runs of each real tokenizer.
 
-It stands here for the sake of speed: tests beside it need the same tokenizers, and tests that stand
-side by side mostly run in one process, which loads each once; all together take twenty seconds.
+It is in this folder for speed: its other tests need the same tokenizers, and tests of one folder
+mostly run in one process, which loads each once; all together take twenty seconds.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ from tests.kit.tokenizers import real_vocabulary
 
 @pytest.mark.parametrize(("subject", "tokenizer"), FORCED_OF_REAL.items())
 def test_a_campaign_finds_nothing(subject: str, tokenizer: str) -> None:
-    real_vocabulary(tokenizer)  # now, since what it takes is no time of the campaign
+    real_vocabulary(tokenizer)  # loaded here, because the time for it is not the campaign's
     assert_nothing_is_found(subject)

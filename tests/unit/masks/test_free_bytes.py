@@ -1,4 +1,4 @@
-"""Subtrees of the trie that are taken whole: their masks held against trying every token."""
+"""Subtrees of the trie that are taken whole: their masks compared with trying every token."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_every_node_knows_the_characters_below_it(tokens: list[bytes | None]) ->
 
 
 def _is_begun_text(text: bytes) -> bool:
-    """Whether bytes are UTF-8, but for a character at the end that is not complete."""
+    """Whether bytes are UTF-8, except for an incomplete character at the end."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(text)
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Constraints that are worked on by turns are followed as they are alone."""
+"""Constraints that are worked on by turns give the same masks as alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kit.hostile_constraints import HOSTILE
 from tests.kit.tokenizers import real_vocabulary
 
 _NAMES = ("one of 40 overlapping objects", "a tree of objects", "60 tools to call")
-"""All of them have much to be found out while masks are made, and rest in between."""
+"""All of them need much work while masks are made, and rest in between."""
 _TOKENS = 12
 
 
@@ -36,7 +36,7 @@ def test_masks_are_the_same_whatever_is_done_in_their_rests() -> None:
     works = {name: SlicedWork(partial(masks_along, together, name)) for name in _NAMES}
     left = list(works.values())
     while left:
-        # Slices without time end where it is looked whether they are over.
+        # Slices without time end at the first check of the clock.
         left = [work for work in left if not work.run_slice(0.0)]
         for work in left:
             work.wait()

@@ -25,7 +25,7 @@ def spelled(tokens: tuple[TokenId, ...]) -> list[bytes | None]:
 
 
 def test_it_begins_with_the_forced_run_and_spells_the_end_that_this_gives_back() -> None:
-    """An empty string would be `name":` and `""`, so the quote behind the colon is not forced."""
+    """An empty string would be `name":` and `""`, so the quote after the colon is not forced."""
     matcher = start()
     forced = matcher.forced_run(Forcing.CANONICAL)
     assert spelled(forced) == [b'{"', b'name":']
@@ -36,7 +36,7 @@ def test_it_begins_with_the_forced_run_and_spells_the_end_that_this_gives_back()
 
 
 def test_it_is_the_same_whether_a_forced_run_was_asked_for_or_not() -> None:
-    """Under strict forcing nobody asks for one that spells as the tokenizer does."""
+    """Under strict forcing no run with the tokenizer's spelling is requested."""
     asked = start()
     asked.forced_run(Forcing.CANONICAL)
     assert start().likely_run() == asked.likely_run() != ()

@@ -1,4 +1,4 @@
-"""Masks kept by how they differ from others: always the mask that was given."""
+"""Masks kept by their difference from others are always the masks that were given."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_masks_with_equal_fingerprints_are_told_apart() -> None:
 
 
 def test_a_kept_mask_stays_as_it_was_found() -> None:
-    for tokens in ((1,), range(_SIZE)):  # by what it changes, and whole
+    for tokens in ((1,), range(_SIZE)):  # as changes, and whole
         found = _mask(*tokens)
         held, delta = MaskStore(2**20).keep(found, 1, _NOTHING)
         found[:] = 7
@@ -103,7 +103,7 @@ def test_a_base_counts_once_and_as_long_as_a_mask_is_kept_by_it() -> None:
     held.append(store.keep(_mask(*range(5, _SIZE)), 3, bases[1]))
     assert store.nbytes == 3 * _BYTES + 2 * bases[0].nbytes
     del held[:2]
-    for number in range(6, 12):  # finds those that are gone
+    for number in range(6, 12):  # keeping these finds those that are gone
         held.append(store.keep(_mask(*range(number, _SIZE)), number, bases[1]))
         store.check()
     assert store.nbytes == len(held) * _BYTES + bases[1].nbytes

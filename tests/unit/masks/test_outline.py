@@ -31,7 +31,7 @@ def test_outlines_are_equal_where_the_same_bytes_lead_to_rows_of_equal_outlines(
     end = table.add_row({}, label=_LABEL)
 
     def row(*runs: tuple[int, int], further: int = ord("z")) -> int:
-        """A row that runs of bytes lead on from to one that a last byte leads on from."""
+        """A row with runs of bytes to a second row, which has one last byte."""
         after = table.add_row({further: end})
         return table.add_row(
             {byte: after for first, last in runs for byte in range(first, last + 1)},

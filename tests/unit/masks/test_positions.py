@@ -1,4 +1,4 @@
-"""Positions: there once, followed by a look-up, bounded in number."""
+"""Positions: each exists once, moves are look-ups, and their number is bounded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_matchers_are_equal_only_where_runs_are_spelled_alike() -> None:
         after[text] = matcher
     assert after['["a'] != after['["bc']  # the string is longer
     assert after['["a'].state == after['["&'].state
-    assert after['["a'] != after['["&']  # a quote behind a letter is a piece of its own
+    assert after['["a'] != after['["&']  # a quote after a letter is a separate piece
 
 
 def test_a_rejected_token_leaves_no_trace() -> None:

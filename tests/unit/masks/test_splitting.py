@@ -1,4 +1,4 @@
-"""How texts are split into pieces, and the ways that are left while a text goes on."""
+"""How texts are split into pieces, and the possible splits while a text continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trie of a vocabulary, packed masks and covers, held against plain Python."""
+"""The trie of a vocabulary, packed masks and covers, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_mask_holds_the_tokens_put_into_it(tokens: set[int], others: set[int])
     others_of = np.array(sorted(others), dtype=np.int32)
     change = set_tokens(others_of, mask)
     assert set(tokens_of(mask).tolist()) == tokens | others
-    # The fingerprint changes by the bits that change, and by those alone.
+    # The fingerprint changes only by the bits that change.
     assert set_tokens(others_of, mask) == 0
     assert clear_tokens(np.array(sorted(others - tokens), dtype=np.int32), mask) == change
     clear_tokens(others_of, mask)

@@ -35,7 +35,7 @@ BYTE_LEVEL = "built like GPT-2"
 
 
 def built_tokenizer() -> PreTrainedTokenizerBase:
-    """A small byte-level one, of its own for each test, with the added token <tool_call>."""
+    """A new small byte-level tokenizer for each test, with the added token <tool_call>."""
     return loaded(BUILT[BYTE_LEVEL]())
 
 
@@ -94,7 +94,7 @@ def test_spelling_is_the_tokenizers_own(name: str, text: str) -> None:
 
 
 def test_every_token_is_special_or_has_the_bytes_that_the_tokenizer_decodes(name: str) -> None:
-    """Between two others, since a tokenizer may strip what is outermost."""
+    """Between two others, because a tokenizer may strip both ends of a text."""
     tokenizer, vocabulary = real_tokenizer(name), real_vocabulary(name)
     x = vocabulary.byte_ids[ord("x")]
     special = special_ids(tokenizer)
@@ -168,7 +168,7 @@ def test_no_text_is_a_special_token_or_that_of_a_byte(name: str, text: str) -> N
 
 
 def test_an_end_token_is_never_text() -> None:
-    """What is spelled as others are where it stands in a text."""
+    """Its text is spelled by other tokens."""
     tokenizer = real_tokenizer("smollm2")
     token = id_of(tokenizer, "hello")
     vocabulary = vocabulary_from_tokenizer(tokenizer, end_ids=[token])

@@ -1,4 +1,4 @@
-"""Walks over the trie, held against trying every token byte by byte."""
+"""Walks over the trie, compared with trying every token byte by byte."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ def _compiled(schema: Any, options: JsonOptions) -> CompiledConstraint:
 
 
 def _fresh(schema: Any, options: JsonOptions) -> CompiledConstraint:
-    """One of which no transition is known yet."""
+    """A recogniser without any known transition."""
     compiler = ConstraintCompiler(_VOCABULARY)
     return compiler.compile(JsonSchema(json.dumps(schema), options))
 
 
 def _tried(compiled: CompiledConstraint, state: State) -> dict[int, State]:
-    """Every token that may follow, with the state behind it, by the exact steps of Python."""
+    """Every token that may follow, with the state after it, by the exact steps of Python."""
     found = {}
     for token, text in enumerate(_VOCABULARY.token_bytes):
         reached = None if text is None else compiled.machine.advance(state, text)
@@ -158,7 +158,7 @@ def test_masks_and_moves_equal_trying_every_token(schema: Any, options: JsonOpti
 
 
 def _only_way(compiled: CompiledConstraint, state: State, most: int) -> list[tuple[int, State]]:
-    """The bytes that have to follow, each with the state behind it, by the steps of Python."""
+    """The bytes that have to follow, each with the state after it, by the steps of Python."""
     way: list[tuple[int, State]] = []
     while len(way) < most and (byte := compiled.machine.only_byte(state)) is not None:
         reached = compiled.machine.advance(state, bytes((byte,)))
@@ -173,7 +173,7 @@ def _only_way(compiled: CompiledConstraint, state: State, most: int) -> list[tup
 def test_the_only_way_is_that_of_one_step_after_the_other(
     schema: Any, options: JsonOptions
 ) -> None:
-    """All of it where no text has to be remembered, a beginning where one has."""
+    """The whole run if no text has to be remembered, otherwise a beginning of it."""
     rng = random.Random(1)
     compiled = _fresh(schema, options)
     for _ in range(times(3)):
@@ -193,7 +193,7 @@ def test_the_only_way_is_that_of_one_step_after_the_other(
 
 
 def _is_full(compiled: CompiledConstraint, state: State) -> bool:
-    """Whether it is the length of a string that leaves one way on."""
+    """Whether only the length of a string leaves a single continuation."""
     return bool(compiled.machine.parts.table.only[state.row] == DEAD)
 
 
@@ -212,7 +212,7 @@ _LONG_NAME = "x" * 40
     ("text", "is_local"),
     [
         (f'{{"{_LONG_NAME[:9]}', True),
-        (f'{{"{_LONG_NAME}', False),  # the closing quote may not stand everywhere
+        (f'{{"{_LONG_NAME}', False),  # the closing quote is not allowed everywhere
         ("", False),
     ],
 )
@@ -292,7 +292,7 @@ _BEYOND = tiny_vocabulary(
         b"ab" * 8 + b"\xc3\xa9" * 4,
     ]
 )
-"""With tokens longer than outlines look ahead."""
+"""A vocabulary with tokens longer than the horizon of outlines."""
 _WORDS = {"type": "string", "pattern": r"^(\S+ ){0,30}\S+$"}
 _LONG_RUNS: dict[str, Any] = {
     "words": _WORDS,
@@ -368,7 +368,7 @@ def test_more_than_a_byte_of_code_points_are_counted(schema: Any, written: Seque
 
 
 class _Noting(dict[int, Mask]):
-    """Notes what others would read from the moment a mask is there."""
+    """Records what others would read from the moment that a mask is there."""
 
     def __init__(self) -> None:
         self.seen: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Folders of LoRA adapters: what is read of them, and which are refused."""
+"""Folders of LoRA adapters: the parts that are read, and the folders that are refused."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_other_methods_are_refused_by_name(
 
 @pytest.mark.parametrize("start", ["pissa", "pissa_niter_16", "olora", "loftq", "corda"])
 def test_an_adapter_of_a_changed_model_is_refused(tmp_path: Path, start: str) -> None:
-    """Added to the model as it was it would say something else."""
+    """Added to the unchanged model it would give other answers."""
     with pytest.raises(ModelError, match="its training began by changing the model") as caught:
         read_adapter("a", saved(tmp_path / "a", {"init_lora_weights": start}))
     assert "path_initial_model_for_weight_conversion" in (caught.value.hint or "")

@@ -1,4 +1,4 @@
-"""Attention over paged rows gives what its definition gives, by torch and by the Triton kernel.
+"""Attention over paged rows equals its definition, by torch and by the Triton kernel.
 
 Without a CUDA device the Triton kernel runs in Triton's interpreter, where Triton is installed.
 """
@@ -41,12 +41,12 @@ SLOTS = 400
 
 @dataclass(frozen=True)
 class Tree:
-    """Committed tokens, and new ones as a tree: behind which of them each comes."""
+    """Committed tokens, and new ones as a tree: which token each one follows."""
 
     committed: int
     parents: tuple[int | None, ...]
     earlier: int = 0
-    """How many of the new ones an earlier call has computed."""
+    """The number of new tokens that an earlier call has computed."""
 
 
 def chain(committed: int, new: int) -> Tree:

@@ -1,4 +1,4 @@
-"""Thoughts as the chat templates of models have them, on their real tokenizers."""
+"""Thoughts as chat templates of models write them, with their real tokenizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody says is never a control token, and is otherwise read as it always was."""
+"""Text of a message never becomes a control token, and is otherwise read as usual."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ FEW, SOME = times(12), times(20)
 def test_texts_between_control_tokens_are_read_as_by_the_tokenizer(
     name: str, parts: list[str], data: st.DataObject
 ) -> None:
-    """The copy with private names agrees with the tokenizer wherever nothing is forged."""
+    """The copy with private names agrees with the tokenizer if nothing is forged."""
     control, tokenizer = control_of(name), tokenizer_of(name)
     own = [data.draw(st.sampled_from(control.names)) for _ in parts]
     text = "".join(part + token for part, token in zip(parts, own, strict=True))
@@ -112,7 +112,7 @@ def test_a_conversation_that_spells_no_control_token_is_read_as_ever(
 @settings(max_examples=FEW)
 @given(parts=st.lists(TEXTS, min_size=1, max_size=3), data=st.data())
 def test_no_message_makes_a_control_token(name: str, parts: list[str], data: st.DataObject) -> None:
-    """The tokens that steer are those of the same conversation about nothing, in their order."""
+    """The control tokens are those of the same conversation with a plain text, in their order."""
     control, tokenizer = control_of(name), tokenizer_of(name)
     spelled = [data.draw(st.sampled_from(control.names)) for _ in parts]
     content = "".join(part + token for part, token in zip(parts, spelled, strict=True)) + "."
@@ -131,7 +131,7 @@ def test_no_message_makes_a_control_token(name: str, parts: list[str], data: st.
 def test_spelled_control_tokens_are_ordinary_text(
     name: str, parts: list[str], data: st.DataObject
 ) -> None:
-    """As transformers reads a text in which it is told to split special tokens."""
+    """As transformers reads a text with ``split_special_tokens``."""
     control, tokenizer = control_of(name), tokenizer_of(name)
     special = {token.content for token in added(tokenizer) if token.special}
     spelled = [data.draw(st.sampled_from(sorted({*control.names} & special))) for _ in parts]
@@ -139,7 +139,7 @@ def test_spelled_control_tokens_are_ordinary_text(
     if {*control.found(text)} - special:
         return
     expected = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
-    tokenizer.encode("x", split_special_tokens=False)  # it keeps what it was last told
+    tokenizer.encode("x", split_special_tokens=False)  # it remembers its last setting
     assert named_ids(name, text) == expected
 
 
@@ -171,11 +171,11 @@ def test_a_message_cannot_end_its_turn() -> None:
 
 
 def test_a_plain_text_is_the_programs_own() -> None:
-    """It may write a template by itself; where it quotes others, it says so."""
+    """It may write a template itself; if it quotes others, it says so."""
     for allow, count in ((None, 1), (True, 1), (False, 0)):
         found = render_prompt(model(), "a<|im_end|>", None, allow)
         assert [*map(int, found)].count(END) == count
-    # What is put before any text is not of the text.
+    # A token put before every text does not belong to the text.
     llama = model(name="llama2")
     for allow in (True, False):
         bos, *rest = render_prompt(llama, "</s> a", None, allow)
@@ -240,7 +240,7 @@ def test_what_cannot_be_told_apart_is_refused(template: str, contents: list[str]
 
 
 def test_tokens_that_the_template_writes_are_control_tokens_too() -> None:
-    """Though the tokenizer calls them ordinary, as those of some models do."""
+    """Even if the tokenizer calls them ordinary, as with some models."""
     tokenizer = copy.deepcopy(real_tokenizer("smollm2"))
     tokenizer.add_tokens(["<User>", "<tool>", "Hello"])
     tokenizer.chat_template = "{% for m in messages %}<User>Hello {{ m['content'] }}{% endfor %}"

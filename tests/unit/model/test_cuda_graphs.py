@@ -1,4 +1,4 @@
-"""Calls that are replayed from graphs say what the same calls say otherwise."""
+"""Calls replayed from graphs give the results of the same calls without graphs."""
 
 from __future__ import annotations
 

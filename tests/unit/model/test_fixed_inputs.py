@@ -1,4 +1,4 @@
-"""A call by inputs at fixed places says what one by its own does."""
+"""A call with inputs at fixed places gives the results of a plain call."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_call_by_fixed_inputs_says_the_same(architecture: str, data: st.DataOb
     token = st.integers(3, 190)
     texts.read([data.draw(st.lists(token, min_size=1, max_size=9)) for _ in range(count)])
     inputs = FixedInputs(texts.storages, WIDEST, DEVICE)
-    for _ in range(2):  # what an earlier batch left there is not read
+    for _ in range(2):  # leftovers of an earlier batch are not read
         trees = [data.draw(st.lists(token, min_size=1, max_size=5)) for _ in range(count)]
         segments = [
             tree(

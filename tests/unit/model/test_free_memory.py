@@ -1,4 +1,4 @@
-"""What is free is the least of what the system and every control group above leave."""
+"""Free memory is the least that the system and the control groups above leave."""
 
 from __future__ import annotations
 

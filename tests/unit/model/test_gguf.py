@@ -1,4 +1,4 @@
-"""Models come out of GGUF files as they went in, or the file is refused by name."""
+"""Models are read from GGUF files as they were written, or the file is refused by name."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def convert(file: Path, name: str = "converted") -> PreTrainedModel:
 
 
 def extras(config: PretrainedConfig) -> dict[str, Any]:
-    """What llama.cpp's converter makes of the rotary scaling of Llama 3."""
+    """The tensors that llama.cpp's converter makes for the rotary scaling of Llama 3."""
     if getattr(config, "rope_parameters", {}).get("rope_type") != "llama3":
         return {}
     scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](config, torch.device("cpu"))
@@ -199,7 +199,7 @@ def test_a_tokenizer_beside_the_file_is_used(tmp_path: Path, cache: Path) -> Non
 
 @pytest.mark.parametrize("kind", GGUF_TYPES)
 def test_each_type_is_unpacked(kind: str, tmp_path: Path) -> None:
-    """Matrices come out as the numbers of their blocks, rounded to bf16 where they were packed."""
+    """Matrices are read as the numbers of their blocks, rounded to bf16 if they were packed."""
     config = Qwen3Config(
         **SHAPE | {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 1},
         head_dim=64,

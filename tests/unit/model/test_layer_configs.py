@@ -1,4 +1,4 @@
-"""What a config says of its layers, also where it says it of each by itself."""
+"""The settings of layers in a config, also if each layer has its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_layers_are_alike_in_most_models() -> None:
 
 
 def test_layers_may_have_heads_of_their_own() -> None:
-    """Gemma 4 has wider heads in layers that see all; its config refuses to be asked for one."""
+    """Gemma 4 has wider heads in layers with full attention; its config refuses a single size."""
     by_layer = {"per_layer_config": {1: {"head_dim": 32, "num_key_value_heads": 1}}}
     config = Gemma4TextConfig(
         **SHAPE | by_layer,

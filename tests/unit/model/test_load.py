@@ -1,4 +1,4 @@
-"""Loading real folders, and the message for each way in which a folder can be wrong."""
+"""Loading real folders, and the message for each error that a folder can have."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def load(name: Path | str, **options: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model with a real tokenizer, some logits more than that has tokens, and two ends."""
+    """A tiny model with a real tokenizer, some more logits than tokens, and two end tokens."""
     folder = tmp_path_factory.mktemp("tiny")
     config = LlamaConfig(
         vocab_size=49_200,
@@ -109,7 +109,7 @@ def load_noisily(folder: Path, log: Path) -> None:
 
 
 def test_loading_shows_no_bars_of_transformers(saved: Path, tmp_path: Path) -> None:
-    """In a new process: this one may have been told to show none."""
+    """In a new process: this one may have them switched off."""
     log = tmp_path / "log"
     process = forking().Process(target=load_noisily, args=(saved, log))
     process.start()
@@ -176,7 +176,7 @@ def test_a_truncated_file_of_weights(folder: Path) -> None:
 
 
 def test_no_file_of_weights(folder: Path) -> None:
-    """Pickled weights are none: reading them may run code."""
+    """Pickled weights do not count: reading them may run code."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     assert message(folder) == (
         f"cannot read the weights of {folder}: there is no model.safetensors; save the model "
@@ -222,7 +222,7 @@ def test_a_wrong_value_in_a_config(folder: Path) -> None:
 
 
 def test_no_context_window(folder: Path) -> None:
-    """MPT without its positions has no end of them either."""
+    """MPT without its positions has no limit to them either."""
     config = MptConfig(d_model=8, n_layers=1, n_heads=1, attn_config={"alibi": False})
     MptForCausalLM(config).save_pretrained(folder)
     assert message(folder) == (
@@ -398,7 +398,7 @@ def test_texts_of_a_model_that_is_read_are_those_of_one_that_is_loaded(saved: Pa
 
 
 def test_our_own_forward_pass_needs_no_modules_of_transformers(saved: Path) -> None:
-    """Their import takes longer than all else of a start."""
+    """Importing them takes longer than the rest of a start."""
     program = f"""
 import sys, torch
 from guided.engine import load_engine

@@ -1,4 +1,4 @@
-"""Rows of logits are fetched where somebody reads them."""
+"""Rows of logits are fetched when they are read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_rows_are_float32_whatever_the_model_computes() -> None:
     assert rows[2].tolist() == [6, 7, 8]
     assert rows.part(1, 3).tolist() == [[3, 4, 5], [6, 7, 8]]
     assert rows.part(2, 2).shape == (0, 3)
-    # No copy: there are many rows, of a vocabulary each.
+    # No copy: there are many rows, each as wide as the vocabulary.
     assert np.shares_memory(rows.part(1, 3), rows.part(0, 4))
 
 

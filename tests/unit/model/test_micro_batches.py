@@ -66,7 +66,7 @@ def test_parts_are_all_of_the_batch_in_its_order_and_none_is_empty() -> None:
 
 
 def test_rows_come_back_in_the_order_of_the_batch() -> None:
-    """States are wanted of the second part alone."""
+    """Only the second part needs states."""
     none, some = torch.empty(0, 0), torch.ones(2, 5)
     first = StepOutput(torch.full((1, 3), 1.0), none, none)
     second = StepOutput(torch.full((2, 3), 2.0), some, some[:, :0])

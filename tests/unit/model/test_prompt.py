@@ -1,4 +1,4 @@
-"""What the model reads, for plain prompts and for messages in several chat templates."""
+"""The model's input for plain prompts and for messages in several chat templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused by its bytes alone has too many tokens, and what is far too long is refused."""
+"""A prompt refused by its bytes alone has too many tokens; one far too long is refused."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def is_refused(held: PromptBound, text: str) -> bool:
 
 @cache
 def densest(name: str) -> list[str]:
-    """Texts of very few tokens: the longest tokens, special ones, and what normalising shortens."""
+    """Texts of very few tokens: long tokens, special ones, and text that normalising shortens."""
     tokens = sorted(filter(None, model(name).vocabulary.token_bytes), key=len)[-40:]
     longest = [text.decode(errors="ignore") for text in tokens]
     return [*longest, *model(name).tokenizer.all_special_tokens, *SHRINKING, *LOST]
@@ -71,7 +71,7 @@ LOST = ["\x00", "\x01", "\x7f", " " * 50, "\u3000" * 9]
 def test_nothing_is_refused_that_would_have_fitted(name: str, data: st.DataObject) -> None:
     text = "".join(data.draw(st.lists(st.sampled_from(densest(name)) | st.text(max_size=4))))
     tokens = len(model(name).tokenizer.encode(text, add_special_tokens=False))
-    # The answer takes one token at least.
+    # The answer takes at least one token.
     assert not is_refused(bound(name, tokens + 1), text)
 
 

@@ -1,4 +1,4 @@
-"""Weights that another program has quantised: what is missing to read them is told by name."""
+"""Weights that another program has quantised: missing packages for them are named."""
 
 from __future__ import annotations
 

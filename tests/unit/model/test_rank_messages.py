@@ -1,4 +1,4 @@
-"""What rank 0 tells the others is all that a share of a call depends on."""
+"""The messages of rank 0 have everything that a rank's share of a call depends on."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_answers_to_a_plain_prompt_follow_it(
 
 
 def test_the_weights_go_where_they_are_to_be(folder: Path) -> None:
-    """As far as a device without memory tells: there is no number of it to be read."""
+    """As far as a device without memory shows: none of its numbers can be read."""
     placed = load_reward_model(str(folder), device=torch.device("meta"))
     with pytest.raises(RuntimeError, match="meta tensors"):
         placed.scores("The capital is", ANSWERS)

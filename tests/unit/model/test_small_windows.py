@@ -1,4 +1,4 @@
-"""Windows are small for a while, in all places where a model looks for them, and then as before."""
+"""Windows are small for a while, in all places where a model reads them, and then restored."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_no_tokens_are_no_window() -> None:
         ({"window_size": 256}, {"window_size": 256}),
         ({"local_attention_window_len": 30}, {"local_attention_window_len": 30}),
         ({"sliding_window": 4096}, {}),  # is made small
-        ({"max_window_layers": 28, "sliding_window_pattern": 26}, {}),  # count layers
+        ({"max_window_layers": 28, "sliding_window_pattern": 26}, {}),  # these count layers
         ({"window_size": 8}, {}),  # a trial is longer
         ({"window_size": 1024}, {}),  # no text is longer
         ({"use_sliding_window": True, "window_sizes": [300]}, {}),

@@ -1,4 +1,4 @@
-"""A GGUF file is computed with as it is stored: as its numbers would be, and nothing is written."""
+"""A GGUF file is used as it is stored: results are those of its numbers, nothing is written."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_each_type_is_loaded(kind: str, tmp_path: Path) -> None:
     file, model = written(tmp_path, "qwen3", kind)
     found = logits(load_stored_decoder(found_stored(file)))
     expected = logits(take_decoder(model, WeightFormat.FP32))
-    # Rows are rounded to 8 bits, but beside codes of as many to 16.
+    # Rows are rounded to 8 bits, but with codes of 8 bits to 16.
     assert (found - expected).norm() / expected.norm() < (1e-3 if kind == "Q8_0" else 3e-2)
 
 
@@ -161,7 +161,7 @@ def test_the_header_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         begin(reader, path, *arguments)
 
     monkeypatch.setattr(gguf.GGUFReader, "__init__", counted)
-    found_stored(file)  # its config and its tokenizer come through transformers
+    found_stored(file)  # transformers reads its config and its tokenizer
     assert read == [file]
 
 
@@ -231,7 +231,7 @@ def test_what_is_noted_of_a_file_is_not_noted_of_a_folder(tmp_path: Path) -> Non
 
 
 class Notes(SilentProgress):
-    """Progress of which the notes are kept."""
+    """Progress that keeps its messages."""
 
     def __init__(self) -> None:
         self.noted: list[str] = []
@@ -253,7 +253,7 @@ def test_a_broken_scale_names_its_tensor(tensor: str, tmp_path: Path) -> None:
     files = found_stored(file)
     assert files.stored is not None
     told = files.stored.tensors[tensor]
-    place = told.offset + 60 * told.nbytes // told.shape[0]  # a token that the trial has not
+    place = told.offset + 60 * told.nbytes // told.shape[0]  # a token that the trial does not have
     content = bytearray(file.read_bytes())
     content[place : place + 2] = np.array([np.nan], "<f2").tobytes()
     file.write_bytes(content)

@@ -1,4 +1,4 @@
-"""A batch is cut where a state is kept or a tree branches, and nowhere else."""
+"""A batch is cut only where a state is kept or a tree branches."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_drafted_chain_is_one_stretch_behind_them() -> None:
 
 
 def test_a_tree_is_cut_where_it_branches() -> None:
-    """``a b`` follow the certain token; behind b are c, and d e."""
+    """``a b`` follow the certain token; after b come c, and d e."""
     found = plan(segment([None, 0, 1, 2, 2, 4], certain=1))
     assert rows(found) == [((0,), None), ((1, 2), 0), ((3,), 1), ((4, 5), 1)]
     assert [stretch.level for stretch in found.stretches] == [0, 1, 2, 2]

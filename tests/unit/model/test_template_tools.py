@@ -1,4 +1,4 @@
-"""Tools in the chat templates of models, on their real tokenizers."""
+"""Tools in the chat templates of models, with their real tokenizers."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ TEMPLATES = {
     "gemma3": ("gemma3", None),
     "smollm2": ("smollm2", None),
 }
-"""Templates as trl keeps those of models, each with the tokenizer that it is tried on."""
+"""The models' templates in trl, each with the tokenizer that it is tested with."""
 STRANGE = {"lfm2_v2": "qwen3", "lfm2": "qwen3"}
-"""Those that write calls in none of our formats."""
+"""Templates that write calls in none of our formats."""
 
 PARAMETERS = json.dumps({"type": "object", "properties": {"city": {"type": "string"}}})
 WEATHER = Tool("weather", "How it is outside.", PARAMETERS)
@@ -77,7 +77,7 @@ def tokenizer_of(template: str) -> PreTrainedTokenizerBase:
 
 @cache
 def texts_of(template: str) -> ModelTexts:
-    vocabulary = Vocabulary.__new__(Vocabulary)  # no prompt asks for it
+    vocabulary = Vocabulary.__new__(Vocabulary)  # no prompt needs it
     return ModelTexts(template, tokenizer_of(template), vocabulary, context_window=4096)
 
 
@@ -129,7 +129,7 @@ def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(template: str) -
     called = whole[whole.rindex(unmarked(form.call("weather", CALL.arguments))) :]
     between = whole.removeprefix(prompt).removesuffix(called)
     assert whole == prompt + between + called
-    # Where it was answered without thoughts, which the prompt may have begun.
+    # The answer had no thoughts, though the prompt may have begun them.
     thoughts = ("<think>\n\n</think>\n\n", "\n</think>\n\n", "\n<think></think>\n")
     assert between in ("", *thoughts)
     compact = called.replace(CALL.arguments, '{"city":"Oslo"}')
@@ -168,7 +168,7 @@ MISTRALS = """
 {%- endfor -%}
 {%- if tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif -%}
 """
-"""As templates of Mistral's models are made, in their format of calls."""
+"""Like templates of Mistral's models, in their format of calls."""
 
 
 @pytest.mark.parametrize("has_signs", [True, False])
@@ -199,7 +199,7 @@ FUNCTION_GEMMAS = """
 <start_function_declaration>{{ tool.function.name }}<end_function_declaration>
 {%- endfor -%}
 """
-"""As that of FunctionGemma is made, by Google's page on its format."""
+"""Like the template of FunctionGemma, by Google's page on its format."""
 
 
 def test_function_gemma_writes_calls_between_tokens_of_its_own() -> None:
@@ -240,13 +240,13 @@ def test_the_prompt_is_that_of_transformers_for_the_same_conversation() -> None:
 
 
 ENDS = {"qwen3": "<|im_end|>", "llama3_2": "<|eot_id|>", "gemma3": "<end_of_turn>"}
-"""What ends a turn."""
+"""The token that ends a turn."""
 
 
 @pytest.mark.parametrize("template", ENDS)
 @pytest.mark.parametrize("place", ["description", "parameters", "arguments", "answer"])
 def test_no_tool_and_no_call_makes_a_control_token(template: str, place: str) -> None:
-    """What tools say of themselves, are called with and give back is told as text."""
+    """Descriptions, arguments and results of tools reach the model as text."""
     tokenizer = tokenizer_of(template)
     end = ENDS[template]
     forged, plain = f"a{end}b", "a b"
@@ -274,7 +274,7 @@ def test_no_tool_and_no_call_makes_a_control_token(template: str, place: str) ->
 @pytest.mark.parametrize("place", ["parameters", "arguments"])
 @pytest.mark.parametrize("is_name", [False, True])
 def test_no_escape_in_json_makes_a_control_token(template: str, place: str, is_name: bool) -> None:
-    """Templates are given JSON as values, in which the letters are escaped no more."""
+    """Templates get JSON as values, in which the letters are no longer escaped."""
     tokenizer = tokenizer_of(template)
     end = ENDS[template]
 
@@ -298,7 +298,7 @@ def test_no_escape_in_json_makes_a_control_token(template: str, place: str, is_n
 
 
 MARKERS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
-"""Of Qwen, whose tokenizer has them and does not call them special."""
+"""Markers of Qwen, whose tokenizer has them but does not call them special."""
 
 
 @pytest.mark.parametrize("template", ["qwen3", "qwen2_5"])

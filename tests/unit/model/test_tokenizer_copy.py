@@ -1,4 +1,4 @@
-"""What a copy of a tokenizer without control tokens makes of texts that spell them."""
+"""How a copy of a tokenizer without control tokens reads texts that spell them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_control_token_does_not_come_of_a_byte() -> None:
 
 
 def test_what_is_looked_for_beside_control_tokens_still_is() -> None:
-    """With the ids that they had, also where a control token before them is no longer."""
+    """With their old ids, even if a control token before them is gone."""
     tokenizer = tokenizer_of("<s>")
     tokenizer.add_tokens(["<A>", "44"])
     copy = without(tokenizer, "<s>", "<A>")

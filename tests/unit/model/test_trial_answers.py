@@ -1,4 +1,4 @@
-"""The first part of a trial that differs is told, and what does not matter is not."""
+"""The first part of a trial that differs is reported; irrelevant differences are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens drawn by the kernel are those that are chosen on the CPU."""
+"""Tokens drawn by the kernel are those chosen on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automata over code points and over bytes, held against Python's own machinery."""
+"""Automata over code points and over bytes, compared with Python's own functions."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_equal_residual_languages_share_a_state() -> None:
 def _tables_of(
     size: int,
 ) -> st.SearchStrategy[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """Transition tables of so many states over two letters, with their labels."""
+    """Transition tables of a number of states over two letters, with their labels."""
     table = arrays(np.int32, (size, 2), elements=st.integers(-1, size - 1))
     return st.tuples(table, arrays(np.int32, size, elements=st.integers(-1, 1)))
 
@@ -273,7 +273,7 @@ def test_states_are_merged_that_no_text_tells_apart(
     ]
 
     def language(table: NDArray[np.int32], label: NDArray[np.int32], state: int) -> list[int]:
-        """What each text is accepted as; of so many states no longer ones tell any apart."""
+        """The label of each text; longer texts distinguish no more states of this number."""
         found = []
         for text in texts:
             at = state
@@ -297,7 +297,7 @@ def test_states_are_merged_that_no_text_tells_apart(
 
 @pytest.mark.parametrize("length", [3, 12, 13, 40])
 def test_equal_states_are_found_however_far_their_end_is(length: int) -> None:
-    """Two chains that a start leads to, of which one is longer by one."""
+    """A start leads to two chains, one of which is longer by one."""
     size = 1 + length + length + 1
     table = np.full((size, 2), -1, dtype=np.int32)
     table[0] = 1, 1 + length
@@ -317,7 +317,7 @@ def test_equal_states_are_found_however_far_their_end_is(length: int) -> None:
 
 
 def test_a_long_chain_is_minimal_too() -> None:
-    """Every state of a bounded repeat is one of its own; of two in a row the ends merge."""
+    """Every state of a bounded repeat is distinct; the ends of two in a row merge."""
     letter = Chars(CodePoints.single("a"))
     assert len(dfa_from_regular(Repeat(letter, 0, 3000))) == 3001
     assert len(dfa_from_regular(Repeat(Repeat(letter, 0, 50), 0, 60))) == 3001
@@ -365,7 +365,7 @@ def test_a_match_is_not_taken_for_a_state_that_stands_alone() -> None:
 
 
 def test_sets_that_overlap_very_often_are_refused() -> None:
-    """Each of so many nested sets adds a class that all larger ones hold."""
+    """Each of many nested sets adds a class that all larger ones contain."""
     nested = [CodePoints.of([(0x4000, 0x4000 + last)]) for last in range(6_000)]
     with pytest.raises(LimitExceededError, match="more than 16000000 pieces"):
         partition(nested)
@@ -415,7 +415,7 @@ def test_very_deep_expressions_are_refused(nested: Callable[[Regular], Regular])
 
 
 def test_deep_expressions_are_made_or_refused() -> None:
-    """Compiled code can go as deep as an expression may be; what is not says that it cannot."""
+    """Compiled code can go as deep as an expression may be; interpreted code may refuse it."""
     node = _nested(lambda inner: Concat((inner, Chars(ANY))), MAX_DEPTH)
     with suppress(LimitExceededError):
         assert len(dfa_from_regular(node)) == MAX_DEPTH + 2

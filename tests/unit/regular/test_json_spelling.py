@@ -1,4 +1,4 @@
-"""Every spelling of a string in JSON, held against json.loads."""
+"""Every spelling of a string in JSON, compared with json.loads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _any_character() -> ByteDfa:
 
 
 def _spellings(point: int) -> list[str]:
-    """All that json.loads reads as the code point, but for escapes of mixed case."""
+    """All spellings that json.loads reads as the code point, except escapes of mixed case."""
     character = chr(point)
     units = character.encode("utf-16-be").hex()
     escape = "".join("\\u" + units[i : i + 4] for i in range(0, len(units), 4))

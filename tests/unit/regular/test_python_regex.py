@@ -1,4 +1,4 @@
-"""Patterns of Python's ``re``, held against ``re`` itself."""
+"""Patterns of Python's ``re``, compared with ``re`` itself."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _ANCHORED = [
 
 @pytest.mark.parametrize(("pattern", "flags"), _ANCHORED)
 def test_anchors_and_boundaries_are_those_of_this_python(pattern: str, flags: int) -> None:
-    """``\\B`` in the empty text is another thing since 3.14, so ``re`` itself is the judge."""
+    """``\\B`` in the empty text has another meaning since 3.14, so ``re`` itself is the judge."""
     dfa = dfa_from_regular(parse_python_regex(pattern, flags, anchored=True))
     compiled = re.compile(pattern, flags)
     for text in (*_texts(), "a\na", "\n\n", "a\na\n", "b\n"):

@@ -1,4 +1,4 @@
-"""Each step from an expression to a minimal automaton, by what it prints and by textbook means."""
+"""Each step from an expression to a minimal automaton, by its dump and by textbook methods."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_stages_print_what_they_hold(
 
 
 _STATES = [
-    # A pattern, the states of its minimal automaton, texts that it has, texts that it has not.
+    # A pattern, the states of its minimal automaton, texts that match, texts that do not.
     ("", 1, [""], ["a"]),
     ("a", 2, ["a"], ["", "aa"]),
     ("a*", 1, ["", "aaa"], ["b"]),
@@ -281,7 +281,7 @@ def _blocks(dfa: Dfa) -> list[int]:
 
 
 def _subsets(pattern: str, symbols: str) -> int:
-    """States of the textbook construction over Thompson's automaton, that of nothing left out."""
+    """States of the textbook construction over Thompson's automaton, without the empty one."""
     nfa = nfa_from_regular(parse_python_regex(pattern))
     sets = [*nfa.sets]
 
@@ -315,7 +315,7 @@ def _subsets(pattern: str, symbols: str) -> int:
 
 @pytest.mark.parametrize("pattern", ["(a|b)*a(a|b){6}", "(a|ab|b)*", "(aa|ab)*b{0,9}"])
 def test_a_bound_on_states_is_about_subsets(pattern: str) -> None:
-    """What the construction makes is counted, not what is left of it when equal states merge."""
+    """The states of the construction count, not those left after equal ones merge."""
     nfa = nfa_from_regular(parse_python_regex(pattern))
     subsets = _subsets(pattern, "ab")
     assert dfa_from_nfa(nfa, most=subsets) is not None
@@ -381,7 +381,7 @@ def test_moves_on_some_classes_come_class_by_class(table: NDArray[np.int32]) -> 
 
 
 def _ahead(table: NDArray[np.int32]) -> list[set[int]]:
-    """The states that moves lead to from each state, itself among them."""
+    """The states that moves lead to from each state, including itself."""
     found = [{state} for state in range(len(table))]
     for _ in range(len(table)):
         for source, target, _ in _listed(table):
@@ -413,7 +413,7 @@ def test_texts_are_counted_up_to_a_limit() -> None:
 
 
 def test_code_points_to_an_end_are_lowered_until_nothing_changes() -> None:
-    # 0 and 1 stand between two code points, 2 inside of one.
+    # 0 and 1 are between two code points, 2 inside of one.
     table = np.array([[2, -1], [-1, -1], [1, -1]], dtype=np.int32)
     need = np.array([99, 0, 99], dtype=np.int32)
     rounds = 0

@@ -37,7 +37,7 @@ def _first(item: Regular) -> str:
         (r"a(?:(?!b))+", ["a (?!b)"]),
         (r"a(?:(?!b)){3}", ["a (?!b)"]),
         (r"(?:a(?!b)){2,}", ["aa (?!b)", "aaa (?!b)"]),
-        # What may be left out is a choice of both.
+        # An optional part is a choice of both.
         (r"a(?!b)c?", ["a (?!b)", "ac"]),
         (r"a(?!b)c*", ["a (?!b)", "ac", "acc"]),
         (r"(?:b|)(?<!a)a", ["(?<!a) a", "ba"]),

@@ -1,4 +1,4 @@
-"""Properties of characters and the folding of case, held against node and the module ``regex``."""
+"""Properties of characters and case folding, compared with node and the module ``regex``."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_all_properties_are_those_of_node(node: Node) -> None:
 
 
 _OTHERWISE_IN_REGEX = {"IDC", "VS", "CWKCF", "Changes_When_NFKC_Casefolded"}
-"""Names that stand for something else there, or for nothing."""
+"""Names with another meaning there, or with none."""
 
 
 def test_all_properties_are_nearly_those_of_regex() -> None:
-    """Another version of Unicode gives few characters that there were already other properties."""
+    """Another version of Unicode gives other properties to only few existing characters."""
     unassigned = _property("gc=Cn")
     cased = "".join(each for each in _edges() if ord(each) not in unassigned)
     edges = regex.sub(r"\p{gc=Cn}", "", cased)

@@ -25,7 +25,7 @@ from tests.kit.walks import BYTES, accepts
 
 _COMPILER = ConstraintCompiler(BYTES)
 
-# One or two characters of each category and everything that is white space to somebody.
+# One or two characters of each category and all that any engine takes for white space.
 CHARACTERS = sorted(
     {
         chr(code)
@@ -38,7 +38,7 @@ CHARACTERS = sorted(
 )
 
 NARROWER = [r"(?i:\p{Lu})", r"(?i:[^\p{Lu}])"]
-"""Letters of the other case are left out of them."""
+"""Patterns whose translation leaves out letters of the other case."""
 
 PATTERNS = [
     r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", ".", r"[\d_]", r"[^\d]", r"[\D]", r"[^\D]", r"[\w-]",
@@ -58,7 +58,7 @@ PATTERNS = [
 def _adapter(pattern: str, engine: Any) -> TypeAdapter[str]:
     config = ConfigDict(regex_engine=engine)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's, of sets that may mean something else one day
+        warnings.simplefilter("ignore")  # Python's, of sets whose meaning may change one day
         try:
             return TypeAdapter(Annotated[str, Field(pattern=pattern)], config=config)
         except Exception:
@@ -74,7 +74,7 @@ def _matches(adapter: TypeAdapter[str], text: str) -> bool:
 
 
 def _start(constraint: Structure) -> Matcher | None:
-    """``None`` where no text fits."""
+    """The start of its matcher; ``None`` if no text fits."""
     try:
         return _COMPILER.start(constraint)
     except UnsatisfiableError:
@@ -84,7 +84,7 @@ def _start(constraint: Structure) -> Matcher | None:
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("engine", ["rust-regex", "python-re"])
 def test_the_translation_matches_what_the_engine_matches(pattern: str, engine: Any) -> None:
-    """But for characters that are assigned to it alone, and for digits of other scripts."""
+    """Except characters that only the engine knows, and digits of other scripts."""
     whole = f"^(?:{pattern})$"
     adapter = _adapter(whole, engine)
     translated = ecma_pattern(whole, is_python=engine == "python-re")
@@ -125,7 +125,7 @@ def test_longer_texts_match_alike(pattern: str, engine: Any) -> None:
     for text in TEXTS:
         expected = _matches(adapter, text)
         if text.endswith("\n") and engine == "python-re":
-            continue  # before it is an end to Python's engine, which nobody means
+            continue  # to Python's engine a text also ends before it, against all intent
         spelled = json.dumps(text, ensure_ascii=False).encode()
         found = start is not None and accepts(start, spelled)
         assert found == expected, f"{text!r} and {translated!r}"
@@ -144,12 +144,12 @@ def test_longer_texts_match_alike(pattern: str, engine: Any) -> None:
     ],
 )
 def test_properties_have_the_names_of_ecma(rust: str, ecma: str) -> None:
-    """Without what is newer than an engine may know, which stands behind them."""
+    """Without characters newer than an engine may know, which come after them."""
     assert ecma_pattern(rust).replace(NEWER, "…") == ecma
 
 
 def test_what_is_newer_than_the_oldest_engine_is_known() -> None:
-    """Python's table is the oldest that there may be; what it lacks is in no set for sure."""
+    """Python's table is the oldest possible; characters that it lacks are in no set for certain."""
     older = {code for code in range(0x110000) if unicodedata.category(chr(code)) == "Cn"}
     here = unicode_property("Assigned")
     assert here is not None

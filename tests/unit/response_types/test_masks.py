@@ -1,4 +1,4 @@
-"""Whatever the masks of a type's schema let through is accepted by the type."""
+"""A type accepts every text that the masks of its schema allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the schema of a type allows and what it does not, beside what pydantic itself emits."""
+"""What the schema of a type allows and what it forbids, beyond the schema that pydantic emits."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class StrictMoment:
 
 
 class Old(typing.TypedDict):
-    """Of ``typing``, which pydantic takes from Python 3.12 on."""
+    """From ``typing``, which pydantic accepts from Python 3.12 on."""
 
     a: int
 
@@ -344,7 +344,7 @@ def test_members_whose_defaults_would_be_refused_are_needed() -> None:
 
 
 def test_standard_keywords_stay_beside_the_patterns() -> None:
-    """They tell the model, and people, what the pattern means."""
+    """They explain the pattern to the model, and to people."""
     for model, name in ((date, "date"), (UUID4, "uuid"), (HttpUrl, "uri"), (EmailStr, "email")):
         schema = json.loads(schema_of_adapter(TypeAdapter(model)))
         assert (schema["type"], schema["format"]) == ("string", name)

@@ -1,4 +1,4 @@
-"""Ranges as patterns agree with comparing."""
+"""Ranges as patterns agree with comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever fits the schema of a type is accepted by the type."""
+"""A type accepts every document that fits its schema."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Mixed(Enum):
 
 
 class Values(Enum):
-    """Of its values JSON holds three."""
+    """JSON can hold three of its values."""
 
     EXACT = Decimal("1.5")
     DAY = date(2020, 1, 1)
@@ -137,7 +137,7 @@ class Second(BaseModel):
 
 
 class Unwritable(BaseModel):
-    """Its defaults are nothing that JSON holds."""
+    """JSON cannot hold its defaults."""
 
     a: float = float("inf")
     b: Any = object()
@@ -145,7 +145,7 @@ class Unwritable(BaseModel):
 
 
 class Validated(BaseModel):
-    """A member without a right default is needed."""
+    """A member without a valid default is required."""
 
     model_config = ConfigDict(validate_default=True)
     a: int = Field(default=None)  # type: ignore[assignment]

@@ -1,7 +1,7 @@
-"""Schemas and documents that nest as deeply as somebody who wishes us ill can write them.
+"""Schemas and documents nested as deeply as an attacker can write them.
 
-Compiled code nests on the stack of the thread, and an overflow there ends the process: what is
-nested without end has to be counted, or not to be nested.
+Compiled code nests on the stack of the thread, and an overflow there ends the process: unbounded
+nesting has to be counted, or avoided.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.unit.json_schema.documents import Schema, machine_of, reached
 _Link = Callable[[Schema], dict[str, Any]]
 _DEEP = 30_000
 _LEVELS = 1_000
-"""More than anybody means."""
+"""More than any real schema has."""
 
 _CONTAINERS: dict[str, _Link] = {
     "required": lambda inner: {"required": ["a"], "properties": {"a": inner}, "type": "object"},
@@ -53,7 +53,7 @@ _LINKS: dict[str, _Link] = {**_CONTAINERS, **_OF_ONE_VALUE}
 
 
 def _chain(link: _Link, length: int) -> dict[str, Any]:
-    """Definitions of which each refers to the next."""
+    """Definitions, each of which refers to the next."""
     definitions: dict[str, Any] = {
         f"d{i}": link({"$ref": f"#/$defs/d{i + 1}"}) for i in range(length)
     }
@@ -88,13 +88,13 @@ def test_a_schema_that_nests_too_deeply_is_refused(link: _Link) -> None:
 
 @pytest.mark.parametrize("link", _LINKS.values(), ids=_LINKS)
 def test_a_schema_may_nest_as_deeply_as_anybody_means(link: _Link) -> None:
-    """Interpreted as well as compiled, with no more calls inside of one another than allowed."""
+    """Interpreted as well as compiled, with no more nested calls than allowed."""
     assert sys.getrecursionlimit() <= 1_000
     assert _in_a_thread(lambda: machine_of(_chain(link, _LEVELS // 4))).start
 
 
 def test_work_on_other_stacks_is_counted_and_its_errors_come_back() -> None:
-    """A tank that is nearly empty runs out far below, and what was begun there is undone."""
+    """A nearly empty tank runs out far below, and work begun there is undone."""
     schema = _chain(_CONTAINERS["required"], _LEVELS // 4)
     with pytest.raises(LimitExceededError, match="more than 3000 units"), limited_work(3_000):
         machine_of(schema)
@@ -114,7 +114,7 @@ def test_documents_nest_to_any_depth() -> None:
 
 
 def test_formulas_that_grow_level_by_level_are_refused() -> None:
-    """Each member asks for little more than the one before, whose formula is known by then."""
+    """Each member adds little to the one before, whose formula is known by then."""
     inner: Schema = {"minProperties": 1}
     definitions: dict[str, Any] = {"d30": inner}
     for number in range(30):

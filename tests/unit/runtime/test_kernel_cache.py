@@ -1,4 +1,4 @@
-"""Kernels on the disk are those of the sources that are there."""
+"""Kernels on the disk are those of the current sources."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ for line in sys.stdin:
 
 
 class Run(Protocol):
-    """What a program prints in a process of its own, given a folder."""
+    """Returns the output of a program in a new process, given a folder."""
 
     def __call__(self, folder: Path, program: str = ...) -> str: ...
 
@@ -91,7 +91,7 @@ def _until_ended(told: IO[str]) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
-    """Forks from a process that has imported numba, which takes longer than all that is tested."""
+    """Forks from a process that has imported numba, which takes longer than the tests."""
     command = [sys.executable, "-c", _FORKING]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -121,7 +121,7 @@ def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(
 
 
 def test_a_type_that_is_gone_is_no_fault_of_a_kernel_that_took_it(run: Run, tmp_path: Path) -> None:
-    """Indexes name the types of arguments: here one that has another name by now."""
+    """Indexes name the types of arguments: here one that has been renamed."""
     whole = tmp_path / "masks" / "whole.py"
     whole.parent.mkdir()
     whole.write_text(_NAMED.format(name="Before", number=1))
@@ -142,7 +142,7 @@ def test_kernels_of_the_installation_are_read_and_never_written(run: Run, tmp_pa
         file.rename(installed / file.name)
     there = {file.name: file.read_bytes() for file in installed.iterdir()}
     assert run(tmp_path) == "1 1"
-    # Those of other sources are left alone, and made as if there were none.
+    # Kernels of other sources are left alone, and new ones are made.
     (folder / "part.py").write_text(_PART.format(number=22))
     assert [run(tmp_path), run(tmp_path)] == ["22 0", "22 1"]
     assert {file.name: file.read_bytes() for file in installed.iterdir()} == there
@@ -153,7 +153,7 @@ def test_where_nothing_may_be_written_kernels_are_of_one_process(run: Run, tmp_p
     folder.mkdir()
     (folder / "whole.py").write_text(_WHOLE)
     (folder / "part.py").write_text(_PART.format(number=1))
-    # As for a user without a home who may not write where guided is installed.
+    # As for a user without a home who may not write to the installation.
     program = f"""
 from numba.core import caching
 from guided.runtime import kernel_cache

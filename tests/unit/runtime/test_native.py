@@ -1,4 +1,4 @@
-"""What is compiled ahead of time, and that it can be."""
+"""The modules compiled ahead of time, which contain nothing that must not be compiled."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_kernels_are_left_to_numba(native_modules: list[Path]) -> None:
 
 
 def test_no_generator_is_kept_for_later(native_modules: list[Path]) -> None:
-    # Compiled, a generator expression is a list that is made at once: one that is given to
-    # somebody who takes all of it is the same, and one that is kept may have no end.
+    # Compiled, a generator expression is a list that is made at once: the same for a function
+    # that consumes all of it, but one that is kept may never end.
     kept = [
         f"{file.relative_to(_ROOT)}:{node.lineno}"
         for file in native_modules
@@ -77,7 +77,7 @@ def test_nothing_is_a_class_of_c(native_modules: list[Path]) -> None:
 
 
 def test_no_interpreted_class_derives_from_a_compiled_one(native_modules: list[Path]) -> None:
-    # There would be none of it: to make one is a TypeError.
+    # It could not be instantiated: that raises a TypeError.
     compiled = {
         (".".join(file.relative_to(_ROOT).with_suffix("").parts), node.name)
         for file in native_modules
@@ -96,7 +96,7 @@ def test_no_interpreted_class_derives_from_a_compiled_one(native_modules: list[P
 
 
 _LEFT_TO_PYTHON = {"NamedTuple", "Protocol", "StrEnum", "Enum", "IntEnum", "TypedDict"}
-"""Classes that derive from these are not compiled, wherever they stand."""
+"""Classes that derive from these are not compiled, in any module."""
 
 
 def _classes(file: Path) -> list[ast.ClassDef]:
@@ -105,7 +105,7 @@ def _classes(file: Path) -> list[ast.ClassDef]:
 
 
 def _imported(file: Path) -> dict[str, str | None]:
-    """By name the module that it is from."""
+    """By name, the module that it is imported from."""
     tree = ast.parse(file.read_text("utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return {alias.name: node.module for node in imports for alias in node.names}
@@ -116,7 +116,7 @@ def _name(base: ast.expr) -> str:
 
 
 def _bound(function: ast.FunctionDef) -> set[tuple[str, str]]:
-    """The names that errors are bound to, each with what is caught."""
+    """The names that errors are bound to, each with the caught types."""
     return {
         (node.name, ast.dump(node.type))
         for node in ast.walk(function)

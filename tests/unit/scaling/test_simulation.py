@@ -1,4 +1,4 @@
-"""The simulation of many engines, against what queueing theory says of such systems."""
+"""The simulation of many engines, compared with queueing theory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from guided_service.ray.affinity import Affinity
 
 CALL = 0.01
 ONE_BY_ONE = Costs(CALL, batch=1)
-"""A queue with one server: each answer takes a call for each of its tokens, alone."""
+"""A queue with one server: each answer takes calls alone, one for each of its tokens."""
 
 
 def mean_wait(report: Report, service: float) -> float:
-    """Seconds that requests waited before anything was done for them."""
+    """Mean seconds that requests waited before any work on them."""
     return fmean(each.ended - each.came for each in report.answered) - service
 
 
@@ -63,7 +63,7 @@ def test_arrivals_find_as_many_as_littles_law_says() -> None:
 
     load = Load(rate=60.0, count=10_000, tokens=5)
     report = simulate(load.arrivals(), Costs(0.02, batch=2), engines=4, policy=watched)
-    # Arrivals at random find what is there on average.
+    # Random arrivals see the average state.
     assert fmean(found) == pytest.approx(60.0 * mean_wait(report, 0.0), rel=0.02)
 
 

@@ -1,4 +1,4 @@
-"""What a simulated engine does in each step, and how long it says that takes."""
+"""The work of a simulated engine in each step, and the time that it states for this."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.scaling.work import Costs, Job, Step, Work
 
 
 def steps(work: Work) -> list[Step]:
-    """All there are until nothing is left to do."""
+    """All steps until no work is left."""
     done = []
     while work:
         done.append(work.step())
@@ -68,7 +68,9 @@ def test_a_job_says_what_it_took() -> None:
     a, b = jobs
     assert (a.prompt_tokens, a.reused_tokens, a.compiling) == (20, 0, 5.0)
     assert (b.prompt_tokens, b.reused_tokens, b.compiling) == (20, 0, 0.0)
-    assert a.reading == 5.0 + 3 * 3.0  # with what came before its first call, and b's first tokens
+    assert (
+        a.reading == 5.0 + 3 * 3.0
+    )  # including the time before its first call, and b's first tokens
     assert b.reading == 5.0 + 5 * 3.0
 
 

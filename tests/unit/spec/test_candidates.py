@@ -1,4 +1,4 @@
-"""What is asked about several answers is checked when a request is made."""
+"""Options for several answers are checked when a request is made."""
 
 from __future__ import annotations
 

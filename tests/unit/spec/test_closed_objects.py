@@ -1,4 +1,4 @@
-"""Schemas whose objects are closed: which may be, and that nothing new fits them."""
+"""Schemas whose objects are closed: which ones may be, without new documents that fit."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_two_keywords_that_leave_parts_open_do_not_hide_each_other() -> None:
     part = {"type": "object", "properties": {}}
     member = {"type": "object", "properties": {}, "anyOf": [{"type": "integer"}]}
     schema = {"type": "object", "properties": {"a": member}, "oneOf": [True, part]}
-    for _ in range(20):  # identities are used again where memory is
+    for _ in range(20):  # ids are reused with memory
         assert closed(schema)["oneOf"] == [True, part]
 
 

@@ -1,4 +1,4 @@
-"""Constraints made of constraints, as values: what is taken, what is refused."""
+"""Constraints made of constraints, as values: what is accepted, what is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from guided.spec.tagged import Tag, Tagged
 
 
 def _any(value: Any) -> Any:
-    """A value of a type that no constraint is made of."""
+    """A value of a type that cannot be part of a constraint."""
     return value
 
 

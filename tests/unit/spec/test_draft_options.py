@@ -1,4 +1,4 @@
-"""How widely a request may be drafted for."""
+"""The widths of drafts that a request may have."""
 
 from __future__ import annotations
 

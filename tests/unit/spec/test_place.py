@@ -1,4 +1,4 @@
-"""The caret stands below its place."""
+"""The caret is below its place."""
 
 from __future__ import annotations
 

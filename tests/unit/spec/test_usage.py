@@ -1,4 +1,4 @@
-"""Costs add up, are subtracted, and tell what each drafter did."""
+"""Costs can be added and subtracted, and have the counts of each drafter."""
 
 from __future__ import annotations
 

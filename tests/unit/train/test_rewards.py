@@ -1,4 +1,4 @@
-"""Terms of the reward: a table of texts, and what holds for any text."""
+"""Terms of the reward: a table of texts, and properties of any text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _FIELDS = 4
         pytest.param(
             '{"name":"Ann","tags":["a","b","c"],"paid":true}', 1, 1, 4 / 5, 0, id="an item more"
         ),
-        # Of the union of both: name, paid, two tags, and the empty list at their place.
+        # In the union of both: name, paid, two tags, and the empty list in their place.
         pytest.param('{"name":"Ann","tags":[],"paid":true}', 1, 1, 2 / 5, 0, id="no items"),
         pytest.param(
             '{"name":"Ann","tags":["a","b"],"paid":1}', 0, 38 / 43, 3 / 4, 0, id="1 is not true"
@@ -95,7 +95,7 @@ def test_terms_of_json(
         ("1+22", None, Scores(1, 1, None, 0, 0)),
         ("1+", "1+22", Scores(0, 2 / 3, 0, 0, 0)),
         ("1-2", "1+22", Scores(0, 1 / 3, 0, 0, 0)),
-        # Four characters more than twice those that are expected.
+        # Four characters more than twice the expected ones.
         ("1+2+3+4+5+67", "1+22", Scores(1, 1, 0, 4 / 12, 0)),
     ],
 )
@@ -165,7 +165,7 @@ def test_json_parses_where_a_validator_takes_it(
 @given(_RECORDS, _RECORDS)
 def test_only_equal_values_are_all_right(one: dict[str, Any], other: dict[str, Any]) -> None:
     task = _of_schema({}, compact(one))
-    # As JSON, for which true is not 1.
+    # Compared as JSON, in which true is not 1.
     equal = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
     assert (_JUDGE.scores(task, json.dumps(other)).right == 1) == equal
 

@@ -1,4 +1,4 @@
-"""What tests of the forward pass on the CPU share."""
+"""The common fixtures of tests of the forward pass on the CPU."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 _WITH_KERNELS = (InstructionSet.AMX, InstructionSet.AVX512_BF16, InstructionSet.PORTABLE)
-"""Those that something is written for; what others run is the same as that of one of them."""
+"""Instruction sets with code of their own; others run the same code as one of these."""
 
 
 @pytest.fixture(params=_WITH_KERNELS)
 def instruction_set(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> InstructionSet:
-    """The best that there is; what is better is hidden."""
+    """Make this the best available instruction set; better ones are hidden."""
     best: InstructionSet = request.param
     if not has(best):
         pytest.skip(f"this processor has no {best}")

@@ -1,4 +1,4 @@
-"""A cache whose rows lie anywhere, and sequences that keep their own books of where."""
+"""A cache whose rows lie anywhere, and sequences that record the slots of theirs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUM_SLOTS = 400
 
 @dataclass
 class Text:
-    """One sequence: where its rows lie, in what order they came."""
+    """One sequence: the slots of its rows, in the order of the text."""
 
     slots: list[int] = field(default_factory=list)
 
@@ -28,7 +28,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Piece:
-    """New tokens of a text; a tree where ``parents`` says behind which of them each one comes."""
+    """New tokens of a text; a tree if ``parents`` says which of them each one follows."""
 
     text: Text
     tokens: NDArray[np.int64]
@@ -62,7 +62,7 @@ class Pages:
     ) -> None:
         self._decoder = decoder
         self._free = np.random.default_rng(1).permutation(NUM_SLOTS).tolist()
-        # What nobody has written must not be read, so it is large.
+        # Unwritten rows must not be read, so they hold large numbers.
         self._cache = [
             LayerCache.of(
                 torch.full((NUM_SLOTS, kv_heads, size), 1e4, dtype=dtype),
@@ -98,7 +98,7 @@ class Pages:
 def _seen(
     piece: Piece, new_slots: list[int], positions: NDArray[np.int64], window: int | None
 ) -> VisibleSlots:
-    """Rows behind the window of all new tokens are left out, as a cache gives them back."""
+    """Rows before the window of all new tokens are left out, because a cache gives them back."""
     old = piece.text.length
     first = 0 if window is None else max(0, old + 1 - window)
     row_positions = np.concatenate([np.arange(first, old), positions])

@@ -8,6 +8,6 @@ __all__ = ["rounded_to_int8"]
 
 
 def rounded_to_int8(weight: torch.Tensor) -> torch.Tensor:
-    """Each output on 255 steps of its own, even to both sides; the numbers that are meant."""
+    """The values of int8 weights: each output has its own 255 steps, symmetric around 0."""
     steps = weight.abs().amax(dim=1, keepdim=True).clamp_min(1e-30) / 127
     return (weight / steps).round() * steps

@@ -66,7 +66,7 @@ CONFIGS: dict[str, PretrainedConfig] = {
 
 
 def make_model(name: str) -> PreTrainedModel:
-    """A model of its own, in float32, with norms and biases that are not what they start as."""
+    """A new model, in float32, with norms and biases changed from their initial values."""
     return random_model(CONFIGS[name])
 
 

@@ -38,7 +38,7 @@ def random_cache(heads: Heads, dtype: torch.dtype) -> LayerCache:
 
 
 def random_rows(new: int, rows: int, seed: int) -> VisibleSlots:
-    """Rows that lie anywhere, of which each query sees half, and its own."""
+    """Rows in random slots, of which each query sees half, and its own row."""
     generator = np.random.default_rng(seed)
     sees = generator.random((new, rows)) < 0.5
     sees[:, rows - new :] |= np.eye(new, dtype=np.bool_)
@@ -62,7 +62,7 @@ def in_slots(numbers: NDArray[Any], slots: torch.Tensor) -> NDArray[np.float64]:
 def softmax_attention(
     queries: NDArray[np.float32], rows: VisibleSlots, heads: Heads, cache: LayerCache
 ) -> NDArray[np.float64]:
-    """As the papers write it, in float64."""
+    """Attention by its textbook formula, in float64."""
     query = queries[:, : heads.queries * heads.size].reshape(len(queries), heads.queries, -1)
     slots = torch.from_numpy(rows.slots)
     keys, values = (in_slots(numbers, slots) for numbers in cache)
@@ -99,7 +99,7 @@ def test_each_query_mixes_the_values_that_it_sees(heads: Heads, dtype: torch.dty
 def test_a_query_comes_out_the_same_to_the_last_bit_in_any_call(
     heads: Heads, dtype: torch.dtype
 ) -> None:
-    """Beside other queries and sequences, and with rows between that it does not see."""
+    """Beside other queries and sequences, and with unseen rows in between."""
     torch.manual_seed(0)
     cache = random_cache(heads, dtype)
     together, other = random_rows(40, 300, 1), random_rows(7, 60, 2)

@@ -50,7 +50,7 @@ def test_products_lose_nothing_but_the_rounding_of_rows_where_rows_are_rounded(
 def test_a_row_comes_out_the_same_to_the_last_bit_in_any_call(
     linear: Make, outputs: int, inputs: int
 ) -> None:
-    """What makes an answer independent of how its tokens are put into calls."""
+    """So an answer does not depend on how its tokens are divided into calls."""
     matrix = linear(torch.randn(outputs, inputs), None)
     numbers = torch.randn(70, inputs).numpy()
     together = matrix.multiply(numbers)
@@ -78,7 +78,7 @@ def test_what_is_not_a_number_stays_so(linear: Make) -> None:
 
 @pytest.mark.usefixtures("threads")
 def test_products_of_onednn_stay_right_beside(linear: Make) -> None:
-    """It configures the tiles of the same threads for itself."""
+    """oneDNN configures the tiles of the same threads for itself."""
     weight, numbers = torch.randn(256, 256).bfloat16(), torch.randn(64, 256)
     matrix = linear(weight, None)
     theirs, ours = functional.linear(numbers.bfloat16(), weight), matrix.multiply(numbers.numpy())
@@ -90,7 +90,7 @@ def test_products_of_onednn_stay_right_beside(linear: Make) -> None:
 def test_several_threads_may_multiply_at_once(linear: Make) -> None:
     matrix = linear(torch.randn(4096, 2048), None)
     numbers = [torch.randn(rows, 2048).numpy() for rows in (1, 2, 5, 8)]
-    # Of either sign by turns, so that memory used before does not hold the answer.
+    # Of alternating sign, so that reused memory does not hold the answer.
     expected = [(matrix.multiply(each), matrix.multiply(-each)) for each in numbers]
     wrong: list[int] = []
 

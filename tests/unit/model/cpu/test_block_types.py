@@ -1,4 +1,4 @@
-"""Blocks of GGUF files hold the numbers that the format's own library reads in them."""
+"""Blocks of GGUF files hold the numbers that the format's own library reads from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forward pass of our own gives what transformers gives with its own code and no cache."""
+"""Our own forward pass gives the logits of transformers' own code without a cache."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_int8_gives_the_same_numbers_whatever_else_is_in_the_call() -> None:
 def test_logits_are_the_same_to_the_last_bit_however_a_text_is_cut(
     name: str, weight_format: WeightFormat, chunks: list[int]
 ) -> None:
-    """Neither the calls, nor what is in them beside, nor what is guessed changes a bit."""
+    """Neither the calls, nor other texts in them, nor guesses change a bit."""
     book = pages(make_model(name), weight_format)
     at_once, text, other = Text(), Text(), Text()
     (expected,) = book.logits(Piece(at_once, FIRST))

@@ -1,4 +1,4 @@
-"""The instruction sets are those of this processor, or of one that it is to stand for."""
+"""The instruction sets are those of this processor, or of one that it should imitate."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_tiles_need_the_leave_of_the_system(monkeypatch: pytest.MonkeyPatch) -> 
 def test_kernels_are_compiled_for_the_processor_named(
     module: str, name: str | None, features: str | None, expected: str | None
 ) -> None:
-    """Numba by itself adds what this machine has to what the one named has."""
+    """Numba alone adds the features of this machine to those of the named processor."""
     said = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
     others = {key: value for key, value in environ.items() if key not in said}
     script = (

@@ -39,7 +39,7 @@ def test_a_head_is_rounded_to_eight_bits() -> None:
     weights[3, 32:] = 0
     largest = np.abs(weights).reshape(40, 2, 32).max(axis=-1).repeat(32, axis=1)
     off = np.abs(rounded_to_int8(weights).numbers() - weights)
-    # Half a step, and what the largest code loses by a scale of 16 bits.
+    # Half a step, and the loss of the largest code by a scale of 16 bits.
     assert (off <= largest / 127 / 2 + largest * 2**-11).all()
 
 

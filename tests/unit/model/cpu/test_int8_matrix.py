@@ -1,4 +1,4 @@
-"""A matrix of int8 loses nothing but what rounding its own weights loses."""
+"""A matrix of int8 loses only the rounding of its own weights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def assert_products(pack: Pack, rows: int, outputs: int, inputs: int) -> None:
     numbers[:, 4] *= 100  # an outlier, beside which one int8 would leave little
     found = pack(weight, bias).multiply(numbers.numpy())
     expected = numbers.double() @ rounded_to_int8(weight).double().T + bias
-    # A row is right to half a step of its finest, in each of its numbers.
+    # A row is right to half of its finest step, in each of its numbers.
     step = numbers.abs().amax(dim=1, keepdim=True) / 127 / 254
     bound = step / 2 * rounded_to_int8(weight).abs().sum(dim=1) + 1e-5 * expected.abs() + 1e-5
     assert bool(((torch.from_numpy(found) - expected).abs() <= bound).all())
@@ -81,7 +81,7 @@ def test_no_rows_have_no_products(pack: Pack) -> None:
 def test_a_row_comes_out_the_same_to_the_last_bit_in_any_call(
     pack: Pack, outputs: int, inputs: int
 ) -> None:
-    """What makes an answer independent of how its tokens are put into calls."""
+    """So an answer does not depend on how its tokens are divided into calls."""
     matrix = pack(torch.randn(outputs, inputs), torch.randn(outputs))
     numbers = torch.randn(40, inputs).numpy()
     together = matrix.multiply(numbers)

@@ -1,4 +1,4 @@
-"""Matrices take the memory of their weights, however many rows they are multiplied by."""
+"""Matrices take the memory of their weights, whatever the number of rows they multiply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _MallInfo(ctypes.Structure):
 
 
 def bytes_in_use() -> int:
-    """What the C library has handed out and not got back."""
+    """The bytes that the C library has allocated and not freed."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallinfo2"):
         pytest.skip("this C library does not tell what is in use")
@@ -37,7 +37,7 @@ def test_the_last_tile_is_filled(rows: int, tiles: int) -> None:
 
 @pytest.mark.skipif(not has(InstructionSet.AMX), reason="oneDNN multiplies no int8 here")
 def test_no_number_of_rows_has_memory_of_its_own() -> None:
-    """As long as their tiles are as many; what is measured is more than what Python keeps."""
+    """For equal numbers of tiles; the measured memory is larger than what Python keeps."""
     linear = Int8Matrix(torch.randn(1536, 576), None)
     for rows in (64, 128):
         linear.multiply(torch.randn(rows, 576).numpy())

@@ -1,4 +1,4 @@
-"""Kernels are right on processors that lack instructions, and none is in their way."""
+"""Kernels are right on processors that lack instructions, and no module fails to load there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TRIED = crossed(BLOCK_TYPES, _LESSER)
 
 
 def test_a_plain_processor_can_load_all_modules(tmp_path: Path) -> None:
-    """LLVM ends the process where it is to compile an instruction that there is not."""
+    """LLVM ends the process if it has to compile an instruction that is missing."""
     plain = {
         "NUMBA_CPU_NAME": "generic",
         "NUMBA_CPU_FEATURES": "",
@@ -43,7 +43,7 @@ def test_a_plain_processor_can_load_all_modules(tmp_path: Path) -> None:
 def test_kernels_are_right_on_a_lesser_processor(processor: str) -> None:
     """Compiled for it, so with none of the instructions and registers that it lacks.
 
-    Each type of block on one of them, or in the long form on all.
+    Each type of block is tried on one processor, in the long form on all.
     """
     if processor == "haswell" and not has(InstructionSet.AVX2):
         pytest.skip("this processor has no AVX2")

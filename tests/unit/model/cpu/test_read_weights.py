@@ -60,7 +60,7 @@ def test_a_decoder_of_files_gives_the_logits_of_one_that_was_taken(
 
 
 def rewritten(folder: Path, **changed: torch.Tensor | None) -> Checkpoint:
-    """The same folder with some tensors put in, or left out."""
+    """The same folder with some tensors added, or left out."""
     tensors = {**load_file(folder / "model.safetensors"), **changed}
     kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})

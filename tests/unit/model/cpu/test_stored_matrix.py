@@ -1,4 +1,4 @@
-"""Products of weights in blocks are those of the numbers in them, on any processor the same."""
+"""Products of weights in blocks are those of their numbers, the same on any processor."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ OUTPUTS, INPUTS = 40, 768  # two blocks of 16 and one that is not full
 
 @pytest.fixture
 def two_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Kernels that multiply up to two rows at once: a tenth of the code, so compiled in that time.
+    """Use kernels that multiply up to two rows at once: a tenth of the code and compile time.
 
-    What they do with more is written by the same loop. The long form takes them as they are.
+    The same loop writes the code for more rows. The long form uses the real kernels.
     """
     if not is_long():
         monkeypatch.setattr(stored_kernel, "_AT_ONCE", dict.fromkeys(STORED_FORMS, 2))
@@ -67,7 +67,7 @@ def assert_products(
 ) -> None:
     weights = dequantised(kind, packed).astype(np.float64)
     expected = numbers.astype(np.float64) @ weights.T
-    # Half a step in each number of a row, and roundings of float32 to what cancels out.
+    # Half a step in each number of a row, and roundings of float32 where numbers cancel out.
     cells = np.abs(numbers).reshape(len(numbers), -1, 32).max(axis=-1, keepdims=True)
     step = cells / (32639 if kind == "Q8_0" else 127)
     steps = np.broadcast_to(step / 2, (*cells.shape[:2], 32)).reshape(numbers.shape)
@@ -77,7 +77,7 @@ def assert_products(
 
 
 def span_of(kind: str, packed: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """The largest that a part of a weight can be: code times scale, least number."""
+    """The largest possible parts of a weight: code times scale, least number."""
     codes = BLOCK_TYPES[kind].codes(packed)
     largest = codes._replace(codes=np.full_like(codes.codes, 2**codes.form.bits - 1))
     smallest = codes._replace(codes=np.zeros_like(codes.codes))

@@ -1,4 +1,4 @@
-"""Threads that help each other do every piece of a task once, whoever has a core."""
+"""Threads that help each other do every piece of a task once, whichever has a core."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_others_who_come_meanwhile_do_their_own() -> None:
 
 
 def test_those_who_are_first_at_once_have_one_team() -> None:
-    """In a process of its own, since here there is a team already."""
+    """In a new process, because this one already has a team."""
     asking = """
 import threading
 import torch

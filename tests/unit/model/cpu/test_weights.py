@@ -1,4 +1,4 @@
-"""What is not computed here is refused by name, before anything is taken."""
+"""Models that we do not compute are refused by name, before any weight is taken."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_taking_leaves_nothing_in_the_model(name: str) -> None:
 
 
 def test_packed_weights_keep_nothing_of_the_memory_they_were_loaded_to() -> None:
-    """That may be a mapped file, which one small view would keep there as a whole."""
+    """It may be a mapped file, and one small view would keep all of it in memory."""
     model = make_model("llama, tied embeddings")
     loaded = [weakref.ref(parameter.untyped_storage()) for parameter in model.parameters()]
     decoder = take_decoder(model, WeightFormat.BF16)
