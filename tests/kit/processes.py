@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +19,13 @@ class ProcessFacts:
     mebibytes: float
     """Resident memory, including shared pages."""
     threads: int
-    descriptors: int
-    """Open ones except eventfd and epoll, which a transport makes on demand and keeps."""
+    open_files: Counter[str]
+    """Descriptors by kind, except eventfd and epoll, which a transport makes and keeps."""
+
+    @property
+    def descriptors(self) -> int:
+        """The number of open descriptors."""
+        return self.open_files.total()
 
 
 def facts_of(process: int) -> ProcessFacts:
@@ -27,15 +34,18 @@ def facts_of(process: int) -> ProcessFacts:
     return ProcessFacts(
         mebibytes=int(status["VmRSS"].split()[0]) / _KIB_PER_MIB,
         threads=int(status["Threads"]),
-        descriptors=sum(_is_counted(each) for each in Path(f"/proc/{process}/fd").iterdir()),
+        open_files=Counter(_open_files(process)),
     )
 
 
-def _is_counted(descriptor: Path) -> bool:
-    try:
-        return not str(descriptor.readlink()).startswith("anon_inode:[event")
-    except FileNotFoundError:
-        return False  # it was closed since it was listed
+def _open_files(process: int) -> Iterator[str]:
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        try:
+            target = str(descriptor.readlink())
+        except FileNotFoundError:
+            continue  # it was closed since it was listed
+        if not target.startswith("anon_inode:[event"):
+            yield target.partition(":[")[0]
 
 
 def peak_mebibytes(process: int) -> float:

@@ -119,14 +119,22 @@ class Outcome:
             found += self._grown()
         for what, before, after in (
             ("tasks", first.tasks, last.tasks),
-            ("descriptors of the server", first.server.descriptors, last.server.descriptors),
-            ("descriptors of the standby", first.standby.descriptors, last.standby.descriptors),
-            ("descriptors of the engine", first.engine.descriptors, last.engine.descriptors),
             ("threads of the server", first.server.threads + READERS, last.server.threads),
             ("threads of the engine", first.engine.threads, last.engine.threads),
         ):
             if after > before:
                 found.append(f"{what} were {before} and are {after}")
+        for name, then, now in (
+            ("server", first.server, last.server),
+            ("standby", first.standby, last.standby),
+            ("engine", first.engine, last.engine),
+        ):
+            if now.descriptors > then.descriptors:
+                more = ", ".join(now.open_files - then.open_files)
+                found.append(
+                    f"descriptors of the {name} were {then.descriptors} and are {now.descriptors}: "
+                    f"there are more of {more}"
+                )
         return found
 
     def _grown(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""ArrayRules that schemas accept and reject."""
+"""Arrays that schemas accept and reject."""
 # ruff: noqa: E501 (a table has one case a line)
 
 from __future__ import annotations
