@@ -129,7 +129,9 @@ class Outcome:
             ("standby", first.standby, last.standby),
             ("engine", first.engine, last.engine),
         ):
-            if now.descriptors > then.descriptors:
+            # The server's transport makes one socket at some point and keeps it. What leaks does so
+            # with each of hundreds of calls.
+            if now.descriptors > then.descriptors + (name == "server"):
                 more = ", ".join(now.open_files - then.open_files)
                 found.append(
                     f"descriptors of the {name} were {then.descriptors} and are {now.descriptors}: "
