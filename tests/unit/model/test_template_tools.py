@@ -344,7 +344,7 @@ def test_a_developer_is_a_system() -> None:
             "the arguments of the call 'c' are no JSON object",
         ),
         (lambda: Message("assistant", "", (ToolCall("f", "{}", "<|im_end|>"),)), "the id '<|im_"),
-        (lambda: Message("assistant", "", (ToolCall("<s>", "{}"),)), "a call has the name '<s>'"),
+        (lambda: Message("assistant", "", (ToolCall("<s>", "{}"),)), "a call names '<s>'"),
     ],
 )
 def test_what_cannot_stand_in_a_conversation_is_refused(make: object, message: str) -> None:
