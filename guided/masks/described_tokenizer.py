@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from tokenizers.models import BPE
 
-__all__ = ["Description", "tokenizer_from"]
+__all__ = ["ADDED_FLAGS", "Description", "tokenizer_from"]
 
 Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
@@ -24,7 +24,8 @@ _SETTINGS: Final = (
     *("fuse_unk", "byte_fallback", "ignore_merges"),
 )
 _EMPTY: Final = {"type": "BPE", "vocab": {}, "merges": []}
-_FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
+ADDED_FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
+"""The settings of an added token, as attributes and in the description."""
 
 
 def tokenizer_from(description: Description) -> Tokenizer:
@@ -39,7 +40,10 @@ def tokenizer_from(description: Description) -> Tokenizer:
     tokenizer.model = _bpe(description["model"])
     # In this order those that the model does not know get their ids.
     tokenizer.add_tokens(
-        [AddedToken(entry["content"], **{flag: entry[flag] for flag in _FLAGS}) for entry in added]
+        [
+            AddedToken(entry["content"], **{flag: entry[flag] for flag in ADDED_FLAGS})
+            for entry in added
+        ]
     )
     return tokenizer
 

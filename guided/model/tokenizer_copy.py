@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from guided.masks.described_tokenizer import Description, tokenizer_from
+from guided.masks.described_tokenizer import ADDED_FLAGS, Description, tokenizer_from
 from guided.masks.huggingface_spelling import hide_tokens, token_names
 from guided.model.control_tokens import ControlTokens
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["renamed", "without_control"]
 
 _STEPS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 def without_control(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
@@ -37,7 +36,7 @@ def renamed(entry: AddedToken, name: str, *, special: bool) -> AddedToken:
     """Return an added token with the settings of another, under a name of its own."""
     from tokenizers import AddedToken
 
-    flags = {flag: getattr(entry, flag) for flag in _FLAGS}
+    flags = {flag: getattr(entry, flag) for flag in ADDED_FLAGS}
     return AddedToken(name, **{**flags, "special": special})
 
 

@@ -129,7 +129,7 @@ class Outcome:
             ("standby", first.standby, last.standby),
             ("engine", first.engine, last.engine),
         ):
-            # The server's transport makes one socket at some point and keeps it. What leaks does so
+            # A server in use makes one more socket at some point and keeps it. What leaks does so
             # with each of hundreds of calls.
             if now.descriptors > then.descriptors + (name == "server"):
                 more = ", ".join(now.open_files - then.open_files)
