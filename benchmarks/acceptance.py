@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from guided.decoding import Proposal, TokenLaw, choose_by_rejection
+from guided.decoding import Proposal, TokenDistribution, choose_by_rejection
 from guided.decoding.sampling import gumbel_noise, uniform
 from guided.spec import TokenId
 
@@ -40,12 +40,15 @@ DRAFT_SEED: Final = 1 << 40
 class Pair(NamedTuple):
     """The distributions of target and drafter at one place."""
 
-    target: TokenLaw
-    drafter: TokenLaw
+    target: TokenDistribution
+    drafter: TokenDistribution
 
     @classmethod
     def of(cls, target: Logits, drafter: Logits) -> Pair:
-        return cls(TokenLaw.of_scores(TOKENS, target), TokenLaw.of_scores(TOKENS, drafter))
+        return cls(
+            TokenDistribution.of_scores(TOKENS, target),
+            TokenDistribution.of_scores(TOKENS, drafter),
+        )
 
 
 Kind: TypeAlias = Callable[[np.random.Generator], Pair]
@@ -106,7 +109,7 @@ def coupled_chance(pair: Pair) -> float:
     return float((1 / ratios.sum(axis=1)).sum())
 
 
-def best(law: TokenLaw, noise: NDArray[np.float64], count: int) -> list[TokenId]:
+def best(law: TokenDistribution, noise: NDArray[np.float64], count: int) -> list[TokenId]:
     """Return the tokens with the largest sums of score and noise."""
     with np.errstate(divide="ignore"):
         sums = np.log(law.shares) + noise
@@ -123,7 +126,7 @@ def coupled(pair: Pair, seed: int, position: int, width: int) -> bool:
 def rejection(pair: Pair, seed: int, position: int, width: int) -> bool:
     """Whether one of ``width`` tokens drawn from the drafter's distribution is accepted."""
     proposals: list[Proposal] = []
-    law: TokenLaw | None = pair.drafter
+    law: TokenDistribution | None = pair.drafter
     for number in range(width):
         if law is None:
             break

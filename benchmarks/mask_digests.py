@@ -77,7 +77,7 @@ def main() -> None:
 def _add(digest: hashlib._Hash, matcher: Matcher) -> None:
     digest.update(matcher.mask().tobytes())
     digest.update(repr(matcher.forced_run(Forcing.CANONICAL)).encode())
-    digest.update(repr(matcher.shortest_end()).encode())
+    digest.update(repr(matcher.shortest_completion()).encode())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from guided.cli.common import shown_with
 from guided.cli.flags import flag, with_flags
-from guided_service.config import Group, ServerConfig, Several, read_config
+from guided_service.config import Group, ServerConfig, ManyValues, read_config
 from guided_service.server import serve as serve_config
 
 __all__ = ["serve", "setting_flags"]
@@ -25,7 +25,7 @@ def setting_flags() -> Iterator[Parameter]:
         kinds = (field.annotation, *get_args(field.annotation))
         # Words and sizes are text here.
         kind: Any = next((kind for kind in kinds if kind in (bool, int, float, str)), str)
-        several = next((told for told in field.metadata if isinstance(told, Several)), None)
+        several = next((told for told in field.metadata if isinstance(told, ManyValues)), None)
         if several is not None:
             kind = str if several.option is None else list[str]
         dashed = name.replace("_", "-")

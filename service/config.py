@@ -19,7 +19,7 @@ from pydantic_settings import (
 
 from guided.errors import RequestError
 
-__all__ = ["Group", "ServerConfig", "Several", "read_config"]
+__all__ = ["Group", "ManyValues", "ServerConfig", "read_config"]
 
 
 class Group(NamedTuple):
@@ -28,7 +28,7 @@ class Group(NamedTuple):
     title: str
 
 
-class Several(NamedTuple):
+class ManyValues(NamedTuple):
     """A setting with several values; in one text they are separated by commas."""
 
     option: str | None = None
@@ -58,14 +58,14 @@ class ServerConfig(BaseSettings):
     reward_model: str | None = None
     """Folder of a reward model (a classifier with one label), for requests that rank answers by
     it."""
-    draft_models: Annotated[tuple[str, ...], NoDecode, Several("--draft-model")] = ()
+    draft_models: Annotated[tuple[str, ...], NoDecode, ManyValues("--draft-model")] = ()
     """Smaller model that drafts, best with the same tokenizer; may be repeated."""
-    draft_widths: Annotated[tuple[int, ...] | None, NoDecode, Several()] = None
+    draft_widths: Annotated[tuple[int, ...] | None, NoDecode, ManyValues()] = None
     """Tokens that draft models draft after each token, level by level, e.g. 3,2,1,1. Default:
     1,1,1,1."""
-    heads: Annotated[tuple[str, ...], NoDecode, Several("--heads")] = ()
+    heads: Annotated[tuple[str, ...], NoDecode, ManyValues("--heads")] = ()
     """Folder of Medusa or EAGLE-3 heads for the model, which draft; may be repeated."""
-    adapters: Annotated[dict[str, str], NoDecode, Several("--adapter")] = {}
+    adapters: Annotated[dict[str, str], NoDecode, ManyValues("--adapter")] = {}
     """NAME=FOLDER of a LoRA adapter that requests may name; may be repeated."""
     device: str = "auto"
     """Where the model computes: auto (CUDA if available), cpu, cuda or cuda:N. Default: auto."""

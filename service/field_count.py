@@ -48,7 +48,7 @@ def counted_fields(message: bytes, descriptor: Descriptor, limit: int) -> int:
     parser to refuse. Takes about a microsecond per field, up to the limit.
     """
     count = 0
-    waiting = [(0, len(message), _layout_of(descriptor))]
+    waiting = [(0, len(message), _cached_layout(descriptor))]
     while waiting and count <= limit:
         start, end, layout = waiting.pop()
         count += _count(message, start, end, layout, limit - count, waiting)
@@ -123,18 +123,18 @@ def _values(content: bytes, width: int) -> int:
 
 
 @functools.cache
-def _layout_of(descriptor: Descriptor) -> _Layout:
-    return _laid_out(descriptor, {})
+def _cached_layout(descriptor: Descriptor) -> _Layout:
+    return _layout_of(descriptor, {})
 
 
-def _laid_out(descriptor: Descriptor, known: dict[str, _Layout]) -> _Layout:
+def _layout_of(descriptor: Descriptor, known: dict[str, _Layout]) -> _Layout:
     """Return the layout of a message; a message type nested in itself gets the same object."""
     if descriptor.full_name in known:
         return known[descriptor.full_name]
     layout = known[descriptor.full_name] = _Layout()
     for each in descriptor.fields:
         if each.message_type is not None:
-            layout.messages[each.number] = _laid_out(each.message_type, known)
+            layout.messages[each.number] = _layout_of(each.message_type, known)
         elif each.is_repeated and each.type not in (
             FieldDescriptor.TYPE_STRING,
             FieldDescriptor.TYPE_BYTES,

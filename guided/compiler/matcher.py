@@ -91,7 +91,7 @@ class Matcher:
         if budget is None:
             return at.constraint.mask(at.position)
         if not at.fits(number(budget, "budget")):
-            needed = len(at.shortest_end())
+            needed = len(at.shortest_completion())
             raise LimitExceededError(
                 f"the answer takes {needed} more tokens to end, and the budget is {budget}",
                 limit=budget,
@@ -184,4 +184,4 @@ class Matcher:
             return ()
         if budget is not None and not self._at.fits(number(budget, "budget")):
             return None
-        return self._at.shortest_end()
+        return self._at.shortest_completion()

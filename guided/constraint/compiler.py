@@ -118,7 +118,7 @@ class ConstraintCompiler:
         compiled = self._made_once(asked.thoughts, self._compile_with_end)
         thoughts, answer = compiled.start(), self.start(asked.answer)
         read_as = compiled.binding.vocabulary.read_as
-        end_bytes = sum(len(read_as[token] or b"") for token in thoughts.shortest_end())
+        end_bytes = sum(len(read_as[token] or b"") for token in thoughts.shortest_completion())
         return Thinking.before(thoughts, answer, asked.max_tokens, end_bytes, len(read_as))
 
     def rehearse(self, options: JsonOptions | None = None, *, grammars_first: bool = False) -> None:

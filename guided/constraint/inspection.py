@@ -145,7 +145,7 @@ def _at_random(compiled: CompiledConstraint, rng: random.Random) -> _Way:
         taken += 1
         if not waiting:
             if taken > _WALK_TOKENS:
-                waiting.extend(matcher.shortest_end())
+                waiting.extend(matcher.shortest_completion())
             else:
                 chosen = rng.choice(tokens_of(matcher.mask()).tolist())
                 waiting.extend(matcher.forced_run(Forcing.CANONICAL) or (TokenId(chosen),))

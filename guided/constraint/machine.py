@@ -145,4 +145,4 @@ class _Builder:
 def _hole_text(machine: PushdownMachine) -> HoleText:
     """Describe the texts of a recogniser."""
     first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
-    return HoleText(frozenset(first), len(machine.shortest_end(machine.start)))
+    return HoleText(frozenset(first), len(machine.shortest_completion(machine.start)))

@@ -41,7 +41,7 @@ def read_text(
         fit = TextFit.COMPLETE if may_end else TextFit.PREFIX
         if offset < len(text):
             fit = TextFit.REFUSED
-        return TextReport(fit, offset, following, may_end, machine.shortest_end(state))
+        return TextReport(fit, offset, following, may_end, machine.shortest_completion(state))
 
 
 def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:

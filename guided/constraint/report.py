@@ -48,7 +48,7 @@ def checked(
         machine.parts.check_room()
         seconds = time.thread_time() - began
         cost = CompileCost(seconds, machine.parts.table.num_rows, memory_of_machine(machine))
-        shortest = told_text(machine.shortest_end(machine.start))
+        shortest = told_text(machine.shortest_completion(machine.start))
     with limited_work(limits.compile_work, "judging each keyword"):
         verdicts = tuple(_verdicts(built))
     ahead = likely_limits(machine, limits) if isinstance(machine, JsonMachine) else ()

@@ -9,7 +9,7 @@
     text          stop_strings
 """
 
-from guided.decoding.choice import Choice, Chooser, Closing
+from guided.decoding.choice import Choice, Chooser, FinalCompletion
 from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import (
@@ -25,7 +25,7 @@ from guided.decoding.penalties import NO_HISTORY, History, TokenLog
 from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token
 from guided.decoding.stop_strings import StopSearch
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.decoding.typical import typical_path
 from guided.decoding.verify import Acceptance, verify
 
@@ -34,7 +34,6 @@ __all__ = [
     "Acceptance",
     "Choice",
     "Chooser",
-    "Closing",
     "CostCurve",
     "DraftBudget",
     "DraftBuilder",
@@ -44,11 +43,12 @@ __all__ = [
     "DraftTree",
     "Drafter",
     "Expansion",
+    "FinalCompletion",
     "History",
     "Proposal",
     "ProposalRates",
     "StopSearch",
-    "TokenLaw",
+    "TokenDistribution",
     "TokenLog",
     "Verified",
     "assumed_rates",

@@ -294,7 +294,7 @@ class BeamSearch:
 
     def _closed(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
         """Return the hypothesis followed by the shortest completion."""
-        completion = matcher.shortest_end()
+        completion = matcher.shortest_completion()
         return replace(
             hypothesis,
             tokens=hypothesis.tokens + completion,

@@ -14,14 +14,14 @@ from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
 from guided.decoding.penalties import History
 from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token, noise_stream, scored_tokens
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
 from guided.spec import Sampling, TokenId, Verification
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["Choice", "Chooser", "Closing", "advance"]
+__all__ = ["Choice", "Chooser", "FinalCompletion", "advance"]
 
 
 class Choice(NamedTuple):
@@ -40,7 +40,7 @@ _LEAST_TEMPERATURE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class FinalCompletion:
     """The answer is over: only these tokens, its shortest completion, still follow."""
 
     tokens: tuple[TokenId, ...]
@@ -86,7 +86,7 @@ class Chooser:
         position: int,
         history: History,
         proposals: Sequence[Proposal] = (),
-    ) -> Choice | Closing:
+    ) -> Choice | FinalCompletion:
         """Choose the token at ``position`` of an answer that fits so far.
 
         ``proposals`` are tried by rejection, which leaves the law of the choice unchanged. A
@@ -95,7 +95,7 @@ class Chooser:
         try:
             return self._choose(logits, matcher, position, history, proposals)
         except LimitExceededError:
-            return Closing(matcher.shortest_end())
+            return FinalCompletion(matcher.shortest_completion())
 
     def to_draw(self, matcher: Matcher, position: int) -> Draw | None:
         """Return what to draw at ``position`` on the device; ``None`` if a mask is not enough.
@@ -133,12 +133,12 @@ class Chooser:
 
     def law(
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
-    ) -> TokenLaw:
+    ) -> TokenDistribution:
         """Return the law of the token at ``position``, without a budget; for draws only."""
         scored = scored_tokens(
             logits, matcher.mask(), self.sampling, position=position, history=history
         )
-        return TokenLaw.of_scores(*scored)
+        return TokenDistribution.of_scores(*scored)
 
     def _choose(
         self,
@@ -147,7 +147,7 @@ class Chooser:
         position: int,
         history: History,
         proposals: Sequence[Proposal],
-    ) -> Choice | Closing:
+    ) -> Choice | FinalCompletion:
         """Choose as in ``choose``; a limit of the constraint raises LimitExceededError."""
         # First without the budget: it matters only near its end, and finding all tokens that fit
         # takes longer than trying one.
@@ -170,7 +170,7 @@ class Chooser:
                 return choice
         # Completions are short but not always the shortest: after the first token of one that
         # fits, a longer one may be found that does not. Then the first is taken whole.
-        return Closing(matcher.shortest_end())
+        return FinalCompletion(matcher.shortest_completion())
 
     def _draw(
         self,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
-from guided.decoding.choice import Choice, Chooser, Closing
+from guided.decoding.choice import Choice, Chooser, FinalCompletion
 from guided.decoding.filters import least
 from guided.decoding.penalties import History
 from guided.decoding.sampling import adjusted_tokens
@@ -74,7 +74,7 @@ class SeenStates:
 
 def find_candidate_tokens(
     logits: Rows, matcher: Matcher, position: int, history: History, chooser: Chooser
-) -> tuple[CandidateToken, ...] | Closing:
+) -> tuple[CandidateToken, ...] | FinalCompletion:
     """Return the likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
 
     ``logits`` are one row, ``[vocab]``. If one of the tokens would leave no room for an end, the
@@ -93,7 +93,7 @@ def find_candidate_tokens(
     except LimitExceededError:
         fitting = []
     if not fitting:
-        return Closing(matcher.shortest_end())
+        return FinalCompletion(matcher.shortest_completion())
     return tuple(replace(one, choice=one.choice._replace(narrowed=True)) for one in fitting)
 
 

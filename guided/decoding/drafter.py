@@ -20,7 +20,7 @@ from guided.decoding.choice import Choice, Chooser
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.rejection import Proposal
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
 from guided.spec import Constraint, Forcing, TokenId
 
@@ -260,7 +260,7 @@ class DraftBuilder:
         self,
         node: int,
         token: TokenId,
-        law: TokenLaw,
+        law: TokenDistribution,
         chance: float = 1.0,
         following: int | None = None,
     ) -> int | None:

@@ -35,7 +35,7 @@ from guided.decoding.sampling import (
     scored_tokens,
     uniform,
 )
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
 from guided.spec import TokenId, Verification
 
@@ -117,7 +117,7 @@ class Expansion:
         order = scores
         if self._chooser.rule is Verification.COUPLED and not self._is_greedy:
             order = scores + gumbel_noise(tokens, seed=self._chooser.seed, position=position)
-        shares = TokenLaw.of_scores(tokens, scores).shares
+        shares = TokenDistribution.of_scores(tokens, scores).shares
         found = []
         for rank, at in enumerate(least(-order, min(width, _WIDEST, len(order))).tolist()):
             token = TokenId(int(tokens[at]))
@@ -172,7 +172,7 @@ class Expansion:
         if len(tokens) > _MOST_DRAWN_FROM:
             kept = np.sort(least(-scores, _MOST_DRAWN_FROM))
             tokens, scores = tokens[kept], scores[kept]
-        whole = TokenLaw.of_scores(tokens, scores)
+        whole = TokenDistribution.of_scores(tokens, scores)
         proposed = builder.proposed(node)
         found = self._join(builder, node, whole, proposed, chance, width)
         law = whole.without(proposed) if proposed else whole
@@ -202,7 +202,7 @@ class Expansion:
         self,
         builder: DraftBuilder,
         node: int,
-        law: TokenLaw,
+        law: TokenDistribution,
         proposed: list[TokenId],
         chance: float,
         width: int,

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from guided.decoding.sampling import uniform
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.spec import TokenId
 
 __all__ = ["Proposal", "choose_by_rejection"]
@@ -32,12 +32,12 @@ class Proposal(NamedTuple):
     """A token that was proposed at a node."""
 
     token: TokenId
-    law: TokenLaw | None
+    law: TokenDistribution | None
     """The law it was drawn from; ``None`` if it was not drawn, but follows from what was known."""
 
 
 def choose_by_rejection(
-    law: TokenLaw, proposals: Sequence[Proposal], *, seed: int, position: int
+    law: TokenDistribution, proposals: Sequence[Proposal], *, seed: int, position: int
 ) -> TokenId:
     """Return a token of this law, one of the proposals where possible.
 

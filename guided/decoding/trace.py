@@ -16,7 +16,7 @@ from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftBuilder
 from guided.decoding.filters import least
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
 from guided.masks.vocabulary import Vocabulary
@@ -77,7 +77,7 @@ class TracedBuilder(DraftBuilder):
         self,
         node: int,
         token: TokenId,
-        law: TokenLaw,
+        law: TokenDistribution,
         chance: float = 1.0,
         following: int | None = None,
     ) -> int | None:

@@ -23,7 +23,7 @@ from guided.decoding.choice import Chooser
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs
 from guided.decoding.penalties import History
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
 
 __all__ = ["DELTA", "EPSILON", "TypicalPath", "threshold", "typical_path"]
@@ -33,7 +33,7 @@ DELTA: Final = 0.3
 """The published values of Medusa: a bound, and its square root."""
 
 
-def threshold(law: TokenLaw) -> float:
+def threshold(law: TokenDistribution) -> float:
     """Return how likely a token has to be to stay."""
     return min(EPSILON, DELTA * math.exp(-law.entropy()))
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.choice import Choice, Chooser, Closing
+from guided.decoding.choice import Choice, Chooser, FinalCompletion
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs
 from guided.decoding.penalties import History
@@ -34,7 +34,7 @@ class Acceptance(NamedTuple):
 
     path: tuple[int, ...]
     """Nodes from the root on; their rows stay in the cache."""
-    choice: Choice | Closing | None
+    choice: Choice | FinalCompletion | None
     """The choice after the path; ``None`` if that was decided before, or nothing may come."""
     narrowed: bool
     """Whether the budget ruled out at least one choice on the way."""
@@ -66,7 +66,7 @@ def verify(
     reads_history = chooser.sampling.reads_history
     logprobs: list[ChoiceLogprobs] = []
     narrowed = False
-    last: Choice | Closing | None = None
+    last: Choice | FinalCompletion | None = None
     while True:
         node = path[-1]
         matcher = tree.matchers[node]
@@ -97,12 +97,12 @@ def verify(
                 continue
         drafted = children[node] if children else ()
         proposals = tree.proposals(node, drafted) if rule is Verification.REJECTION else ()
-        choice: Choice | Closing | None = None
+        choice: Choice | FinalCompletion | None = None
         if node in drawn:
             choice = chooser.take_drawn(drawn[node], matcher, position)
         if choice is None:
             choice = chooser.choose(logits[node], matcher, position, before, proposals)
-        if isinstance(choice, Closing):
+        if isinstance(choice, FinalCompletion):
             last = choice
             break
         narrowed = narrowed or choice.narrowed

@@ -131,7 +131,7 @@ class Admission:
         # The cheap checks come first: finding the shortest completion may take a search.
         self._check_room(request, len(prompt))
         if not matcher.fits(request.max_tokens):
-            shortest = len(matcher.shortest_end())
+            shortest = len(matcher.shortest_completion())
             raise LimitExceededError(
                 f"max_tokens is {request.max_tokens}, but the shortest answer known has "
                 f"{shortest} tokens",

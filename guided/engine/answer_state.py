@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from guided.decoding.choice import Choice, Chooser, Closing, advance
+from guided.decoding.choice import Choice, Chooser, FinalCompletion, advance
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
@@ -136,7 +136,7 @@ class AnswerState:
         length = self.answer_length + len(path) - tree.trunk
         if choice is None:
             matcher = tree.matchers[path[-1]] if len(path) > tree.trunk else None
-        elif isinstance(choice, Closing):
+        elif isinstance(choice, FinalCompletion):
             matcher = None
         else:
             matcher, length = choice.matcher, length + 1
@@ -169,9 +169,9 @@ class AnswerState:
         elif len(path) > tree.trunk:
             self._settle(following)
 
-    def take(self, choice: Choice | Closing, following: Following | None = None) -> None:
+    def take(self, choice: Choice | FinalCompletion, following: Following | None = None) -> None:
         """Append the choice after the last token, and the run that follows from it."""
-        if isinstance(choice, Closing):
+        if isinstance(choice, FinalCompletion):
             self._close(choice.tokens)
             return
         self._is_closed_early = self._is_closed_early or choice.narrowed
@@ -186,7 +186,7 @@ class AnswerState:
 
     def close_for_deadline(self) -> None:
         """End the answer along its shortest completion, without a model call."""
-        self._force(self.matcher.shortest_end(), self.matcher)
+        self._force(self.matcher.shortest_completion(), self.matcher)
         if self.finish_reason is None:
             is_constrained = self._is_constrained
             self._finish(FinishReason.DEADLINE_CLOSED if is_constrained else FinishReason.DEADLINE)
@@ -285,7 +285,7 @@ class AnswerState:
                 raise  # no token is out yet, so the request can still be refused
             fits = False
         if not fits:
-            return Following(matcher.shortest_end(), matcher, closes=True)
+            return Following(matcher.shortest_completion(), matcher, closes=True)
         return Following(run, after, closes=False)
 
     def _close(self, completion: tuple[TokenId, ...]) -> None:

@@ -11,10 +11,10 @@ from guided.decoding.trace import Trace
 from guided.engine.adapters import AdapterNames
 from guided.engine.admission import Admission
 from guided.engine.compile_queue import CompileQueue
-from guided.engine.haste import Haste, TakesLongError
 from guided.engine.open_requests import OpenRequests
 from guided.engine.prompts import PreparedPrompt, Prompts
 from guided.engine.sliced_work import SLICE_SECONDS
+from guided.engine.step_deadline import StepDeadline, TakesLongError
 from guided.engine.submission import ServiceOrder, Submission
 from guided.errors import RequestError
 from guided.spec import GenerationRequest
@@ -36,7 +36,7 @@ class Arrivals:
         prompts: Prompts,
         compiling: CompileQueue,
         admission: Admission,
-        haste: Haste,
+        step_deadline: StepDeadline,
         model_name: str,
         adapters: AdapterNames,
         clock: Callable[[], float],
@@ -45,7 +45,7 @@ class Arrivals:
         self._prompts = prompts
         self._compiling = compiling
         self._admission = admission
-        self._haste = haste
+        self._step_deadline = step_deadline
         self._model_name = model_name
         self._adapters = adapters
         self._now = clock
@@ -127,7 +127,7 @@ class Arrivals:
         else:
             admit = partial(self._admitted, submission, submission.matcher.result())
             try:
-                with self._haste.hurried(SLICE_SECONDS):
+                with self._step_deadline.within_step_time(SLICE_SECONDS):
                     group = admit()
             except TakesLongError:
                 self._compiling.join_again(submission, admit)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.choice import Closing, advance
+from guided.decoding.choice import FinalCompletion, advance
 from guided.decoding.contrastive_search import (
     CandidateToken,
     SeenStates,
@@ -169,7 +169,7 @@ class ContrastiveRunnable(AnswerRunnable):
         found = find_candidate_tokens(
             logits, answer.matcher, answer.answer_length, answer.history(), answer.chooser
         )
-        if isinstance(found, Closing):
+        if isinstance(found, FinalCompletion):
             answer.take(found)
         else:
             self._candidates = found

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.drafters.union import DrafterUnion
-from guided.engine.haste import Haste, TakesLongError
 from guided.engine.isolation import Isolation, is_of_request
 from guided.engine.runnable import Runnable, Step
+from guided.engine.step_deadline import StepDeadline, TakesLongError
 from guided.errors import incident_of
 
 __all__ = ["Drafting", "Plan"]
@@ -36,10 +36,10 @@ class Drafting:
         drafter: DrafterUnion | None,
         widest_draft: int,
         costs: CostCurve | None,
-        haste: Haste | None = None,
+        step_deadline: StepDeadline | None = None,
     ) -> None:
-        """``haste`` breaks off drafting that takes too long."""
-        self._haste = haste or Haste()
+        """``step_deadline`` breaks off drafting that takes too long."""
+        self._step_deadline = step_deadline or StepDeadline()
         self._drafter = drafter
         self._widest_draft = widest_draft
         self._costs = costs
@@ -70,7 +70,7 @@ class Drafting:
                 budget = self._budget(runnable, shares)
                 with isolated(runnable.request_id):
                     try:
-                        with self._haste.hurried():
+                        with self._step_deadline.within_step_time():
                             steps.append(runnable.begin_step(count, budget))
                     except TakesLongError:
                         # A budget is used up by a draft, so beginning a second time takes another.
@@ -78,7 +78,7 @@ class Drafting:
                         pause(runnable, partial(runnable.begin_step, count, spare))
         begun = [(runnable, count) for runnable, count in plan if not runnable.is_paused]
         try:
-            with self._haste.counted(_MOST_WORK):
+            with self._step_deadline.within_units(_MOST_WORK):
                 self._propose(steps)
         except TakesLongError:
             return self._draft_alone(begun, isolated)
@@ -110,7 +110,7 @@ class Drafting:
         """Begin a step with drafts, or without if a drafter fails: the answer needs none."""
         step = runnable.begin_step(count, budget)
         try:
-            with self._haste.counted(_WORK_ALONE):
+            with self._step_deadline.within_units(_WORK_ALONE):
                 self._propose([step])
         except TakesLongError:
             runnable.steps_undrafted = _STEPS_UNDRAFTED

@@ -26,17 +26,16 @@ from guided.drafters.union import DrafterUnion
 from guided.engine.adapters import AdapterNames
 from guided.engine.admission import Admission
 from guided.engine.arrivals import Arrivals
-from guided.engine.aside import Aside
 from guided.engine.cache_size import StepLimits, open_cache
 from guided.engine.compile_queue import CompileQueue, Start
 from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
 from guided.engine.hardware import Hardware
-from guided.engine.haste import Haste
 from guided.engine.isolation import error_for, is_of_request
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.open_requests import OpenRequests
+from guided.engine.paused_answers import PausedAnswers
 from guided.engine.prompts import PreparedPrompt, Prompts, Render, ThinkingPrompts
 from guided.engine.results import Delta, Finished, Results
 from guided.engine.runnable import Step
@@ -44,6 +43,7 @@ from guided.engine.scheduler import Scheduler
 from guided.engine.scoring import Judge
 from guided.engine.settling import Settling
 from guided.engine.sliced_work import Kernels
+from guided.engine.step_deadline import StepDeadline
 from guided.engine.workbench import Workbench
 from guided.errors import GuidedError
 from guided.masks.vocabulary import Vocabulary
@@ -114,11 +114,11 @@ class Engine:
         self._now = clock
         self._meter = Meter()
         self._deadlines = Deadlines()
-        self._haste = Haste()
-        self._model = ModelCall(runner, self._haste)
+        self._step_deadline = StepDeadline()
+        self._model = ModelCall(runner, self._step_deadline)
         kernels = Kernels()
         self._compiling = CompileQueue(start, kernels)
-        self._aside = Aside()
+        self._paused = PausedAnswers()
         self._is_asides_turn = False
         self._results = Results(vocabulary)
         self.workbench = Workbench(vocabulary, start, kernels=kernels)
@@ -128,10 +128,10 @@ class Engine:
         union = DrafterUnion(drafters, widest_draft=widest_draft) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
         self._requests = OpenRequests(
-            self._compiling, self._scheduler, self._aside, self._results, self._meter
+            self._compiling, self._scheduler, self._paused, self._results, self._meter
         )
         self._settling = Settling(
-            *(self._model, self._scheduler, self._aside, self._haste, kernels),
+            *(self._model, self._scheduler, self._paused, self._step_deadline, kernels),
             self._requests.resumed,
         )
         admission = Admission(
@@ -144,12 +144,12 @@ class Engine:
             tool_format=tool_format,
         )
         self._arrivals = Arrivals(
-            *(self._requests, self._prompts, self._compiling, admission, self._haste),
+            *(self._requests, self._prompts, self._compiling, admission, self._step_deadline),
             model_name,
             AdapterNames(self.adapters),
             clock,
         )
-        self._drafting = Drafting(union, widest_draft, costs, self._haste)
+        self._drafting = Drafting(union, widest_draft, costs, self._step_deadline)
 
     @property
     def instruction_set(self) -> str:
@@ -220,7 +220,7 @@ class Engine:
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return the requests that ended."""
         phase, began = self._meter.phase, self._now()
-        self._haste.begin_step()
+        self._step_deadline.begin_step()
         # Compilation alternates with the model call, because Python would slow the call down.
         with phase(Phase.TAKE):
             self._work_in_slices()
@@ -230,7 +230,7 @@ class Engine:
         with phase(Phase.DRAFT):
             plan = self._scheduler.plan()
             steps = self._make_room(
-                self._drafting.draft(plan, self._requests.isolated, self._settling.begin_aside)
+                self._drafting.draft(plan, self._requests.isolated, self._settling.begin_paused)
             )
         with phase(Phase.RESERVE):
             steps, segments = self._reserve(steps)
@@ -238,7 +238,7 @@ class Engine:
             with phase(Phase.FORWARD) as forward:
                 outputs = self._model.forward(steps, segments, self._meter)
             with phase(Phase.SETTLE):
-                self._haste.begin_step()
+                self._step_deadline.begin_step()
                 self._share_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
             # Without drafts, because deadlines foresee a step before anything is drafted for it.
@@ -278,14 +278,14 @@ class Engine:
     def _work_in_slices(self) -> None:
         """Do a slice of the long work: paused answers and compilation take turns."""
         is_alone = not any(not runnable.is_paused for runnable in self._scheduler.running)
-        self._is_asides_turn = bool(self._aside) and not (self._is_asides_turn and self._compiling)
+        self._is_asides_turn = bool(self._paused) and not (self._is_asides_turn and self._compiling)
         if not self._is_asides_turn:
             self._arrivals.run_slice(is_alone=is_alone)
             return
-        paused = self._aside.run_slice(is_alone=is_alone)
+        paused = self._paused.run_slice(is_alone=is_alone)
         if paused is not None:
             with self._requests.isolated(paused.runnable.request_id):
-                paused.go_on()
+                paused.resume()
 
     def _start_waiting(self) -> None:
         """Start waiting runnables, as long as there is room."""

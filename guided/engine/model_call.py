@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from guided.decoding.draw import Draw
-from guided.engine.haste import Haste, TakesLongError
 from guided.engine.isolation import is_of_request
 from guided.engine.meter import Meter
 from guided.engine.runnable import Step
+from guided.engine.step_deadline import StepDeadline, TakesLongError
 from guided.kv.reservation import SlotCopies
 from guided.model.batch import Segment, SegmentOutput, StepBatch
 from guided.model.runner import ModelRunner
@@ -20,9 +20,9 @@ __all__ = ["ModelCall"]
 class ModelCall:
     """Packs the segments of all steps into one batch, and splits the output again."""
 
-    def __init__(self, runner: ModelRunner, haste: Haste) -> None:
+    def __init__(self, runner: ModelRunner, step_deadline: StepDeadline) -> None:
         self.runner = runner
-        self._haste = haste
+        self._step_deadline = step_deadline
 
     def reserve(self, step: Step, meter: Meter) -> list[Segment]:
         """Reserve the rows of a step."""
@@ -53,12 +53,12 @@ class ModelCall:
 
     def _draws(self, steps: Sequence[Step]) -> list[Draw | None]:
         """Return what to draw from each row of logits."""
-        self._haste.begin_step()
+        self._step_deadline.begin_step()
         draws: list[Draw | None] = []
         for step in steps:
             for piece in step.pieces:
                 try:
-                    with self._haste.hurried():
+                    with self._step_deadline.within_step_time():
                         draws += step.runnable.to_draw(piece)
                 # Whatever prevents a mask also prevents the choice: it is raised again there, where
                 # it counts as the request's own error.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guided.engine.aside import Aside
 from guided.engine.compile_queue import CompileQueue
 from guided.engine.group import Group
 from guided.engine.isolation import Isolation
 from guided.engine.meter import Meter
+from guided.engine.paused_answers import PausedAnswers
 from guided.engine.results import Results
 from guided.engine.runnable import Runnable
 from guided.engine.scheduler import Scheduler
@@ -31,7 +31,7 @@ class OpenRequests:
         self,
         compiling: CompileQueue,
         scheduler: Scheduler,
-        aside: Aside,
+        aside: PausedAnswers,
         results: Results,
         meter: Meter,
     ) -> None:
@@ -124,7 +124,7 @@ class OpenRequests:
         self._finish(group)
 
     def _let_go(self, constraint: Constraint) -> None:
-        self._aside.let_go(constraint)
+        self._aside.release_locks(constraint)
         self._compiling.let_go(constraint)
 
     def _finish(self, group: Group) -> None:

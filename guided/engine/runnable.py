@@ -57,7 +57,7 @@ class Runnable:
         self.blocks: list[SequenceBlocks] = []
         """One for each text; empty while it waits."""
         self.is_paused = False
-        """Whether it waits for long work and takes no part in steps; see ``Aside``."""
+        """Whether it waits for long work and takes no part in steps; see ``PausedAnswers``."""
         self.steps_undrafted = 0
         """Further steps to make without drafts, because those took too long."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from guided.engine.aside import Aside, Paused
-from guided.engine.haste import Haste, TakesLongError
 from guided.engine.model_call import ModelCall
+from guided.engine.paused_answers import Paused, PausedAnswers
 from guided.engine.runnable import Runnable, Settled, Step
 from guided.engine.scheduler import Scheduler
 from guided.engine.sliced_work import Kernels
+from guided.engine.step_deadline import StepDeadline, TakesLongError
 from guided.model.batch import SegmentOutput
 
 __all__ = ["Settling"]
@@ -26,15 +26,15 @@ class Settling:
         self,
         model: ModelCall,
         scheduler: Scheduler,
-        aside: Aside,
-        haste: Haste,
+        aside: PausedAnswers,
+        step_deadline: StepDeadline,
         kernels: Kernels,
         resumed: Callable[[Runnable], None],
     ) -> None:
         self._model = model
         self._scheduler = scheduler
         self._aside = aside
-        self._haste = haste
+        self._step_deadline = step_deadline
         self._kernels = kernels
         self._resumed = resumed
 
@@ -45,7 +45,7 @@ class Settling:
             self._settle_whole(runnable, partial(runnable.settle, step, outputs, None))
             return
         try:
-            with self._haste.hurried():
+            with self._step_deadline.within_step_time():
                 judged = runnable.judge(step, outputs)
         except TakesLongError:
             judge = partial(runnable.judge, step, outputs)
@@ -66,7 +66,7 @@ class Settling:
         resume = partial(self._resume, runnable)
         paused = Paused(runnable, settle, resume, self._kernels, is_repeatable=False)
         # Do the first slice at once, which is enough for most.
-        if not self._haste.is_over and paused.work.run_slice():
+        if not self._step_deadline.is_over and paused.work.run_slice():
             self._carry_out(runnable, paused.work.result())
         else:
             self._aside.put(paused)

@@ -12,8 +12,16 @@ from guided.grammar.ebnf import lower_ebnf
 from guided.grammar.lark import inline_names, lower_lark, without_inline_json
 from guided.grammar.one_terminal import lower_choice, lower_regex
 from guided.regular.codepoints import ANY
-from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
-from guided.runtime.fuel import breathing, spend
+from guided.regular.expression import (
+    ANYTHING,
+    Alternate,
+    Chars,
+    Concat,
+    Intersection,
+    Regular,
+    literal,
+)
+from guided.runtime.fuel import spend, with_pauses
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
@@ -182,7 +190,7 @@ class _Composer:
         """Return the bodies of parts, which errors call ``what`` with their number, from 1 on."""
         return tuple(
             self.body(part, (*path, f"{what} {number}"))
-            for number, part in enumerate(breathing(parts), start=1)
+            for number, part in enumerate(with_pauses(parts), start=1)
         )
 
     def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
@@ -192,10 +200,10 @@ class _Composer:
         """
         filled = {
             name: self.body(part, (*path, f"hole {name!r}"))
-            for name, part in breathing(template.holes)
+            for name, part in with_pauses(template.holes)
         }
         parts: list[cf.Body] = []
-        for fixed, name in breathing(template.pieces()):
+        for fixed, name in with_pauses(template.pieces()):
             parts.append(cf.Terminal(literal(fixed)))
             if name is not None:
                 parts.append(filled[name])
@@ -212,7 +220,7 @@ class _Composer:
         if tagged.calls is Calls.NONE:
             return free
         bodies = [
-            self.body(tag.body, (*path, f"tag {tag.begin!r}")) for tag in breathing(tagged.tags)
+            self.body(tag.body, (*path, f"tag {tag.begin!r}")) for tag in with_pauses(tagged.tags)
         ]
         options: list[cf.Body] = []
         work = _LETTER_WORK * sum(map(len, tagged.triggers))
@@ -246,7 +254,7 @@ def _free(without: tuple[str, ...]) -> Regular:
     """Return the texts that contain none of the texts ``without``."""
     if not without:
         return ANYTHING
-    return Both(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
+    return Intersection(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
 
 
 def _until(end: Regular, among: Regular) -> Regular:
@@ -256,7 +264,7 @@ def _until(end: Regular, among: Regular) -> Regular:
     ``among``.
     """
     before = Concat((ANYTHING, among, Chars(ANY), ANYTHING))
-    return Both(Concat((ANYTHING, end)), before, negative=True)
+    return Intersection(Concat((ANYTHING, end)), before, negative=True)
 
 
 def _any(texts: tuple[str, ...]) -> Regular:
@@ -266,7 +274,7 @@ def _any(texts: tuple[str, ...]) -> Regular:
 def _terminal(regular: Regular) -> cf.Body:
     """Return a terminal in a concatenation of its own.
 
-    Terminals side by side in an alternation are joined to one expression. ``Both`` is about whole
+    Terminals side by side in an alternation are joined to one expression. ``Intersection`` is about whole
     texts and must not stand inside another expression, so the concatenation prevents that here.
     """
     return cf.Concatenation((cf.Terminal(regular),))

@@ -31,15 +31,15 @@ from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.dfa import DEAD
 from guided.regular.expression import (
     Alternate,
-    Both,
     Chars,
     Concat,
     End,
     Graph,
+    Intersection,
     Look,
     Regular,
     Repeat,
-    Several,
+    SeparatedRepeat,
     Start,
 )
 
@@ -196,10 +196,10 @@ def _expression(regular: Regular, *, is_part: bool = False) -> str:
         case Repeat(item, low, high):
             bounds = f"{{{low},{'' if high is None else high}}}"
             return _expression(item, is_part=True) + _REPEATS.get((low, high), bounds)
-        case Several(item, between):
+        case SeparatedRepeat(item, between):
             first, more = _expression(item), _expression(between)
             written = f"{first}({more}{first})*"
-        case Both(left, right, negative):
+        case Intersection(left, right, negative):
             written = f"{_expression(left)} {'&!' if negative else '&'} {_expression(right)}"
         case Concat(parts):
             written = "".join([_expression(part, is_part=not _is_unit(part)) for part in parts])
@@ -211,7 +211,7 @@ def _expression(regular: Regular, *, is_part: bool = False) -> str:
 
 def _is_unit(part: Regular) -> bool:
     """Return whether a concatenation can hold a part without brackets."""
-    return not isinstance(part, Alternate | Both | Several)
+    return not isinstance(part, Alternate | Intersection | SeparatedRepeat)
 
 
 def _class(chars: CodePoints) -> str:

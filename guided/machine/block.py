@@ -13,14 +13,23 @@ from guided.machine.block_kernels import block_ways
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
-from guided.runtime.fuel import apart
+from guided.runtime.fuel import without_gil
 
-__all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
+__all__ = [
+    "CLOSE_STRING",
+    "CODE_POINT_END",
+    "INSIDE",
+    "NO_EVENT",
+    "START",
+    "STOP",
+    "Block",
+    "block_of",
+]
 
-NO_BEAT: Final = 0
+NO_EVENT: Final = 0
 START: Final = 1
 INSIDE: Final = 2
-TICK: Final = 3
+CODE_POINT_END: Final = 3
 CLOSE_STRING: Final = 4
 """What entering a state means to the count of code points: nothing, it begins, it stays, one more
 is complete, it ends."""
@@ -46,8 +55,8 @@ class Block:
     exits: NDArray[np.bool_]
     first: Mapping[int, int]
     """The bytes that lead on from the start, with the states that they lead to."""
-    beat: NDArray[np.int8] | None = None
-    need: NDArray[np.int32] | None = None
+    count_event: NDArray[np.int8] | None = None
+    min_remaining: NDArray[np.int32] | None = None
     bounds: tuple[int, int | None] | None = None
     """The least and the greatest count of code points, where the block counts."""
     verdicts: tuple[int, ...] = (1,)
@@ -81,8 +90,8 @@ def block_of(
     dfa: ByteDfa,
     *,
     key: Hashable = None,
-    beat: NDArray[np.int8] | None = None,
-    need: NDArray[np.int32] | None = None,
+    count_event: NDArray[np.int8] | None = None,
+    min_remaining: NDArray[np.int32] | None = None,
     bounds: tuple[int, int | None] | None = None,
     verdicts: tuple[int, ...] = (1,),
 ) -> Block:
@@ -95,7 +104,7 @@ def block_of(
     nothing in one may be changed afterwards.
     """
     table = np.ascontiguousarray(dfa.next)
-    with apart(table.size // 64):
+    with without_gil(table.size // 64):
         left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
     return Block(
         dfa=dfa,
@@ -105,8 +114,8 @@ def block_of(
         only=only,
         first=dict(_first_moves(dfa)),
         exits=exits,
-        beat=beat,
-        need=need,
+        count_event=count_event,
+        min_remaining=min_remaining,
         bounds=bounds,
         verdicts=verdicts,
         key=key,

@@ -46,10 +46,10 @@ class PushdownMachine:
         raise NotImplementedError
 
     def bytes_left(self, state: State) -> int:
-        """Return an upper bound on the length of ``shortest_end``."""
+        """Return an upper bound on the length of ``shortest_completion``."""
         raise NotImplementedError
 
-    def shortest_end(self, state: State) -> bytes:
+    def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the text from here, close to as few as possible."""
         raise NotImplementedError
 

@@ -11,28 +11,27 @@ from numpy.typing import NDArray
 
 from guided.machine.block import (
     CLOSE_STRING,
+    CODE_POINT_END,
     INSIDE,
-    NO_BEAT,
+    NO_EVENT,
     START,
     STOP,
-    TICK,
     Block,
 )
 from guided.machine.table_arrays import TableArrays
 from guided.machine.table_kernels import (
     count_branches,
-    lay_block,
-    lay_branches,
-    lay_chains,
-    lay_exits,
-    lay_overlays,
-    lay_sets,
+    write_block,
+    write_branches,
+    write_chains,
+    write_exits,
+    write_overlays,
+    write_sets,
 )
 from guided.machine.table_layout import (
-    AIM,
     BASE,
-    BEAT,
-    ENDS,
+    COUNT_EVENT,
+    DISTANCE,
     EXITS,
     HIGH,
     IN_KEY,
@@ -40,27 +39,27 @@ from guided.machine.table_layout import (
     KEY_CLOSED,
     KIND,
     LABEL,
-    LEFT,
-    LIKE,
     LOW,
-    NEED,
+    MIN_REMAINING,
+    NAMES_LEFT,
+    NEAREST_LABEL,
     NO_BOUND,
     ONLY,
+    OVERLAID_ROW,
     PLAIN,
     ROLE,
     UNCOUNTED,
     WIDTH,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import apart
+from guided.runtime.fuel import without_gil
 
 __all__ = [
-    "AIM",
     "BASE",
-    "BEAT",
     "CLOSE_STRING",
+    "CODE_POINT_END",
+    "COUNT_EVENT",
     "DEAD",
-    "ENDS",
     "END_ROW",
     "EXITS",
     "HIGH",
@@ -70,17 +69,18 @@ __all__ = [
     "KEY_CLOSED",
     "KIND",
     "LABEL",
-    "LIKE",
     "LOW",
-    "NEED",
-    "NO_BEAT",
+    "MIN_REMAINING",
+    "NAMES_LEFT",
+    "NEAREST_LABEL",
     "NO_BOUND",
+    "NO_EVENT",
     "ONLY",
+    "OVERLAID_ROW",
     "PLAIN",
     "ROLE",
     "START",
     "STOP",
-    "TICK",
     "UNCOUNTED",
     "WIDTH",
     "TransitionTable",
@@ -107,8 +107,8 @@ class TransitionTable(TableArrays):
         more entry, DEAD: the kernel looks up the label of a state without one as entry -1.
 
         ``role`` and ``ends`` are given only for blocks of free member names, with an entry per
-        state: the ROLE column, and how many names the text so far can still become (ENDS). All
-        other blocks leave both out; their rows are PLAIN, and ENDS is NO_BOUND.
+        state: the ROLE column, and how many names the text so far can still become (NAMES_LEFT). All
+        other blocks leave both out; their rows are PLAIN, and NAMES_LEFT is NO_BOUND.
 
         Raises LimitExceededError past ``max_cells``.
         """
@@ -116,8 +116,8 @@ class TransitionTable(TableArrays):
         states, classes = dfa.next.shape
         start = self._new_rows(states, states * classes)
         renamed = labels if isinstance(labels, np.ndarray) else _renamed(labels)
-        with apart(states * classes // 256):
-            lay_block(
+        with without_gil(states * classes // 256):
+            write_block(
                 self.rows[start : self.num_rows],
                 self.cells[self.num_cells - states * classes : self.num_cells],
                 start,
@@ -136,15 +136,19 @@ class TransitionTable(TableArrays):
         if role is not None:
             self.role[rows] = role
             # The block knows the nearest end of a name, but the object may already have that very
-            # name. AIM is DEAD there, so that completions search for a name that is still free.
-            self.aim[rows] = np.where(role == PLAIN, self.aim[rows], DEAD)
+            # name. NEAREST_LABEL is DEAD there, so that completions search for a name that is still free.
+            self.nearest_label[rows] = np.where(role == PLAIN, self.nearest_label[rows], DEAD)
         if ends is not None:
-            self.ends[rows] = ends
+            self.names_left[rows] = ends
         # A block has all three or none: it counts code points, or it does not.
-        if block.beat is not None and block.need is not None and block.bounds is not None:
+        if (
+            block.count_event is not None
+            and block.min_remaining is not None
+            and block.bounds is not None
+        ):
             self.low[rows], self.high[rows] = _gate(*block.bounds)
-            self.beat[rows] = block.beat
-            self.need[rows] = block.need
+            self.count_event[rows] = block.count_event
+            self.min_remaining[rows] = block.min_remaining
         return start
 
     def add_exits(self, labels: Sequence[int]) -> int:
@@ -153,7 +157,7 @@ class TransitionTable(TableArrays):
         Returns the first row; the others follow in the order of ``labels``.
         """
         first, at = self._new_rows(len(labels), len(labels)), self.num_cells - len(labels)
-        lay_exits(
+        write_exits(
             self.rows, self.cells, first, at, self._no_bytes, np.array(labels, dtype=np.int32)
         )
         return first
@@ -169,8 +173,8 @@ class TransitionTable(TableArrays):
         size = len(text)
         first = self._new_rows(size, 2 * size)
         lists = np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)
-        with apart(size // 16):
-            lay_chains(
+        with without_gil(size // 16):
+            write_chains(
                 *(self.rows, self.cells, first, self.num_cells - 2 * size),
                 np.frombuffer(text, dtype=np.uint8),
                 *lists,
@@ -195,7 +199,7 @@ class TransitionTable(TableArrays):
         assert count > 0, "as many rows as bytes suffice"
         nodes, bytes_ = nodes[:count], np.empty(edges, dtype=np.uint8)
         first, at = self._new_rows(count, count + edges), self.num_cells - count - edges
-        lay_branches(
+        write_branches(
             *(self.rows, self.cells, first, at, spelled, ends),
             *(np.array(leads, dtype=np.int32), nodes, bytes_),
         )
@@ -241,15 +245,17 @@ class TransitionTable(TableArrays):
             cell += 1
         kind = self._maps.telling_apart(bytes_)
         left, ahead_way, aim = 0, STOP, label
-        # A row with a label is already at its nearest label: LEFT is 0 and WAY is STOP.
+        # A row with a label is already at its nearest label: DISTANCE is 0 and NEXT_BYTE is STOP.
         if label == DEAD and edges:
             if way is None:
                 way = self._nearest(edges)
             flat, ahead = self._flat, edges[way] * WIDTH
-            left, ahead_way, aim = flat[ahead + LEFT] + 1, way, flat[ahead + AIM]
+            left, ahead_way, aim = flat[ahead + DISTANCE] + 1, way, flat[ahead + NEAREST_LABEL]
         only = ahead_way if len(bytes_) == 1 else DEAD
         exits = label != DEAD and not bytes_
-        beat, (low, high) = (NO_BEAT, (0, UNCOUNTED)) if bounds is None else (TICK, _gate(*bounds))
+        beat, (low, high) = (
+            (NO_EVENT, (0, UNCOUNTED)) if bounds is None else (CODE_POINT_END, _gate(*bounds))
+        )
         # In the order of the columns, see ``table_layout``; one call instead of 15 assignments.
         _ROW.pack_into(
             self._flat,
@@ -270,9 +276,9 @@ class TransitionTable(TableArrays):
         sides: int,
         label: int,
     ) -> int:
-        """Add a row for each set of states, and after these one for each byte that is Both.
+        """Add a row for each set of states, and after these one for each byte that is an AmbiguousByte.
 
-        A byte is Both where it may be read in the set as well as after a rule that ends there; it
+        A byte is an AmbiguousByte where it may be read in the set as well as after a rule that ends there; it
         leads to a row with nothing but an exit action. There are ``sides`` of these rows, and
         their labels ascend from ``label``. Returns the first row.
 
@@ -284,7 +290,7 @@ class TransitionTable(TableArrays):
 
             TO_STATE   a state, and a place in ``before``: its row is ``before[place] + state``
             TO_SET     the number of a set, whose row is in ``rows_of``
-            TO_EITHER  the next of the rows for bytes that are Both
+            TO_EITHER  the next of the rows for bytes that are AmbiguousBytes
             NOWHERE    nothing
 
         ``rows_of`` has the row of each set by number. The rows laid here are entered into it;
@@ -293,7 +299,7 @@ class TransitionTable(TableArrays):
         sets, size = len(labels), len(edges) + sides
         row, at = self._new_rows(sets + sides, size), self.num_cells - size
         named = np.array([numbers, self._maps.numbers(byte_classes), labels], dtype=np.int32)
-        lay_sets(
+        write_sets(
             *(self.rows, self.cells, row, at, named),
             *(byte_classes, edges, rows_of, np.array(before, dtype=np.int32)),
             *(sides, self._no_bytes, label),
@@ -305,11 +311,11 @@ class TransitionTable(TableArrays):
 
         DEAD if there are no edges.
 
-        The targets must be laid down already, with their final LEFT, as it is read only here.
+        The targets must be laid down already, with their final DISTANCE, as it is read only here.
         """
         flat, best, nearest = self._flat, -1, DEAD
         for byte, target in edges.items():
-            left = flat[target * WIDTH + LEFT]
+            left = flat[target * WIDTH + DISTANCE]
             if best < 0 or left < best:
                 best, nearest = left, byte
         return nearest
@@ -327,14 +333,14 @@ class TransitionTable(TableArrays):
             for byte, target in leading.items()
         ]
         moves = np.array(triples, dtype=np.int32).reshape(-1, 3)
-        return self.lay_over(np.array(under, dtype=np.int32), moves)
+        return self._add_overlays(np.array(under, dtype=np.int32), moves)
 
-    def lay_over(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
+    def _add_overlays(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
         """Add overlays: copies of the rows ``under`` with other targets for some bytes.
 
         ``under`` are rows of one block. ``edges`` is int32 ``[edges, 3]``: the place in ``under``,
-        the byte and the target, sorted by place. An overlay has no label and no AIM. LEFT, WAY
-        and NEED are copied: where an edge closes the way, the caller has to call ``lead_on``.
+        the byte and the target, sorted by place. An overlay has no label and no NEAREST_LABEL. DISTANCE, NEXT_BYTE
+        and MIN_REMAINING are copied: where an edge closes the way, the caller has to call ``lead_on``.
         Returns the first overlay.
 
         The cells of the rows ``under`` must not change: they are copied, so later changes are not
@@ -346,7 +352,7 @@ class TransitionTable(TableArrays):
         size = len(under) * width + len(edges)
         first = self._new_rows(len(under), size)
         without_kind = np.empty((len(under), 3), dtype=np.int32)
-        count = lay_overlays(
+        count = write_overlays(
             *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
             *(edges, self._maps.splitting_off_one(kind), without_kind),
         )
@@ -357,31 +363,31 @@ class TransitionTable(TableArrays):
         return first
 
     def lead_on(self, rows: range) -> None:
-        """Correct WAY, LEFT and NEED of overlays, whose shortest way may have been closed.
+        """Correct NEXT_BYTE, DISTANCE and MIN_REMAINING of overlays, whose shortest way may have been closed.
 
-        Every overlay whose WAY is not STOP must still lead on by some byte. Overlays must lead only
-        to later ones: the last row is corrected first, so that LEFT and NEED of a row's targets are
+        Every overlay whose NEXT_BYTE is not STOP must still lead on by some byte. Overlays must lead only
+        to later ones: the last row is corrected first, so that DISTANCE and MIN_REMAINING of a row's targets are
         final when the row reads them.
         """
         for row in reversed(rows):
-            way = int(self.way[row])
+            way = int(self.next_byte[row])
             if way == STOP:
                 continue
             ahead = self.step(row, way)
-            if ahead == DEAD or self._needed(ahead) != self.need[row]:
+            if ahead == DEAD or self._needed(ahead) != self.min_remaining[row]:
                 edges = self.edges(row)
                 # By code points first, as a bound on them has to let the way through.
-                self.way[row] = min(
-                    edges, key=lambda byte: (self._needed(edges[byte]), self.left[edges[byte]])
+                self.next_byte[row] = min(
+                    edges, key=lambda byte: (self._needed(edges[byte]), self.distance[edges[byte]])
                 )
-                ahead = edges[int(self.way[row])]
-                self.need[row] = self._needed(ahead)
-            self.left[row] = self.left[ahead] + 1
+                ahead = edges[int(self.next_byte[row])]
+                self.min_remaining[row] = self._needed(ahead)
+            self.distance[row] = self.distance[ahead] + 1
 
     def _needed(self, row: int) -> int:
         """Return the code points that a string still needs before it enters a row."""
         flat, at = self._flat, row * WIDTH
-        return flat[at + NEED] + (flat[at + BEAT] == TICK)
+        return flat[at + MIN_REMAINING] + (flat[at + COUNT_EVENT] == CODE_POINT_END)
 
 
 def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:

@@ -10,28 +10,28 @@ from numpy.typing import NDArray
 from guided.errors import LimitExceededError
 from guided.machine.byte_maps import shared_byte_maps
 from guided.machine.table_layout import (
-    AIM,
     BASE,
-    BEAT,
-    ENDS,
+    COUNT_EVENT,
+    DISTANCE,
     EXITS,
     HIGH,
     IN_KEY,
     IN_RARE_KEY,
     KIND,
     LABEL,
-    LEFT,
-    LIKE,
     LOW,
-    NEED,
+    MIN_REMAINING,
+    NAMES_LEFT,
+    NEAREST_LABEL,
+    NEXT_BYTE,
     ONLY,
+    OVERLAID_ROW,
     ROLE,
-    WAY,
     WIDTH,
 )
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
-from guided.runtime.fuel import breathe
+from guided.runtime.fuel import pause_if_due
 
 __all__ = ["TableArrays"]
 
@@ -48,16 +48,16 @@ class TableArrays:
     ``rows`` is int32 ``[rows, 15]``, with room for more: the columns of a row lie side by side, so
     that a step of compiled code reads one cache line. Row ``r`` leads on byte ``b`` to row
     ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is DEAD. A row with a LABEL other than
-    DEAD may leave its block: the recogniser then resolves the label in the current stack. LEFT is
-    the number of bytes to the nearest label along WAY (STOP at the label), and AIM is that label.
+    DEAD may leave its block: the recogniser then resolves the label in the current stack. DISTANCE is
+    the number of bytes to the nearest label along NEXT_BYTE (STOP at the label), and NEAREST_LABEL is that label.
     ONLY is the one byte with which a row continues, DEAD for none or several, and EXITS marks rows
-    with a label and no byte with which to continue. ONLY and AIM may be DEAD if more could be
+    with a label and no byte with which to continue. ONLY and NEAREST_LABEL may be DEAD if more could be
     known, as in overlays and in keys.
 
-    Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
-    says what entering the row means to the count, and NEED is the least number still to come, which
-    is also the most along WAY. LIKE is the row that a row was laid over, DEAD for none. Inside a
-    rare key ENDS is the number of names that it can still become.
+    Some rows count code points, or characters of white space, against the bounds LOW and HIGH: COUNT_EVENT
+    says what entering the row means to the count, and MIN_REMAINING is the least number still to come, which
+    is also the most along NEXT_BYTE. OVERLAID_ROW is the row that a row was laid over, DEAD for none. Inside a
+    rare key NAMES_LEFT is the number of names that it can still become.
     """
 
     def __init__(self, max_cells: int) -> None:
@@ -96,11 +96,19 @@ class TableArrays:
         self._flat = rows.reshape(-1).data
         """Where Python reads and writes single numbers, many times as fast as with numpy."""
         self.base, self.kind, self.label = rows[:, BASE], rows[:, KIND], rows[:, LABEL]
-        self.exits, self.role, self.like = rows[:, EXITS], rows[:, ROLE], rows[:, LIKE]
-        self.beat, self.need, self.ends = rows[:, BEAT], rows[:, NEED], rows[:, ENDS]
+        self.exits, self.role, self.overlaid_row = (
+            rows[:, EXITS],
+            rows[:, ROLE],
+            rows[:, OVERLAID_ROW],
+        )
+        self.count_event, self.min_remaining, self.names_left = (
+            rows[:, COUNT_EVENT],
+            rows[:, MIN_REMAINING],
+            rows[:, NAMES_LEFT],
+        )
         self.low, self.high = rows[:, LOW], rows[:, HIGH]
-        self.left, self.way = rows[:, LEFT], rows[:, WAY]
-        self.aim, self.only = rows[:, AIM], rows[:, ONLY]
+        self.distance, self.next_byte = rows[:, DISTANCE], rows[:, NEXT_BYTE]
+        self.nearest_label, self.only = rows[:, NEAREST_LABEL], rows[:, ONLY]
 
     def step(self, row: int, byte: int) -> int:
         """Return the row after ``byte`` inside the block, or DEAD; no exit action is followed."""
@@ -135,16 +143,16 @@ class TableArrays:
         for row in range(self.num_rows):
             edges = self.edges(row)
             assert all(0 <= target < self.num_rows for target in edges.values()), row
-            # ONLY and AIM may be DEAD if more is known: that costs time and is never wrong.
+            # ONLY and NEAREST_LABEL may be DEAD if more is known: that costs time and is never wrong.
             only = next(iter(edges)) if len(edges) == 1 else DEAD
             assert self.only[row] in (only, DEAD), (row, self.only[row], only)
-            assert self.way[row] == STOP or self.way[row] in edges, row
-            if self.way[row] == STOP:
-                assert self.aim[row] in (self.label[row], DEAD), row
+            assert self.next_byte[row] == STOP or self.next_byte[row] in edges, row
+            if self.next_byte[row] == STOP:
+                assert self.nearest_label[row] in (self.label[row], DEAD), row
             else:
-                ahead = edges[int(self.way[row])]
-                assert self.left[row] >= self.left[ahead] + 1, row
-                assert self.aim[row] in (self.aim[ahead], DEAD), row
+                ahead = edges[int(self.next_byte[row])]
+                assert self.distance[row] >= self.distance[ahead] + 1, row
+                assert self.nearest_label[row] in (self.nearest_label[ahead], DEAD), row
             assert self.exits[row] == (self.label[row] != DEAD and not edges), row
 
     def _new_rows(self, rows: int, cells: int) -> int:
@@ -198,6 +206,6 @@ def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
     grown = np.empty((most + room, *array.shape[1:]), dtype=array.dtype)
     # In pieces, as copying millions takes a while.
     for first in range(0, len(array), _PIECE):
-        breathe()
+        pause_if_due()
         grown[first : min(first + _PIECE, len(array))] = array[first : first + _PIECE]
     return grown

@@ -15,26 +15,26 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.block import NO_BEAT, STOP
+from guided.machine.block import NO_EVENT, STOP
 from guided.machine.table_layout import (
-    AIM,
     BASE,
-    BEAT,
-    ENDS,
+    COUNT_EVENT,
+    DISTANCE,
     EXITS,
     HIGH,
     KIND,
     LABEL,
-    LEFT,
-    LIKE,
     LOW,
-    NEED,
+    MIN_REMAINING,
+    NAMES_LEFT,
+    NEAREST_LABEL,
+    NEXT_BYTE,
     NO_BOUND,
     ONLY,
+    OVERLAID_ROW,
     PLAIN,
     ROLE,
     UNCOUNTED,
-    WAY,
 )
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
@@ -45,12 +45,12 @@ __all__ = [
     "TO_SET",
     "TO_STATE",
     "count_branches",
-    "lay_block",
-    "lay_branches",
-    "lay_chains",
-    "lay_exits",
-    "lay_overlays",
-    "lay_sets",
+    "write_block",
+    "write_branches",
+    "write_chains",
+    "write_exits",
+    "write_overlays",
+    "write_sets",
 ]
 
 _Int32: TypeAlias = NDArray[np.int32]
@@ -70,12 +70,18 @@ SHARED: Final = 2
 @inlined
 def _counts_nothing(row: _Int32) -> None:
     """Fill the columns of a row that is no overlay, is not in a key, and does not count."""
-    row[ROLE], row[BEAT], row[NEED], row[LOW], row[HIGH] = PLAIN, NO_BEAT, 0, 0, UNCOUNTED
-    row[ENDS], row[LIKE] = NO_BOUND, DEAD
+    row[ROLE], row[COUNT_EVENT], row[MIN_REMAINING], row[LOW], row[HIGH] = (
+        PLAIN,
+        NO_EVENT,
+        0,
+        0,
+        UNCOUNTED,
+    )
+    row[NAMES_LEFT], row[OVERLAID_ROW] = NO_BOUND, DEAD
 
 
 @kernel
-def lay_block(
+def write_block(
     rows: _Int32,
     cells: _Int32,
     start: int,
@@ -103,8 +109,8 @@ def lay_block(
         row = rows[state]
         _counts_nothing(row)
         row[BASE], row[KIND] = at + state * classes, kind
-        row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
-        row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
+        row[LABEL], row[NEAREST_LABEL] = renamed[label[state]], renamed[aim[state]]
+        row[DISTANCE], row[NEXT_BYTE], row[ONLY] = left[state], way[state], only[state]
         row[EXITS] = exits[state]
     # One flat loop without other work, which the compiler vectorises.
     first, targets = np.int32(start), moves.reshape(moves.size)
@@ -114,7 +120,7 @@ def lay_block(
 
 
 @kernel
-def lay_sets(
+def write_sets(
     rows: _Int32,
     cells: _Int32,
     row: int,
@@ -151,13 +157,13 @@ def lay_sets(
         _leads_nowhere(laid, at, kinds[number], labels[number])
         begin, of = at, edges[edge, 0]
         # The class with the shortest way to a label. Edges to other sets do not count, since their
-        # LEFT may not be known yet; a set with no other edges keeps WAY as STOP.
+        # DISTANCE may not be known yet; a set with no other edges keeps NEXT_BYTE as STOP.
         nearest, nearest_left = -1, NO_BOUND
         while edge < len(edges) and edges[edge, 0] == of:
             how, target, left = edges[edge, 1], DEAD, NO_BOUND
             if how == TO_STATE:
                 target = before[edges[edge, 3]] + edges[edge, 2]
-                left = rows[target, LEFT]
+                left = rows[target, DISTANCE]
             elif how == TO_SET:
                 target = rows_of[edges[edge, 2]]
             elif how == TO_EITHER:
@@ -179,20 +185,22 @@ def lay_sets(
         laid[ONLY] = only if live == 1 else DEAD
         laid[EXITS] = labels[number] != DEAD and live == 0
         if labels[number] == DEAD and nearest != -1:
-            laid[LEFT], laid[WAY] = nearest_left + 1, way
-            laid[AIM] = rows[cells[begin + nearest], AIM]
+            laid[DISTANCE], laid[NEXT_BYTE] = nearest_left + 1, way
+            laid[NEAREST_LABEL] = rows[cells[begin + nearest], NEAREST_LABEL]
 
 
 @inlined
 def _leads_nowhere(row: _Int32, at: int, kind: int, label: int) -> None:
-    """Fill a row that reads no byte; ``lay_sets`` then changes those that do read some."""
+    """Fill a row that reads no byte; ``write_sets`` then changes those that do read some."""
     _counts_nothing(row)
-    row[BASE], row[KIND], row[LABEL], row[AIM] = at, kind, label, label
-    row[LEFT], row[WAY], row[ONLY], row[EXITS] = 0, STOP, DEAD, label != DEAD
+    row[BASE], row[KIND], row[LABEL], row[NEAREST_LABEL] = at, kind, label, label
+    row[DISTANCE], row[NEXT_BYTE], row[ONLY], row[EXITS] = 0, STOP, DEAD, label != DEAD
 
 
 @kernel
-def lay_exits(rows: _Int32, cells: _Int32, first: int, at: int, kind: int, labels: _Int32) -> None:
+def write_exits(
+    rows: _Int32, cells: _Int32, first: int, at: int, kind: int, labels: _Int32
+) -> None:
     """Write rows that read no byte and have one label each, from row ``first`` and cell ``at`` on.
 
     ``kind`` is the map that distinguishes no bytes: one cell per row, DEAD, serves all bytes.
@@ -203,12 +211,12 @@ def lay_exits(rows: _Int32, cells: _Int32, first: int, at: int, kind: int, label
         row = rows[first + number]
         _counts_nothing(row)
         row[BASE], row[KIND], row[LABEL], row[EXITS] = at + number, kind, labels[number], True
-        row[LEFT], row[WAY], row[AIM], row[ONLY] = 0, STOP, labels[number], DEAD
+        row[DISTANCE], row[NEXT_BYTE], row[NEAREST_LABEL], row[ONLY] = 0, STOP, labels[number], DEAD
         cells[at + number] = DEAD
 
 
 @kernel
-def lay_chains(
+def write_chains(
     rows: _Int32,
     cells: _Int32,
     first: int,
@@ -219,7 +227,7 @@ def lay_chains(
 ) -> None:
     """Write the rows and cells of chains; see ``TransitionTable.add_chains``.
 
-    The rows ``ends`` must be written already: LEFT and AIM are computed from theirs.
+    The rows ``ends`` must be written already: DISTANCE and NEAREST_LABEL are computed from theirs.
     """
     place = 0
     for number in range(len(bounds)):
@@ -228,11 +236,11 @@ def lay_chains(
             row = rows[first + place]
             _counts_nothing(row)
             row[LABEL], row[EXITS] = DEAD, False
-            row[BASE], row[AIM] = at + 2 * place, rows[end, AIM]
-            row[LEFT] = rows[end, LEFT] + stop - place
+            row[BASE], row[NEAREST_LABEL] = at + 2 * place, rows[end, NEAREST_LABEL]
+            row[DISTANCE] = rows[end, DISTANCE] + stop - place
             # Map ``b`` distinguishes byte ``b`` from all others (``ByteMaps``): the byte is its
             # KIND.
-            row[KIND] = row[WAY] = row[ONLY] = text[place]
+            row[KIND] = row[NEXT_BYTE] = row[ONLY] = text[place]
             cells[at + 2 * place] = DEAD
             cells[at + 2 * place + 1] = end if place + 1 == stop else first + place + 1
             place += 1
@@ -248,7 +256,7 @@ def count_branches(
     bytes they share. A text that is alone after an edge gets no node, as its chain continues from
     there. Returns (-1, -1) where ``nodes`` has too few lines; one for each byte is enough.
 
-    ``lay_branches`` numbers the children in the same order: change both or none.
+    ``write_branches`` numbers the children in the same order: change both or none.
     """
     nodes[0, FIRST], nodes[0, LAST], nodes[0, SHARED] = 0, len(bounds), depth
     node, count, edges = 0, 1, 0
@@ -269,7 +277,7 @@ def count_branches(
 
 
 @kernel
-def lay_branches(
+def write_branches(
     rows: _Int32,
     cells: _Int32,
     first: int,
@@ -285,7 +293,7 @@ def lay_branches(
     ``nodes`` are those of ``count_branches``. Their first column is overwritten with where the
     node's edges begin in ``bytes_``, which gets the bytes of all edges. KIND is right for nodes
     with one edge, as map ``b`` of the ``byte_maps`` distinguishes byte ``b`` from all others; the
-    caller sets it for all others. The rows in ``leads`` must be final: LEFT and AIM are taken from
+    caller sets it for all others. The rows in ``leads`` must be final: DISTANCE and NEAREST_LABEL are taken from
     them.
     """
     # Nodes are numbered as ``count_branches`` met them, so the next inner node is ``child``.
@@ -311,17 +319,21 @@ def lay_branches(
             cells[cell], bytes_[edge] = target, text[place]
             edge += 1
             start = after
-    # From the last node to the first: LEFT of a node needs that of its children, which come later.
+    # From the last node to the first: DISTANCE of a node needs that of its children, which come later.
     end = edge
     for node in range(len(nodes) - 1, -1, -1):
         row, edge = rows[first + node], nodes[node, FIRST]
         nearest = edge
         for other in range(edge, end):
             cell = row[BASE] + 1 + other - edge
-            if rows[cells[cell], LEFT] < rows[cells[row[BASE] + 1 + nearest - edge], LEFT]:
+            if rows[cells[cell], DISTANCE] < rows[cells[row[BASE] + 1 + nearest - edge], DISTANCE]:
                 nearest = other
         target = cells[row[BASE] + 1 + nearest - edge]
-        row[LEFT], row[WAY], row[AIM] = rows[target, LEFT] + 1, bytes_[nearest], rows[target, AIM]
+        row[DISTANCE], row[NEXT_BYTE], row[NEAREST_LABEL] = (
+            rows[target, DISTANCE] + 1,
+            bytes_[nearest],
+            rows[target, NEAREST_LABEL],
+        )
         row[KIND] = bytes_[edge]
         row[ONLY] = bytes_[edge] if end - edge == 1 else DEAD
         end = edge
@@ -352,7 +364,7 @@ def _after_alike(
 
 
 @kernel
-def lay_overlays(
+def write_overlays(
     rows: _Int32,
     cells: _Int32,
     first: int,
@@ -376,8 +388,8 @@ def lay_overlays(
         row, below = rows[first + node], rows[under[node]]
         for column in range(len(row)):
             row[column] = below[column]
-        row[LABEL], row[EXITS], row[AIM] = DEAD, False, DEAD
-        row[BASE], row[LIKE], row[KIND] = at, under[node], kind
+        row[LABEL], row[EXITS], row[NEAREST_LABEL] = DEAD, False, DEAD
+        row[BASE], row[OVERLAID_ROW], row[KIND] = at, under[node], kind
         for index in range(width):
             cells[at + index] = cells[below[BASE] + index]
         at += width

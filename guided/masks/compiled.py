@@ -10,7 +10,6 @@ import numpy as np
 from guided.errors import TokenRejectedError
 from guided.machine.recognizer import Recognizer, State
 from guided.masks.binding import TokenBinding
-from guided.masks.endings import Endings
 from guided.masks.forced import BoundMachine
 from guided.masks.held_mask import HeldMask
 from guided.masks.limits import ConstraintLimits
@@ -20,6 +19,7 @@ from guided.masks.mask_keys import MaskKeys
 from guided.masks.mask_store import MaskStore
 from guided.masks.packed import PackedMachine
 from guided.masks.state_masks import StateMasks
+from guided.masks.token_completions import TokenCompletions
 from guided.masks.token_steps import TokenSteps
 from guided.masks.walker import Walker
 from guided.runtime.fuel import LimitedSteps, limited_work, take_lock
@@ -107,7 +107,7 @@ class CompiledConstraint:
         self.steps = TokenSteps(machine, packed, binding.texts, binding.trie, binding.scratch)
         ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
         self._masks = StateMasks(machine, self.walker, keys, store, ends, self._stepping)
-        self._endings = Endings(
+        self._endings = TokenCompletions(
             machine,
             self.steps,
             binding.trie,
@@ -210,7 +210,7 @@ class CompiledConstraint:
     def mask_within(self, position: Position, budget: int) -> Mask:
         """``mask`` without the tokens after which ending takes more than ``budget - 1`` tokens.
 
-        May leave out a few that would fit: see ``Endings``. The caller owns the returned mask.
+        May leave out a few that would fit: see ``TokenCompletions``. The caller owns the returned mask.
 
         ``budget`` counts the next token, and has to be one that ``fits``. Raises LimitExceededError
         if it takes too much work.
@@ -222,7 +222,7 @@ class CompiledConstraint:
             ends = [*vocabulary.end_ids] if position.is_accepting else []
             if not position.is_accepting:
                 # Keep the shortest end open even if the bound was too careful and left it out.
-                ends = [*self._endings.kept_shortest(state)[:1]]
+                ends = [*self._endings.keep_shortest(state)[:1]]
             tokens = np.concatenate([*kept, np.array(ends, dtype=np.int64)])
             return mask_of(len(vocabulary), tokens)
 
@@ -238,7 +238,7 @@ class CompiledConstraint:
         finally:
             working.leave()
 
-    def shortest_end(self, state: State) -> tuple[TokenId, ...]:
+    def shortest_completion(self, state: State) -> tuple[TokenId, ...]:
         """Return tokens that end the document, close to as few as possible.
 
         Its work is not limited, so that an answer can always be closed; ``fits`` has already done
@@ -382,8 +382,8 @@ class ConstraintMatcher:
             position = constraint.after(position, run[-1])
         return tuple(run)
 
-    def shortest_end(self) -> tuple[TokenId, ...]:
-        return self.constraint.shortest_end(self.state)
+    def shortest_completion(self) -> tuple[TokenId, ...]:
+        return self.constraint.shortest_completion(self.state)
 
     def fits(self, budget: int) -> bool:
         return self.constraint.fits(self.state, budget)

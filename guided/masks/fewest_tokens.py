@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.masks.trie import DEPTH, FIRST_CHILD, FIRST_TOKEN, TokenTrie, TrieArrays
-from guided.runtime.fuel import apart, spend
+from guided.runtime.fuel import spend, without_gil
 from guided.runtime.kernel import kernel
 from guided.spec import TokenId
 
@@ -59,7 +59,7 @@ class FewestTokens:
             units = len(text) // _BYTES_A_UNIT
             spend(units)
             needed, steps = np.empty(len(text) + 1, np.int32), np.empty(len(text), np.int32)
-            with apart(units):
+            with without_gil(units):
                 _cover(self._trie.arrays, np.frombuffer(text, np.uint8), needed, steps)
             self._text, self._needed, self._steps = text, needed, steps
         return len(self._text) - len(text)

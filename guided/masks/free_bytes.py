@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.block import INSIDE, NO_BEAT, TICK
-from guided.machine.table_layout import BEAT, NEED
+from guided.machine.block import CODE_POINT_END, INSIDE, NO_EVENT
+from guided.machine.table_layout import COUNT_EVENT, MIN_REMAINING
 from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
 from guided.masks.trie import CHARACTERS
 from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, utf8_step
@@ -71,7 +71,10 @@ def _find_free(machine: MachineArrays, row: int, free: FreeBytes) -> None:
     """
     known = free.of_rows
     known[row, 0] = _NONE_FREE
-    if machine.rows[row, BEAT] != NO_BEAT and machine.rows[row, BEAT] != TICK:
+    if (
+        machine.rows[row, COUNT_EVENT] != NO_EVENT
+        and machine.rows[row, COUNT_EVENT] != CODE_POINT_END
+    ):
         return
     # The characters beyond ASCII are all free or none is: with them if possible, as it mostly is.
     low, high, is_possible = _closed(machine, row, free.reached, len(free.reached) > 1)
@@ -156,15 +159,21 @@ def _joins(
         also_low, also_high = _staying(machine, row, first)
         return not (low & ~also_low | high & ~also_high)
     # A code point has begun: with it a string has one more, as if it were complete already.
-    if rows[first, BEAT] == NO_BEAT:
-        return bool(rows[row, BEAT] == NO_BEAT)
-    return bool(rows[row, BEAT] == INSIDE and rows[row, NEED] == rows[first, NEED] + 1)
+    if rows[first, COUNT_EVENT] == NO_EVENT:
+        return bool(rows[row, COUNT_EVENT] == NO_EVENT)
+    return bool(
+        rows[row, COUNT_EVENT] == INSIDE
+        and rows[row, MIN_REMAINING] == rows[first, MIN_REMAINING] + 1
+    )
 
 
 @inlined
 def _counts_as(rows: NDArray[np.int32], row: int, first: int) -> bool:
     """Return whether entering two rows means the same for the code points of a string."""
-    return bool(rows[row, BEAT] == rows[first, BEAT] and rows[row, NEED] == rows[first, NEED])
+    return bool(
+        rows[row, COUNT_EVENT] == rows[first, COUNT_EVENT]
+        and rows[row, MIN_REMAINING] == rows[first, MIN_REMAINING]
+    )
 
 
 @inlined

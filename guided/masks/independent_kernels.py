@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.block import NO_BEAT, TICK
-from guided.machine.table_layout import BASE, BEAT, KIND, LABEL, NEED
+from guided.machine.block import CODE_POINT_END, NO_EVENT
+from guided.machine.table_layout import BASE, COUNT_EVENT, KIND, LABEL, MIN_REMAINING
 from guided.masks.free_bytes import FreeBytes, are_free_below
 from guided.masks.machine_kernels import MachineArrays, is_closing
 from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays, TrieText
@@ -102,11 +102,11 @@ def walk_inside(
             num_sites = _note(num_sites, node, count, least, target, sites)
             node = last
             continue
-        beat = rows[entered, BEAT]
-        if beat == TICK:
+        beat = rows[entered, COUNT_EVENT]
+        if beat == CODE_POINT_END:
             count += 1
-        if beat != NO_BEAT:
-            least = max(least, count + rows[entered, NEED])
+        if beat != NO_EVENT:
+            least = max(least, count + rows[entered, MIN_REMAINING])
         if level == horizon:
             num_sites = _note(num_sites, node, count, least, target, sites)
             node = last
@@ -122,8 +122,8 @@ def walk_inside(
             continue
         # The tokens are taken without looking at them. If the rows do not count, all of them
         # have the same least number of code points.
-        if beat == TICK:
-            first = count - characters + rows[entered, NEED]
+        if beat == CODE_POINT_END:
+            first = count - characters + rows[entered, MIN_REMAINING]
             most = max(most, _allow_counted(node, last, least, first, trie, text, words, reach))
         else:
             _allow(node, last, least, trie, words, reach)

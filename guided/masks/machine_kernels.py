@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.block import CLOSE_STRING, START, TICK
+from guided.machine.block import CLOSE_STRING, CODE_POINT_END, START
 from guided.machine.facts import KNOWLEDGE, KNOWN, TAKEN, TEXTS, UNKNOWN
 from guided.machine.stack_transitions import (
     EMPTY_SLOT,
@@ -31,8 +31,7 @@ from guided.machine.stack_transitions import (
 )
 from guided.machine.table_layout import (
     BASE,
-    BEAT,
-    ENDS,
+    COUNT_EVENT,
     EXITS,
     HIGH,
     IN_KEY,
@@ -41,7 +40,8 @@ from guided.machine.table_layout import (
     KIND,
     LABEL,
     LOW,
-    NEED,
+    MIN_REMAINING,
+    NAMES_LEFT,
     ONLY,
     ROLE,
     WIDTH,
@@ -122,7 +122,7 @@ def target_of(machine: MachineArrays, row: int, byte: int) -> int:
 @inlined
 def is_closing(rows: NDArray[np.int32], row: int | np.uintp) -> bool:
     """Return whether a string ends with the byte that leads to the row."""
-    ends: bool = rows[row, EXITS] != 0 or rows[row, BEAT] == CLOSE_STRING
+    ends: bool = rows[row, EXITS] != 0 or rows[row, COUNT_EVENT] == CLOSE_STRING
     return ends or rows[row, ROLE] == KEY_CLOSED
 
 
@@ -178,7 +178,7 @@ def entered(
             return UNSURE, stack, row, count, True
         if known == UNKNOWN or (known == KNOWN and stack != key_stack):
             return UNSURE, stack, row, count, True
-    elif role == IN_RARE_KEY and rows[row, ENDS] <= facts[stack, TAKEN]:
+    elif role == IN_RARE_KEY and rows[row, NAMES_LEFT] <= facts[stack, TAKEN]:
         # Whether any name is left depends on the names before it.
         return UNSURE, stack, row, count, True
     if rows[row, EXITS]:
@@ -224,17 +224,17 @@ def after_byte(
     # HIGH is UNCOUNTED (-1) in rows that count nothing.
     if high < 0:
         count = 0
-    elif rows[target, BEAT] == CLOSE_STRING:
+    elif rows[target, COUNT_EVENT] == CLOSE_STRING:
         if count < rows[target, LOW]:
             return DIES, stack, target, count, asked
         count = 0
     else:
-        if rows[target, BEAT] == START:
+        if rows[target, COUNT_EVENT] == START:
             count = 0
-        elif rows[target, BEAT] == TICK:
+        elif rows[target, COUNT_EVENT] == CODE_POINT_END:
             count += 1
-        # NEED code points must come before the string can close, so it would get too long.
-        if count + rows[target, NEED] > high:
+        # MIN_REMAINING code points must come before the string can close, so it would get too long.
+        if count + rows[target, MIN_REMAINING] > high:
             return DIES, stack, target, count, asked
     status, stack, row, count, also = entered(stack, target, count, machine, key_stack, walking)
     return status, stack, row, count, asked or also

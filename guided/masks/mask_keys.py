@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from guided.machine.recognizer import State
-from guided.machine.table import DEAD, HIGH, LABEL, LIKE, LOW, ONLY, PLAIN, ROLE
+from guided.machine.table import DEAD, HIGH, LABEL, LOW, ONLY, OVERLAID_ROW, PLAIN, ROLE
 from guided.masks.independent import IndependentMasks
 from guided.masks.independent_kernels import MAX_COUNT
 from guided.masks.machine_kernels import MachineArrays
@@ -75,11 +75,11 @@ def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
     Tokens are at most ``reach`` bytes long.
     """
     packed = arrays.rows[row].tolist()
-    # An overlay's LIKE is left out here: following one byte is quicker than making the mask of the
+    # An overlay's OVERLAID_ROW is left out here: following one byte is quicker than making the mask of the
     # row below and correcting it, and gives the same result.
     if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
         return _IN_CHAIN
-    high, like = packed[HIGH], packed[LIKE]
+    high, like = packed[HIGH], packed[OVERLAID_ROW]
     high = COUNTS_NOTHING if high < 0 else high
     # The mask of an overlay corrects the mask below, so it needs no outline of its own.
     if like != DEAD:

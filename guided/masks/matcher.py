@@ -35,7 +35,7 @@ class Matcher(Protocol):
         """Return the tokens that may come next, with end-of-sequence tokens if the answer may end.
 
         Not to be written to. Raises LimitExceededError when the recogniser is full; the answer can
-        still be ended along ``shortest_end``.
+        still be ended along ``shortest_completion``.
         """
         ...
 
@@ -62,7 +62,7 @@ class Matcher(Protocol):
         """Return how the bytes that must come next are most likely spelled; no token is certain."""
         ...
 
-    def shortest_end(self) -> tuple[TokenId, ...]:
+    def shortest_completion(self) -> tuple[TokenId, ...]:
         """Return tokens that end the answer, close to as few as possible; empty if it may end here.
 
         Raises nothing once ``fits`` has returned.
@@ -70,7 +70,7 @@ class Matcher(Protocol):
         ...
 
     def fits(self, budget: int) -> bool:
-        """Return whether ``shortest_end`` has at most ``budget`` tokens; cheap for large budgets.
+        """Return whether ``shortest_completion`` has at most ``budget`` tokens; cheap for large budgets.
 
         Raises LimitExceededError if finding an end takes too much work.
         """
@@ -123,7 +123,7 @@ class FreeText:
     def likely_run(self) -> tuple[TokenId, ...]:
         return ()
 
-    def shortest_end(self) -> tuple[TokenId, ...]:
+    def shortest_completion(self) -> tuple[TokenId, ...]:
         return ()
 
     def fits(self, budget: int) -> bool:

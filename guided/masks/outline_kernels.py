@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from guided.machine.block import START
 from guided.machine.table_layout import (
     BASE,
-    BEAT,
-    ENDS,
+    COUNT_EVENT,
     IN_RARE_KEY,
     KIND,
     LABEL,
-    NEED,
+    MIN_REMAINING,
+    NAMES_LEFT,
     NO_BOUND,
     ROLE,
 )
@@ -89,7 +89,7 @@ def search_outline(
     other rows, the fewest ends, and whether everything that can be reached was searched. ``found``,
     which must have room for 259 numbers per place in ``queue``, gets for each row, in order::
 
-        BEAT  NEED  closing row with its exit action + 1, or 0  run  run ...
+        COUNT_EVENT  MIN_REMAINING  closing row with its exit action + 1, or 0  run  run ...
 
     A run of bytes that lead to the same row is ``row number << 8 | last byte``, with 0 for closing
     rows and ``_BEYOND`` where nothing was searched. ``numbers``, all zero at first, gets the number
@@ -108,8 +108,12 @@ def search_outline(
         current = queue[done]
         done += 1
         if rows[current, ROLE] == IN_RARE_KEY:
-            fewest = min(fewest, rows[current, ENDS])
-        found[size], found[size + 1], found[size + 2] = rows[current, BEAT], rows[current, NEED], 0
+            fewest = min(fewest, rows[current, NAMES_LEFT])
+        found[size], found[size + 1], found[size + 2] = (
+            rows[current, COUNT_EVENT],
+            rows[current, MIN_REMAINING],
+            0,
+        )
         if rows[current, LABEL] != DEAD:
             closing = _closing_with(rows[current, LABEL], closings, num_closings, rows)
             if closing == len(closings):
@@ -140,7 +144,7 @@ def search_outline(
                     closings[num_closings] = target
                     num_closings += 1
                     numbers[target] = -num_closings
-                elif rows[target, BEAT] == START:
+                elif rows[target, COUNT_EVENT] == START:
                     # Another string begins inside: its counts would be mixed with those of this
                     # one.
                     return 0, 0, 0, NO_BOUND, True

@@ -55,7 +55,7 @@ class Thinking:
         ``caution`` takes a token for each byte of the end and of a character cut off before it, the
         most that ending can need, and one for the token chosen next.
         """
-        closing = len(thoughts.shortest_end())
+        closing = len(thoughts.shortest_completion())
         caution = 1 + end_bytes + _CHARACTER
         left = budget + closing
         return cls(thoughts, answer, left, closing, caution, vocabulary_size)
@@ -113,10 +113,10 @@ class Thinking:
         if forcing is Forcing.OFF:
             return ()
         if self.left <= self.closing:
-            run = self.thoughts.shortest_end()
+            run = self.thoughts.shortest_completion()
         else:
             run = self.thoughts.forced_run(forcing)
-            if self.left <= self.caution and run != self.thoughts.shortest_end()[: len(run)]:
+            if self.left <= self.caution and run != self.thoughts.shortest_completion()[: len(run)]:
                 return ()
         after: Matcher = self
         for token in run:
@@ -127,9 +127,9 @@ class Thinking:
         """See ``Matcher``."""
         return self.thoughts.likely_run() if self.left > self.caution else ()
 
-    def shortest_end(self) -> tuple[TokenId, ...]:
+    def shortest_completion(self) -> tuple[TokenId, ...]:
         """See ``Matcher``."""
-        return self.thoughts.shortest_end() + self.answer.shortest_end()
+        return self.thoughts.shortest_completion() + self.answer.shortest_completion()
 
     def fits(self, budget: int) -> bool:
         """See ``Matcher``.
@@ -140,7 +140,7 @@ class Thinking:
         # Most budgets are so large that no end is worked out.
         if self.thoughts.fits(_LITTLE) and self.answer.fits(budget - _LITTLE):
             return True
-        return self.answer.fits(budget - len(self.thoughts.shortest_end()))
+        return self.answer.fits(budget - len(self.thoughts.shortest_completion()))
 
     def mask_within(self, budget: int) -> Mask:
         """See ``Matcher``.
@@ -148,13 +148,13 @@ class Thinking:
         The budget is for thoughts and answer together, so the answer's end is subtracted, and the
         thoughts' own budget holds as well.
         """
-        room = min(self.left, budget - len(self.answer.shortest_end()))
+        room = min(self.left, budget - len(self.answer.shortest_completion()))
         if room <= self.closing:
             return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))
         return self.thoughts.mask_within(room)
 
     def _first_of_end(self) -> tuple[TokenId, ...]:
-        return self.thoughts.shortest_end()[:1]
+        return self.thoughts.shortest_completion()[:1]
 
     def _moved(self, thoughts: Matcher) -> Matcher:
         if thoughts.is_complete:

@@ -221,7 +221,7 @@ def _collect_below(
 
 
 @kernel
-def _lay_down(
+def _fill_nodes(
     text: NDArray[np.uint8],
     bounds: NDArray[np.int64],
     nodes: NDArray[np.int32],
@@ -280,7 +280,7 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     laid = np.zeros((bounds[-1] + 2, 5), dtype=np.int32)
     parents = np.zeros(len(laid), dtype=np.int32)
     text = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    count = _lay_down(text, bounds, laid, parents)
+    count = _fill_nodes(text, bounds, laid, parents)
     nodes, parents = laid[: count + 1].copy(), parents[:count]
     nodes[count, FIRST_TOKEN] = len(spelled)
     # The closing line's FIRST_TOKEN is set; its other columns are zero and never read.

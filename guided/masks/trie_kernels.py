@@ -18,7 +18,6 @@ from guided.masks.machine_kernels import (
 from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN
 from guided.masks.walk_kernels import BY_PATH
 from guided.masks.walk_path import (
-    ASKED,
     CHILD,
     COUNT,
     FINISHED,
@@ -27,6 +26,7 @@ from guided.masks.walk_path import (
     OTHER,
     OUTSIDE,
     PROGRESS,
+    READ_STACK,
     ROW,
     SLOTS_FULL,
     STACK,
@@ -120,7 +120,7 @@ def correct_mask(
             True,
         )
         if asked:
-            path[PROGRESS, ASKED] = True
+            path[PROGRESS, READ_STACK] = True
         if status >= UNRESOLVED:
             path[PROGRESS, LEVEL] = level
             return result(status, at, target, path)
@@ -133,7 +133,7 @@ def correct_mask(
             forbid_below(node, walk)
             # The stack may not have been read, but the mask has changed, which callers have to
             # know.
-            path[PROGRESS, ASKED] = True
+            path[PROGRESS, READ_STACK] = True
         if status == UNSURE:
             doubt(node, 0, BY_PATH, walk)
         elif status == ALIVE:

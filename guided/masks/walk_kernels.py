@@ -30,10 +30,10 @@ from guided.masks.trie import BYTE, END, FIRST_CHILD
 from guided.masks.walk_path import (
     AFTER,
     ALL,
-    ASKED,
     BEYOND,
     CHILD,
     COUNT,
+    ENTRY,
     FATE,
     FINISHED,
     INSIDE,
@@ -41,15 +41,15 @@ from guided.masks.walk_path import (
     LEVEL,
     NO_WAY,
     NODE,
-    NOT_ASKED,
+    NOT_READ,
     NOTHING,
     OUTSIDE,
     PART,
     PROGRESS,
+    READ_STACK,
     ROW,
     SITE,
     STACK,
-    WAY,
     Walk,
     allow,
     begin,
@@ -190,7 +190,7 @@ def _enter_site(
     and the level is that of the site's children, or OUTSIDE if they are not looked at.
 
     Sites come sorted by way, and most ways lead to the same state everywhere. So the state is found
-    for the first site of a way and left in the path for the others (``WAY`` and ``FATE``).
+    for the first site of a way and left in the path for the others (``ENTRY`` and ``FATE``).
     """
     nodes, path = walk.trie.nodes, walk.path
     top, about, way = site[0], site[1], site[3]
@@ -203,23 +203,23 @@ def _enter_site(
     is_below = way in (BELOW, BELOW_PATH)
     if is_inside:
         row, count = closings[way], count + about
-        path[PROGRESS, WAY], path[PROGRESS, FATE] = way, ALIVE
+        path[PROGRESS, ENTRY], path[PROGRESS, FATE] = way, ALIVE
         put_state(OUTSIDE + 1, stack, row, count, path)
-    elif is_below or way == BY_PATH or path[PROGRESS, WAY] != _entrance(way, about, byte):
+    elif is_below or way == BY_PATH or path[PROGRESS, ENTRY] != _entrance(way, about, byte):
         if way == BELOW:
             row, count = about, 0
         elif way in (BY_PATH, BELOW_PATH):
             status, stack, row, count = _after_node(top, walk)
-            path[PROGRESS, ASKED] = True
+            path[PROGRESS, READ_STACK] = True
         else:
             # Once for all sites of a way: their state stays where the first one put it.
             status, stack, row, count, asked = _after_way(way, about, byte, closings, walk)
             if asked:
-                path[PROGRESS, ASKED] = True
+                path[PROGRESS, READ_STACK] = True
         if status >= UNRESOLVED:
             return status, stack, row, OUTSIDE
         is_alone = is_below or way == BY_PATH
-        path[PROGRESS, WAY] = NO_WAY if is_alone else _entrance(way, about, byte)
+        path[PROGRESS, ENTRY] = NO_WAY if is_alone else _entrance(way, about, byte)
         path[PROGRESS, FATE] = status
         put_state(OUTSIDE + 1, stack, row, count, path)
     if path[PROGRESS, FATE] == UNSURE:
@@ -289,7 +289,7 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
     path, rows = walk.path, walk.machine.rows
     stack, row, part = path[level, STACK], path[level, ROW], path[level, PART]
     status, reached, after = resolved(stack, rows[row, LABEL], walk.machine)
-    path[PROGRESS, ASKED] = True
+    path[PROGRESS, READ_STACK] = True
     if status >= UNRESOLVED:
         return status, reached, after, level
     path[level, AFTER] = after if status == ALIVE else DEAD
@@ -334,7 +334,7 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     if machine.rows[row, EXITS] and child < last and path[level, PART] == ALL:
         # The row reads no byte, so all children come after its exit action, which is taken once.
         status, reached, target = resolved(stack, machine.rows[row, LABEL], machine)
-        path[PROGRESS, ASKED] = True
+        path[PROGRESS, READ_STACK] = True
         if status == ALIVE:
             stack, row, count = reached, target, 0
             put_state(level, stack, row, count, path)
@@ -346,13 +346,13 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     path[level, CHILD] = child
     byte = walk.trie.child_bytes[child]
     target = target_of(machine, row, byte)
-    if target == DEAD and after == NOT_ASKED:
+    if target == DEAD and after == NOT_READ:
         return _look_after_action(level, walk)
     status, stack, row, count, asked = after_byte(
         stack, row, count, byte, machine, walk.key_stack, True
     )
     if asked:
-        path[PROGRESS, ASKED] = True
+        path[PROGRESS, READ_STACK] = True
     if status >= UNRESOLVED:
         return status, stack, row, level
     path[level, CHILD] = child + 1

@@ -3,7 +3,7 @@
 A walk keeps its whole state in its *path*, so that it can stop where Python has to resolve a
 transition first, and continue from the same node. The path is int64 ``[longest token + 3, 9]``::
 
-    row 0      SITE LEVEL DOUBTS CHANGE WAY FATE PUT_OFF ASKED     the progress of the walk
+    row 0      SITE LEVEL DOUBTS CHANGE ENTRY FATE PUT_OFF READ_STACK     the progress of the walk
     row 1      stack row count                                     the state to begin with
     row 2      stack row count CHILD LAST OTHER NODE PART AFTER    at the node that a walk enters
     row 3 ...  the same, one row for each byte further down
@@ -37,12 +37,12 @@ from guided.runtime.kernel import inlined
 __all__ = [
     "AFTER",
     "ALL",
-    "ASKED",
     "BEYOND",
     "CHANGE",
     "CHILD",
     "COUNT",
     "DOUBTS",
+    "ENTRY",
     "FATE",
     "FINISHED",
     "INSIDE",
@@ -51,7 +51,7 @@ __all__ = [
     "LEVEL",
     "NODE",
     "NOTHING",
-    "NOT_ASKED",
+    "NOT_READ",
     "NO_WAY",
     "OTHER",
     "OUTSIDE",
@@ -59,12 +59,12 @@ __all__ = [
     "PATH_WIDTH",
     "PROGRESS",
     "PUT_OFF",
+    "READ_STACK",
     "ROW",
     "SITE",
     "SLOTS_FULL",
     "STACK",
     "TRUNCATED",
-    "WAY",
     "Walk",
     "allow",
     "begin",
@@ -94,10 +94,10 @@ SITE: Final = 0
 LEVEL: Final = 1
 DOUBTS: Final = 2
 CHANGE: Final = 3
-WAY: Final = 4
+ENTRY: Final = 4
 FATE: Final = 5
 PUT_OFF: Final = 6
-ASKED: Final = 7
+READ_STACK: Final = 7
 """Columns of the progress of a walk: the site and the row of the path that it is at, how many sites
 are uncertain, the change of the fingerprint, the way to the latest site with its status, how many
 nodes were put off, and whether the stack was read."""
@@ -124,7 +124,7 @@ ALL: Final = 2
 NOTHING: Final = 3
 """The children whose bytes lead on within the automaton of the row, those that come after its exit
 action, both, or none."""
-NOT_ASKED: Final = -2
+NOT_READ: Final = -2
 """In place of the row after an exit action, before it is looked up; DEAD if none is known."""
 
 
@@ -201,9 +201,9 @@ def begin(
     # The other rows need no clearing: a walk writes a row before it reads it.
     for column in range(PATH_WIDTH):
         path[PROGRESS, column] = 0
-    path[PROGRESS, LEVEL], path[PROGRESS, WAY] = OUTSIDE, NO_WAY
+    path[PROGRESS, LEVEL], path[PROGRESS, ENTRY] = OUTSIDE, NO_WAY
     # What follows the exit action of the first row depends on the stack.
-    path[PROGRESS, ASKED] = walk.machine.rows[row, LABEL] != DEAD
+    path[PROGRESS, READ_STACK] = walk.machine.rows[row, LABEL] != DEAD
     put_state(OUTSIDE, stack, row, count, path)
     for word in range(len(words)):
         words[word] = base[word]
@@ -215,19 +215,19 @@ def begin(
 def result(
     status: int, stack: int, action: int, path: NDArray[np.int64]
 ) -> tuple[int, int, int, int, int, int]:
-    """Return status, doubts, fingerprint's change, stack or ASKED, action, and how many put off.
+    """Return status, doubts, fingerprint's change, stack or READ_STACK, action, and how many put off.
 
-    The last is the number of nodes that were put off; see ``walk_sites``. ASKED is never reset in
+    The last is the number of nodes that were put off; see ``walk_sites``. READ_STACK is never reset in
     the path, so it is still set when the walk continues.
     """
     # What is resolved next may depend on the stack, so the mask holds for this stack only.
     if status >= UNRESOLVED:
-        path[PROGRESS, ASKED] = True
+        path[PROGRESS, READ_STACK] = True
     return (
         status,
         path[PROGRESS, DOUBTS],
         path[PROGRESS, CHANGE],
-        stack if status >= UNRESOLVED else path[PROGRESS, ASKED],
+        stack if status >= UNRESOLVED else path[PROGRESS, READ_STACK],
         action,
         path[PROGRESS, PUT_OFF],
     )
@@ -266,7 +266,7 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
     """Set a level to the first child of a node, whose state must be in the path."""
     nodes, path = walk.trie.nodes, walk.path
     path[level, CHILD], path[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
-    path[level, NODE], path[level, PART], path[level, AFTER] = node, ALL, NOT_ASKED
+    path[level, NODE], path[level, PART], path[level, AFTER] = node, ALL, NOT_READ
 
 
 @inlined

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
-from guided.regular.byte_layout import FIRST_CLASS, laid_out
+from guided.regular.byte_layout import FIRST_CLASS, spell_in_bytes
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, transition_table
 from guided.regular.equal_columns import equal_columns
 from guided.regular.reachability import coaccessible
 from guided.regular.utf8 import ByteRanges
-from guided.runtime.fuel import apart, breathe, spend
+from guided.runtime.fuel import pause_if_due, spend, without_gil
 
 __all__ = [
     "MAX_BLOCK_CELLS",
@@ -120,8 +120,8 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     if not len(dfa):
         return _empty()
     template, byte_class = _template(dfa.classes, spelling, frozenset(missing))
-    with apart(dfa.next.size + len(dfa) * template.size // 64):
-        table = laid_out(dfa.next, template, MAX_BLOCK_CELLS)
+    with without_gil(dfa.next.size + len(dfa) * template.size // 64):
+        table = spell_in_bytes(dfa.next, template, MAX_BLOCK_CELLS)
     if table is None:
         raise LimitExceededError(
             f"its automaton over bytes needs more than {MAX_BLOCK_CELLS} cells",
@@ -174,7 +174,7 @@ def _template(
 
     def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
         """Return the row of a node: per byte a class of code points that ends there, or a node."""
-        breathe()
+        pause_if_due()
         row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
         for sequence, target in entries:
@@ -233,7 +233,7 @@ def _trimmed(
 
     States keep their order, and what is left of the first ``between`` comes first.
     """
-    with apart(table.size // 64):
+    with without_gil(table.size // 64):
         alive = coaccessible(table, label != DEAD)
     live = np.nonzero(alive)[0]
     if len(live) == len(label):

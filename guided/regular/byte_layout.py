@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from guided.regular.transitions import longer
 from guided.runtime.kernel import making_kernel
 
-__all__ = ["FIRST_CLASS", "laid_out"]
+__all__ = ["FIRST_CLASS", "spell_in_bytes"]
 
 FIRST_CLASS: Final = -2
 """In a template, -2 stands for the first class of code points, -3 for the second, and so on."""
 
 
-def laid_out(
+def spell_in_bytes(
     table: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> NDArray[np.int32] | None:
     """Return the table over bytes, int32 ``[rows, byte classes]``, or None if it gets too large.
@@ -46,7 +46,7 @@ def laid_out(
     work is higher, as most rows inside a code point are found again and add no cell. So the result
     may have some more cells than ``most_cells``: those that the last state adds.
     """
-    rows, spelled = _laid_out(
+    rows, spelled = _spell_in_bytes(
         np.ascontiguousarray(table), np.ascontiguousarray(template), most_cells
     )
     return None if rows < 0 else spelled[:rows]
@@ -84,7 +84,7 @@ def _slot_of(slots: NDArray[np.int32], table: NDArray[np.int32], row: NDArray[np
 
 
 @making_kernel
-def _laid_out(
+def _spell_in_bytes(
     moves: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> tuple[int, NDArray[np.int32]]:
     """Compute ``laid_out``: the number of rows, -1 for too many, and a table that may be longer."""

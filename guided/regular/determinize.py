@@ -19,7 +19,7 @@ from guided.regular.determinize_kernel import (
 )
 from guided.regular.nfa import Nfa
 from guided.regular.partition import MAX_OVERLAP, overlap_too_much, sets_in_turn
-from guided.runtime.fuel import apart, breathe, spend
+from guided.runtime.fuel import pause_if_due, spend, without_gil
 
 __all__ = ["MAX_CELLS", "smallest_table"]
 
@@ -66,10 +66,10 @@ def smallest_table(
     ):
         sizes.append(len(each))
         numbers += each
-    breathe()
+    pause_if_due()
     listed = np.array(numbers, dtype=np.int32)
     # There may be many more subsets than states, so this is only a guess.
-    with apart(nfa.count):
+    with without_gil(nfa.count):
         outcome, steps, table, label, first, ranges, origin = minimal_automaton(
             listed,
             tuple(sizes),

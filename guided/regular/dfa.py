@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, EMPTY, CodePoints
 from guided.regular.determinize import MAX_CELLS, smallest_table
-from guided.regular.expression import Both, Regular
+from guided.regular.expression import Intersection, Regular
 from guided.regular.lookaround import LookaroundSubsets, without_leading_lookahead
 from guided.regular.minimize import minimal_columns
 from guided.regular.nfa import Nfa, nfa_from_regular
@@ -36,7 +36,7 @@ from guided.regular.partition import partition
 from guided.regular.product_kernel import completed, pair_up
 from guided.regular.reachability import coaccessible
 from guided.regular.transitions import moves_of, moves_on
-from guided.runtime.fuel import apart, breathe, breathing, spend
+from guided.runtime.fuel import pause_if_due, spend, with_pauses, without_gil
 
 __all__ = [
     "DEAD",
@@ -57,7 +57,7 @@ MAX_DFA_STATES: Final = 50_000
 MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """States before equal ones merge."""
 MAX_SIDES: Final = 200
-"""``Both`` nested in each other. In compiled code, recursion has no other limit."""
+"""``Intersection`` nested in each other. In compiled code, recursion has no other limit."""
 _FEW_CODES: Final = 1_000
 """Codes that are quicker to count than a few numbers to sort."""
 
@@ -118,7 +118,7 @@ class Dfa:
         """
         read: list[list[int]] = []
         columns: list[int] = []
-        for column, chars in enumerate(breathing(self.classes)):
+        for column, chars in enumerate(with_pauses(self.classes)):
             if chars.ranges and chars.ranges[-1][1] >= low:
                 listed = [
                     code_point
@@ -133,7 +133,7 @@ class Dfa:
         moves = moves_on(self.next, np.array(columns, dtype=np.int32))
         return [
             (source, code_point, target)
-            for source, target, place in breathing(zip(*moves.tolist(), strict=True))
+            for source, target, place in with_pauses(zip(*moves.tolist(), strict=True))
             for code_point in read[place]
         ]
 
@@ -200,15 +200,15 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
 
 
 def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
-    """Compute ``dfa_from_regular``; ``depth`` is the number of ``Both`` that are open above.
+    """Compute ``dfa_from_regular``; ``depth`` is the number of ``Intersection`` that are open above.
 
-    A look-ahead at the beginning becomes a ``Both``. The two sides of a ``Both`` get separate
+    A look-ahead at the beginning becomes a ``Intersection``. The two sides of a ``Intersection`` get separate
     automata, each matched or searched for as the whole would be, which are then combined.
     """
     if depth > MAX_SIDES:
         raise _too_deep()
     regular = without_leading_lookahead(regular, search=search)
-    if isinstance(regular, Both):
+    if isinstance(regular, Intersection):
         sides = [
             _dfa_from_regular(side, search, depth + 1) for side in (regular.left, regular.right)
         ]
@@ -279,7 +279,7 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     # Places of the first set of each automaton in ``joint``; ANY, at 0, covers all other texts.
     shift = 1
     for dfa in dfas:
-        breathe()
+        pause_if_due()
         columns = np.array(joint.holders(shift, len(dfa.classes)), dtype=np.int32)
         shift += len(dfa.classes)
         # ``completed`` adds a last state for texts that leave the automaton; it has no label.
@@ -287,11 +287,11 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     # Pair by pair like a tournament, not one after the other: so each automaton takes part in
     # few products. The order of the sides is kept, as ``decide`` gets its labels in it.
     while len(sides) > 1:
-        breathe()
+        pause_if_due()
         odd = sides[len(sides) // 2 * 2 :]
         sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
     (whole,) = sides
-    decided = np.array([decide(labels) for labels in breathing(whole.kinds)], dtype=np.int32)
+    decided = np.array([decide(labels) for labels in with_pauses(whole.kinds)], dtype=np.int32)
     return _finished(joint.classes, whole.table, decided[whole.kind])
 
 
@@ -332,7 +332,7 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     MAX_DFA_STATES of them. Raises LimitExceededError if their table would have more than
     MAX_CELLS cells.
     """
-    with apart(left.table.size + right.table.size):
+    with without_gil(left.table.size + right.table.size):
         pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
     if pairs is None:
         raise too_many_states()
@@ -345,7 +345,7 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     spend(200 + table.size // 16 + len(codes) * (1 + labels // 16))
     kinds = []
     for code in codes:
-        breathe()
+        pause_if_due()
         kinds.append(left.kinds[code // width] + right.kinds[code % width])
     return _Side(table, kind, kinds)
 
@@ -409,7 +409,7 @@ def _finished(
     class the column that it is in now, DEAD for a class that leads nowhere.
     """
     spend(table.size // 8)
-    with apart(table.size // 8):
+    with without_gil(table.size // 8):
         table, label, group = minimal_columns(table, label)
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()

@@ -18,15 +18,15 @@ __all__ = [
     "EMPTY_TEXT",
     "MAX_DEPTH",
     "Alternate",
-    "Both",
     "Chars",
     "Concat",
     "End",
     "Graph",
+    "Intersection",
     "Look",
     "Regular",
     "Repeat",
-    "Several",
+    "SeparatedRepeat",
     "Start",
     "Value",
     "literal",
@@ -152,7 +152,7 @@ class Repeat(_Node):
         self.lazy: Final = lazy
 
 
-class Several(_Node):
+class SeparatedRepeat(_Node):
     """``item`` once or more, with ``between`` between one and the next."""
 
     __slots__ = ("between", "item")
@@ -227,10 +227,10 @@ class Graph:
         return Graph(count, tuple(numbers), columns, start, final)
 
 
-class Both(_Node):
+class Intersection(_Node):
     """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
 
-    It is about whole texts: it stands at the top of an expression or in another ``Both``, and each
+    It is about whole texts: it stands at the top of an expression or in another ``Intersection``, and each
     side is matched or searched for as the whole would be.
     """
 
@@ -245,7 +245,16 @@ class Both(_Node):
 
 
 Regular: TypeAlias = (
-    Chars | Concat | Alternate | Repeat | Several | Start | End | Graph | Look | Both
+    Chars
+    | Concat
+    | Alternate
+    | Repeat
+    | SeparatedRepeat
+    | Start
+    | End
+    | Graph
+    | Look
+    | Intersection
 )
 
 ANYTHING: Final = Repeat(Chars(ANY), 0, None)

@@ -15,10 +15,10 @@ from guided.regular.expression import (
     ANYTHING,
     EMPTY_TEXT,
     Alternate,
-    Both,
     Chars,
     Concat,
     Graph,
+    Intersection,
     Regular,
     literal,
 )
@@ -34,13 +34,13 @@ def up_to_first(end: str, texts: Dfa) -> Dfa:
     """
     ended = Concat((_expression(texts), literal(end)))
     earlier = Concat((ANYTHING, literal(end), Chars(ANY), ANYTHING))
-    return dfa_from_regular(Both(ended, earlier, negative=True))
+    return dfa_from_regular(Intersection(ended, earlier, negative=True))
 
 
 def without_text(text: str, texts: Dfa) -> Dfa:
     """Return the texts that do not contain ``text``."""
     found = Concat((ANYTHING, literal(text), ANYTHING))
-    return dfa_from_regular(Both(_expression(texts), found, negative=True))
+    return dfa_from_regular(Intersection(_expression(texts), found, negative=True))
 
 
 def _expression(dfa: Dfa) -> Regular:

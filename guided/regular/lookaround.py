@@ -27,9 +27,9 @@ from typing import Final, NamedTuple, TypeAlias
 from guided.regular.expression import (
     ANYTHING,
     Alternate,
-    Both,
     Chars,
     Concat,
+    Intersection,
     Look,
     Regular,
     Repeat,
@@ -92,7 +92,7 @@ def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
         return regular
     rest = parts[:at] + parts[at + 1 :]
     ahead = Concat((Start(), _and_anything(first.item)) if search else (_and_anything(first.item),))
-    return Both(Concat(rest), ahead, first.negative)
+    return Intersection(Concat(rest), ahead, first.negative)
 
 
 def _and_anything(regular: Regular) -> Regular:

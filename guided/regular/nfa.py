@@ -13,19 +13,19 @@ from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.expression import (
     Alternate,
-    Both,
     Chars,
     Concat,
     End,
     Graph,
+    Intersection,
     Look,
     Regular,
     Repeat,
-    Several,
+    SeparatedRepeat,
     Start,
 )
 from guided.regular.transitions import paste_moves
-from guided.runtime.fuel import breathe, breathing
+from guided.runtime.fuel import pause_if_due, with_pauses
 
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
@@ -175,7 +175,7 @@ class Nfa:
 def nfa_from_regular(regular: Regular) -> Nfa:
     """Return the automaton of an expression; its size is the expression's with repeats unrolled.
 
-    Raises LimitExceededError past MAX_NFA_STATES, and ValueError for a ``Both`` in it.
+    Raises LimitExceededError past MAX_NFA_STATES, and ValueError for a ``Intersection`` in it.
     """
     nfa = Nfa()
     start = nfa.add_states()
@@ -194,7 +194,7 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
                 _build_looks(nfa, part)
     elif isinstance(node, Repeat):
         _build_looks(nfa, node.item)
-    elif isinstance(node, Several):
+    elif isinstance(node, SeparatedRepeat):
         _build_looks(nfa, node.item)
         _build_looks(nfa, node.between)
     elif isinstance(node, Look) and node not in nfa.look_numbers:
@@ -207,7 +207,7 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
 
 def _rested(parts: tuple[Regular, ...]) -> Iterable[Regular]:
     """Return the parts of a node, with pauses between them where there are many."""
-    return breathing(parts) if len(parts) > _MANY else parts
+    return with_pauses(parts) if len(parts) > _MANY else parts
 
 
 def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
@@ -228,7 +228,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
             return start
     if isinstance(node, Repeat):
         return _build_repeat(nfa, node, start, end)
-    if isinstance(node, Several):
+    if isinstance(node, SeparatedRepeat):
         return _build_several(nfa, node, start, end)
     if isinstance(node, Graph):
         return _build_graph(nfa, node, start, end)
@@ -249,7 +249,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
         nfa.conditions.add(start, end)
         nfa.condition_looks.append(nfa.look_numbers[node])
     else:
-        assert isinstance(node, Both)
+        assert isinstance(node, Intersection)
         raise ValueError("a condition on whole texts stands inside an expression")
     return end
 
@@ -305,8 +305,8 @@ def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
     return end
 
 
-def _build_several(nfa: Nfa, several: Several, start: int, end: int | None) -> int:
-    """``_build`` for ``Several``: ``between`` leads back to where the item begins."""
+def _build_several(nfa: Nfa, several: SeparatedRepeat, start: int, end: int | None) -> int:
+    """``_build`` for ``SeparatedRepeat``: ``between`` leads back to where the item begins."""
     entry = nfa.add_states()
     nfa.empties.add(start, entry)
     exit_ = _build(nfa, several.item, entry)
@@ -354,7 +354,7 @@ def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
         for ends in (edges.sources, edges.targets):
             piece = ends[begin:]
             for copy in range(1, times + 1):
-                breathe()
+                pause_if_due()
                 shift = copy * size
                 ends += [state + shift for state in piece]
     nfa.move_sets += nfa.move_sets[begun_edges[0] :] * times

@@ -11,7 +11,7 @@ import numpy as np
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.partition_kernel import class_intervals, ranges_by_group
-from guided.runtime.fuel import breathing, spend
+from guided.runtime.fuel import spend, with_pauses
 
 __all__ = ["MAX_OVERLAP", "Partition", "overlap_too_much", "partition", "sets_in_turn"]
 
@@ -56,10 +56,10 @@ def partition(sets: Sequence[CodePoints]) -> Partition:
         raise overlap_too_much()
     begin, bounds = ranges_by_group(intervals, np.arange(count, dtype=np.int32), count)
     ends = [*zip(*bounds.tolist(), strict=True)]
-    spans = breathing(pairwise(begin.tolist()))
+    spans = with_pauses(pairwise(begin.tolist()))
     classes = [CodePoints(tuple(ends[low:high])) for low, high in spans]
     listed: list[int] = members.tolist()
-    spans = breathing(pairwise(first.tolist()))
+    spans = with_pauses(pairwise(first.tolist()))
     return Partition(tuple(classes), [listed[low:high] for low, high in spans])
 
 

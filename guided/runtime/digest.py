@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guided.runtime.fuel import breathing
+from guided.runtime.fuel import with_pauses
 from guided.spec import Structure
 
 __all__ = ["digest_with_rests"]
@@ -13,4 +13,4 @@ def digest_with_rests(constraint: Structure) -> str:
     inner = constraint.inner()
     if not inner:
         return constraint.digest()
-    return constraint.digest_over([digest_with_rests(part) for part in breathing(inner)])
+    return constraint.digest_over([digest_with_rests(part) for part in with_pauses(inner)])

@@ -20,14 +20,14 @@ __all__ = [
     "LimitedSteps",
     "LimitedWork",
     "Pace",
-    "apart",
-    "breathe",
-    "breathing",
     "limited_work",
     "paced",
+    "pause_if_due",
     "spend",
     "take_lock",
     "units_left",
+    "with_pauses",
+    "without_gil",
 ]
 
 _Item = TypeVar("_Item")
@@ -115,25 +115,25 @@ class _Paced:
             _pace.reset(self._outer)
 
 
-def breathe() -> None:
+def pause_if_due() -> None:
     """Pause if it is time to; for stretches in which little or nothing is counted."""
     pace = _pace.get()
     if pace is not None:
         pace.rest(0)
 
 
-def breathing(items: Iterable[_Item]) -> Iterator[_Item]:
+def with_pauses(items: Iterable[_Item]) -> Iterator[_Item]:
     """Yield the items, of which there may be many; pauses between them when it is time to."""
     left = 0
     for item in items:
         if not left:
-            breathe()
+            pause_if_due()
             left = _ITEMS
         left -= 1
         yield item
 
 
-def apart(units: int) -> AbstractContextManager[None]:
+def without_gil(units: int) -> AbstractContextManager[None]:
     """Let others run during the block, which takes about ``units`` and runs no Python.
 
     It is meant for calls of kernels, which run without the GIL.

@@ -212,7 +212,7 @@ def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
     report = read_text(request.constraint, reply.encode())
     if report.fit is not TextFit.COMPLETE:
         there = reply.encode()[: report.offset].decode(errors="ignore")
-        end = there + report.shortest_end.decode(errors="replace")
+        end = there + report.shortest_completion.decode(errors="replace")
         raise RequestError(
             f"the reply {reply!r} is no answer to this request: it leaves the constraint after "
             f"{there!r}",
@@ -231,7 +231,7 @@ def _walk(start: Matcher, drawn: random.Random, most: int) -> tuple[str, FinishR
         matcher = matcher.advance(token)
         tokens.append(token)
     is_closed = bool(most) and not matcher.is_accepting
-    for token in matcher.shortest_end():
+    for token in matcher.shortest_completion():
         matcher = matcher.advance(token)
         tokens.append(token)
     reason = FinishReason.COMPLETE if matcher.is_complete else FinishReason.STOP

@@ -133,7 +133,7 @@ class WordMatcher:
     def likely_run(self) -> tuple[TokenId, ...]:
         return spell_bytes(self._certain_bytes())
 
-    def shortest_end(self) -> tuple[TokenId, ...]:
+    def shortest_completion(self) -> tuple[TokenId, ...]:
         if self.is_careless and not self.is_accepting:
             rests = sorted(self.rests)
             rest = rests[sum(map(sum, rests)) % len(rests)]
@@ -141,11 +141,13 @@ class WordMatcher:
         return min((_shortest_spelling(rest) for rest in self.rests), key=lambda t: (len(t), t))
 
     def fits(self, budget: int) -> bool:
-        return len(self.shortest_end()) <= budget
+        return len(self.shortest_completion()) <= budget
 
     def mask_within(self, budget: int) -> NDArray[np.int32]:
         fitting = [t for t in self.legal() if self.advance(t).fits(budget - 1)]
-        return pack([*fitting, *self.shortest_end()[:1], *(END_IDS if self.is_accepting else ())])
+        return pack(
+            [*fitting, *self.shortest_completion()[:1], *(END_IDS if self.is_accepting else ())]
+        )
 
     def _singletons(self) -> tuple[TokenId, ...]:
         run: list[TokenId] = []
@@ -202,7 +204,7 @@ class AnythingMatcher:
     def likely_run(self) -> tuple[TokenId, ...]:
         return ()
 
-    def shortest_end(self) -> tuple[TokenId, ...]:
+    def shortest_completion(self) -> tuple[TokenId, ...]:
         return ()
 
     def fits(self, budget: int) -> bool:

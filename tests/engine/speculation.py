@@ -16,7 +16,6 @@ from guided.decoding import (
     Acceptance,
     Choice,
     Chooser,
-    Closing,
     CostCurve,
     DraftBudget,
     DraftBuilder,
@@ -25,6 +24,7 @@ from guided.decoding import (
     DraftRequest,
     DraftTree,
     Expansion,
+    FinalCompletion,
     History,
     ProposalRates,
     Verified,
@@ -120,7 +120,7 @@ class Text:
         self.tokens += [tree.tokens[node] for node in accepted.path[tree.trunk :]]
         self.matcher = tree.matchers[accepted.path[-1]]
         choice = accepted.choice
-        if isinstance(choice, Closing):
+        if isinstance(choice, FinalCompletion):
             self.tokens += choice.tokens
             self.is_done = True
         elif choice is not None and choice.matcher is None:

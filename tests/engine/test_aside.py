@@ -67,9 +67,9 @@ class SlowMatcher:
     def likely_run(self) -> Any:
         return self._inner.likely_run()
 
-    def shortest_end(self) -> Any:
+    def shortest_completion(self) -> Any:
         with limited_work(_LIMIT, lock=self._lock):
-            return self._inner.shortest_end()
+            return self._inner.shortest_completion()
 
     def fits(self, budget: int) -> bool:
         return self._inner.fits(budget)

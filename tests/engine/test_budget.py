@@ -40,7 +40,7 @@ def test_every_budget_from_the_shortest_answer_up_gives_a_whole_answer(
 ) -> None:
     texts = TEXTS[name]
     constraint = words(*texts)
-    shortest = len(start(constraint).shortest_end())
+    shortest = len(start(constraint).shortest_completion())
     for max_tokens in range(shortest, shortest + 16):
         requests = {
             str(seed): GenerationRequest(
@@ -64,7 +64,7 @@ def test_any_language_closes_inside_any_budget(data: st.DataObject, is_careless:
     """Also if the completions known at neighbouring positions differ arbitrarily."""
     texts = data.draw(st.lists(st.text("abcd12", max_size=8), min_size=1, max_size=6))
     constraint = words(*texts, is_careless=is_careless)
-    shortest = len(start(constraint).shortest_end())
+    shortest = len(start(constraint).shortest_completion())
     request = GenerationRequest(
         prompt="go",
         constraint=constraint,
@@ -97,7 +97,7 @@ def test_the_finish_reason_tells_whether_the_budget_had_a_hand_in_it() -> None:
 def test_a_run_that_leaves_no_room_gives_way_to_the_shortest_end() -> None:
     """Longest first, "abcdna" is abc, d, na; the shortest spelling is ab, cdna."""
     spelled = ("abcdna", "abcdna~~~~~~")
-    shortest = len(start(words(*spelled)).shortest_end())
+    shortest = len(start(words(*spelled)).shortest_completion())
     run = start(words(*spelled)).forced_run(Forcing.CANONICAL)
     assert (len(run), shortest) == (3, 2)
     request = GenerationRequest(

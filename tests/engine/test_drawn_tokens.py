@@ -13,7 +13,7 @@ import torch
 
 from guided.decoding.draw import Draw
 from guided.drafters.lookup import LookupDrafter
-from guided.engine.haste import TakesLongError
+from guided.engine.step_deadline import TakesLongError
 from guided.errors import LimitExceededError
 from guided.masks.mask import tokens_of
 from guided.model.batch import StepBatch, StepOutput

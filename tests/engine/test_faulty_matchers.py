@@ -147,7 +147,7 @@ def test_a_fault_of_a_matcher_ends_its_request_alone(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "method"), crossed(KINDS, ["is_complete", "mask", "shortest_end", "forced_run"])
+    ("kind", "method"), crossed(KINDS, ["is_complete", "mask", "shortest_completion", "forced_run"])
 )
 def test_a_method_that_always_fails_harms_nobody_else(kind: str, method: str) -> None:
     class Broken(Faulty):
@@ -170,7 +170,7 @@ def test_a_method_that_always_fails_harms_nobody_else(kind: str, method: str) ->
     )
     bad, good, later = run(engine, KINDS[kind])
     assert isinstance(bad, GenerationResult | InternalServiceError)
-    assert isinstance(bad, InternalServiceError) or method == "shortest_end"
+    assert isinstance(bad, InternalServiceError) or method == "shortest_completion"
     assert good.tokens == later.tokens == alone()
 
 
@@ -190,7 +190,7 @@ def test_a_matcher_that_fails_at_a_deadline_harms_nobody_else() -> None:
     while engine.has_work:
         ended |= {finished.request_id: finished.outcome for finished in engine.step()}
         engine.check()
-    assert fuse.blown_by == "shortest_end"
+    assert fuse.blown_by == "shortest_completion"
     assert isinstance(ended["bad"], InternalServiceError)
     assert ended["good"].tokens == alone
 

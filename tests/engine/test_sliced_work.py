@@ -9,7 +9,7 @@ import pytest
 
 from guided.engine.sliced_work import Kernels, SlicedWork
 from guided.errors import LimitExceededError
-from guided.runtime.fuel import apart, breathe, limited_work, spend, take_lock
+from guided.runtime.fuel import limited_work, pause_if_due, spend, take_lock, without_gil
 
 _AGES = 60.0
 """Seconds for slices that end by their units, and for waits that must not happen."""
@@ -22,7 +22,7 @@ class LongKernel:
         self._may_end = threading.Event()
 
     def run(self) -> None:
-        with apart(10_000):
+        with without_gil(10_000):
             assert self._may_end.wait(_AGES), "it was waited for"
 
     def end(self) -> None:
@@ -52,7 +52,7 @@ def test_a_slice_ends_with_its_time_where_little_is_counted() -> None:
     def work() -> None:
         for _ in range(20):
             time.sleep(0.01)
-            breathe()
+            pause_if_due()
 
     sliced = SlicedWork(work)
     slices = 0
@@ -104,7 +104,7 @@ def test_one_long_kernel_runs_at_a_time() -> None:
     most: list[int] = []
 
     def work() -> None:
-        with apart(10_000):
+        with without_gil(10_000):
             inside.append(1)
             most.append(len(inside))
             time.sleep(0.05)  # longer than a slice, so it is left
@@ -126,7 +126,7 @@ def test_work_that_is_given_up_ends_wherever_it_is(slices: int) -> None:
         try:
             while True:
                 time.sleep(0.01)
-                breathe()
+                pause_if_due()
         finally:
             ended.append("ended")
 

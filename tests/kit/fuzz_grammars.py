@@ -205,7 +205,7 @@ def _verdicts(machine: GrammarMachine | None, text: str) -> str:
             signs.append(DEAD)
             continue
         signs.append(COMPLETE if machine.is_accepting(state) else OPEN)
-        ended = machine.advance(state, machine.shortest_end(state))
+        ended = machine.advance(state, machine.shortest_completion(state))
         assert ended is not None
         assert machine.is_accepting(ended)
     return "".join(signs)

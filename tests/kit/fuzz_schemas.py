@@ -112,7 +112,7 @@ class SchemaSubject(_SchemaSubject):
         written: list[Any] = []
         for vocabulary in (BYTES, PIECES):
             start = compiled(json.loads(case.schema), WRITINGS[case.writing], vocabulary).start()
-            for budget in (None, len(start.shortest_end()) + rng.randrange(12)):
+            for budget in (None, len(start.shortest_completion()) + rng.randrange(12)):
                 walk = random_walk(start, rng, rng.randrange(40), budget)
                 text = vocabulary.decode(walk.tokens).decode()
                 if _valid(oracle, text) is False:
@@ -205,7 +205,7 @@ def _satisfied(oracle: Oracle, documents: list[Any]) -> Fault | None:
 
 def _way_out(matcher: Matcher) -> Fault | None:
     """The shortest end is allowed, is an end, and fits the budget that it needs."""
-    tokens = matcher.shortest_end()
+    tokens = matcher.shortest_completion()
     if not matcher.fits(len(tokens)):
         return Fault("a way out does not fit its own length", str(tokens))
     for token in tokens:

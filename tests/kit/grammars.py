@@ -154,7 +154,7 @@ def random_text(machine: GrammarMachine, rng: random.Random, steps: int) -> str:
             break
         byte, state = rng.choice(choices)
         text.append(byte)
-    whole: bytes = bytes(text) + machine.shortest_end(state)
+    whole: bytes = bytes(text) + machine.shortest_completion(state)
     return whole.decode()
 
 

@@ -37,7 +37,7 @@ def walked(use: ToolUse, form: ToolFormat, rng: random.Random, length: int) -> s
         rare = [one for one in allowed if one in _MARKED or _VOCABULARY.decode([one]) == b","]
         tokens.append(rng.choice(rare if rare and rng.random() < 0.2 else allowed))
         matcher = matcher.advance(tokens[-1])
-    tokens += matcher.shortest_end()
+    tokens += matcher.shortest_completion()
     pieces = [_MARKED.get(t, "").encode() or _VOCABULARY.token_bytes[t] or b"" for t in tokens]
     return b"".join(pieces).decode(errors="replace")
 

@@ -92,7 +92,7 @@ def random_walk(start: Matcher, rng: random.Random, steps: int, budget: int | No
         tokens.append(token)
         matchers.append(matcher)
     if budget is None:
-        for token in matcher.shortest_end():
+        for token in matcher.shortest_completion():
             matcher = matcher.advance(token)
             tokens.append(token)
             matchers.append(matcher)

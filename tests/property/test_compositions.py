@@ -83,7 +83,7 @@ def test_masks_that_were_let_go_come_back_the_same(masks: int, positions: int) -
 
 def test_the_shortest_end_is_a_shortest_text() -> None:
     for begun, matcher, texts in _walks():
-        end = _VOCABULARY.decode(matcher.shortest_end())
+        end = _VOCABULARY.decode(matcher.shortest_completion())
         assert begun + end in texts
         shortest = min(len(text) for text in texts if text.startswith(begun))
         assert len(begun + end) <= shortest + 2, (begun, end)
@@ -100,7 +100,7 @@ def test_forced_bytes_are_those_that_all_texts_go_on_with() -> None:
 def test_a_walk_in_its_budget_ends_inside_it(seed: int) -> None:
     constraint, texts = _drawn(seed)
     start, rng = _COMPILER.start(constraint), random.Random(seed)
-    budget = len(start.shortest_end()) + rng.randrange(6)
+    budget = len(start.shortest_completion()) + rng.randrange(6)
     walk = random_walk(start, rng, 0, budget)
     assert len(walk.tokens) <= budget
     assert _VOCABULARY.decode(walk.tokens) in texts
@@ -113,7 +113,7 @@ def test_a_mask_within_a_budget_holds_what_fits() -> None:
         walk = random_walk(_COMPILER.start(constraint), rng, rng.randrange(1, 12))
         for place, matcher in enumerate(walk.matchers):
             begun = _VOCABULARY.decode(walk.tokens[:place])
-            budget = len(matcher.shortest_end()) + rng.randrange(3)
+            budget = len(matcher.shortest_completion()) + rng.randrange(3)
             kept = set(tokens_of(matcher.mask_within(budget)).tolist())
             reached = tried(matcher, range(1, len(_VOCABULARY)))
             fitting = {token for token in reached if reached[token].fits(budget - 1)}

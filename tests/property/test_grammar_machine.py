@@ -39,7 +39,7 @@ def test_a_machine_recognises_the_language_of_its_grammar(ignoring: bool) -> Non
             if state is None:
                 assert not any(other.startswith(text) for other in texts), (seed, text)
                 continue
-            end = machine.shortest_end(state)
+            end = machine.shortest_completion(state)
             assert len(end) == machine.bytes_left(state), (seed, text)
             ended = machine.advance(state, end)
             assert ended is not None, (seed, text, end)

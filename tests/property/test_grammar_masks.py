@@ -171,14 +171,14 @@ def test_all_work_for_a_mask_is_limited(text: str) -> None:
 
 def test_a_walk_in_its_budget_ends_inside_it() -> None:
     for start, rng in _starts():
-        budget = len(start.shortest_end()) + rng.randrange(8)
+        budget = len(start.shortest_completion()) + rng.randrange(8)
         assert len(random_walk(start, rng, 0, budget).tokens) <= budget
 
 
 def test_a_mask_within_a_budget_holds_what_fits() -> None:
     for start, rng in _starts():
         for matcher in random_walk(start, rng, rng.randrange(8)).matchers:
-            budget = len(matcher.shortest_end()) + rng.randrange(3)
+            budget = len(matcher.shortest_completion()) + rng.randrange(3)
             kept = set(tokens_of(matcher.mask_within(budget)).tolist())
             reached = tried(matcher, _TOKENS)
             fitting = {token for token in reached if reached[token].fits(budget - 1)}
@@ -207,6 +207,6 @@ def test_what_a_walk_writes_is_in_the_language() -> None:
         machine = machine_of(rules)
         constraint = CompiledConstraint(machine, _BINDING, MaskStore(2**20), limits)
         start = constraint.start()
-        walk = random_walk(start, rng, 0, len(start.shortest_end()) + 3)
+        walk = random_walk(start, rng, 0, len(start.shortest_completion()) + 3)
         text = _VOCABULARY.decode(walk.tokens).decode()
         assert len(text) > 8 or text in texts, (seed, text)

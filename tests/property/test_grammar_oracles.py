@@ -41,7 +41,7 @@ def _accepted_at_every_prefix(machine: GrammarMachine, text: str) -> bool:
         if behind is None:
             return False
         state = behind
-        end = machine.shortest_end(state)
+        end = machine.shortest_completion(state)
         ended = machine.advance(state, end)
         assert ended is not None, (text, end)
         assert machine.is_accepting(ended), (text, end)

@@ -49,12 +49,12 @@ def test_every_position_has_a_way_out() -> None:
         with trying(schema, rng):
             start = compiled(schema, rng.choice(_WRITINGS), rng.choice(_VOCABULARIES)).start()
             for matcher in random_walk(start, rng, rng.randrange(25)).matchers:
-                way_out = matcher.shortest_end()
+                way_out = matcher.shortest_completion()
                 assert matcher.fits(len(way_out))
                 for token in way_out:
                     matcher = matcher.advance(token)
                 assert matcher.is_accepting
-                assert not matcher.shortest_end()
+                assert not matcher.shortest_completion()
 
 
 def test_a_document_is_accepted_exactly_when_it_is_valid() -> None:

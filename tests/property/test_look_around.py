@@ -137,7 +137,7 @@ def test_terminals_stand_where_python_matches_them() -> None:
                     behind = machine.step(state, byte)
                     assert behind is not None
                     state = behind
-                    ended = machine.advance(state, machine.shortest_end(state))
+                    ended = machine.advance(state, machine.shortest_completion(state))
                     assert ended is not None
                     assert machine.is_accepting(ended)
         expected = {text for text in all_texts(5) if _parses(rules, patterns, text)}

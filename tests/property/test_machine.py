@@ -57,8 +57,8 @@ def test_every_walk_can_end_and_what_it_wrote_is_valid(schema: Any, seed: int, s
         reached = machine.step(state, byte)
         assert reached is not None
         state = reached
-        assert len(machine.shortest_end(state)) <= machine.bytes_left(state)
-    text += machine.shortest_end(state)
+        assert len(machine.shortest_completion(state)) <= machine.bytes_left(state)
+    text += machine.shortest_completion(state)
     document = json.loads(text, object_pairs_hook=_without_duplicates)
     jsonschema.validate(document, schema)
     assert accepts(machine, bytes(text))

@@ -87,7 +87,7 @@ def test_a_walk_in_its_budget_ends_inside_it() -> None:
     for schema, rng in cases(75):
         with trying(schema, rng):
             start = _start(schema, rng)
-            budget = len(start.shortest_end()) + rng.randrange(12)
+            budget = len(start.shortest_completion()) + rng.randrange(12)
             walk = random_walk(start, rng, 0, budget)
             assert len(walk.tokens) <= budget
             text = PIECES.decode(walk.tokens).decode()
@@ -99,10 +99,10 @@ def test_the_way_out_stays_open_token_by_token() -> None:
     for schema, rng in cases(75):
         with trying(schema, rng):
             for matcher in random_walk(_start(schema, rng), rng, rng.randrange(15)).matchers:
-                way_out = matcher.shortest_end()
+                way_out = matcher.shortest_completion()
                 for taken, token in enumerate(way_out, start=1):
                     matcher = matcher.advance(token)
-                    assert len(matcher.shortest_end()) <= len(way_out) - taken
+                    assert len(matcher.shortest_completion()) <= len(way_out) - taken
 
 
 def test_a_mask_within_a_budget_holds_only_what_fits() -> None:
@@ -114,7 +114,7 @@ def test_a_mask_within_a_budget_holds_only_what_fits() -> None:
         with trying(schema, rng):
             for matcher in random_walk(_start(schema, rng), rng, rng.randrange(15)).matchers:
                 spare = rng.choice([0, 1, 2, _GENEROUS])
-                budget = len(matcher.shortest_end()) + spare
+                budget = len(matcher.shortest_completion()) + spare
                 kept = set(tokens_of(matcher.mask_within(budget)).tolist())
                 reached = tried(matcher, _TOKENS)
                 fitting = {token for token in reached if reached[token].fits(budget - 1)}

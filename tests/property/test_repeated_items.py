@@ -83,7 +83,7 @@ def _written(start: Matcher) -> set[bytes]:
     while todo:
         text, matcher = todo.pop()
         allowed = set(tokens_of(matcher.mask()).tolist())
-        assert matcher.shortest_end() or matcher.is_accepting, text
+        assert matcher.shortest_completion() or matcher.is_accepting, text
         if matcher.is_accepting:
             found.add(text)
         for byte in _BYTES:

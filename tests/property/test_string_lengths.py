@@ -133,7 +133,7 @@ def _start(schema: Any, options: JsonOptions | None = None) -> Matcher:
 
 def _assert_within(matcher: Matcher, allowed: set[int], rng: random.Random) -> None:
     """Masks within a budget leave tokens out only because of it, and allow only what fits it."""
-    least = len(matcher.shortest_end())
+    least = len(matcher.shortest_completion())
     for budget in (least + more for more in _BUDGETS):
         within = set(tokens_of(matcher.mask_within(budget)).tolist())
         assert within <= allowed
@@ -154,7 +154,7 @@ def _assert_walk(start: Matcher, documents: set[bytes], rng: random.Random) -> N
         expected |= {END} if text in documents else set()
         allowed = set(tokens_of(matcher.mask()).tolist())
         assert allowed == expected, text
-        assert text + PIECES.decode(matcher.shortest_end()) in documents, text
+        assert text + PIECES.decode(matcher.shortest_completion()) in documents, text
         for forcing in (Forcing.STRICT, Forcing.CANONICAL):
             forced = text + PIECES.decode(matcher.forced_run(forcing))
             assert all(each.startswith(forced) for each in documents if each.startswith(text))
@@ -204,7 +204,7 @@ def test_a_bound_of_the_options_leaves_no_dead_end() -> None:
             matcher, text = start, b""
             while not matcher.is_complete:
                 allowed = set(tokens_of(matcher.mask()).tolist())
-                whole = json.loads(text + PIECES.decode(matcher.shortest_end()))
+                whole = json.loads(text + PIECES.decode(matcher.shortest_completion()))
                 assert re.fullmatch(case.written, whole), (seed, schema, whole)
                 assert len(whole) >= case.low
                 assert whole not in banned, (seed, schema, whole)

@@ -55,7 +55,7 @@ def walked(form: ToolFormat, rng: random.Random, length: int) -> str:
             break
         tokens.append(rng.choice(allowed))
         matcher = matcher.advance(tokens[-1])
-    return VOCABULARY.decode([*tokens, *matcher.shortest_end()]).decode(errors="replace")
+    return VOCABULARY.decode([*tokens, *matcher.shortest_completion()]).decode(errors="replace")
 
 
 def reader(form: ToolFormat) -> CallReader:

@@ -52,7 +52,7 @@ def walked(constraint: Any, rng: random.Random, length: int) -> list[TokenId]:
         token = rng.choice(special if special and rng.random() < 0.3 else allowed)
         tokens.append(token)
         matcher = matcher.advance(token)
-    return [*tokens, *matcher.shortest_end()]
+    return [*tokens, *matcher.shortest_completion()]
 
 
 def marked(tokens: list[TokenId]) -> str:

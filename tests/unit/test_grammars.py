@@ -152,7 +152,7 @@ def test_walks_over_masks_end(machine: GrammarMachine) -> None:
     for seed in range(3):
         rng = random.Random(seed)
         random_walk(start, rng, steps=20)
-        random_walk(start, rng, steps=0, budget=len(start.shortest_end()) + 10)
+        random_walk(start, rng, steps=0, budget=len(start.shortest_completion()) + 10)
 
 
 def _is_moment(text: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from guided.grammar.machine.continuations import END, Continuations
 from guided.grammar.machine.way_kernel import follow_way
 from guided.grammar.network.network import Network
-from guided.runtime.fuel import apart, spend
+from guided.runtime.fuel import spend, without_gil
 
 __all__ = ["Completions"]
 
@@ -72,7 +72,7 @@ class Completions:
         pieces: list[bytes] = []
         while True:
             begun = size
-            with apart(left // _BYTES_A_MICROSECOND):
+            with without_gil(left // _BYTES_A_MICROSECOND):
                 state, size, depth = follow_way(self._ways, state, text, size, returns, depth)
             pieces.append(text[begun:size].tobytes())
             if state < network.first_hole:

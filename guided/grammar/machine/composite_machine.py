@@ -315,19 +315,19 @@ class CompositeMachine(GrammarMachine):
         return _CompositeCompletions(self.network, self.continuations, self.holes)
 
     def bytes_left(self, state: State) -> int:
-        """Return an upper bound on the length of ``shortest_end``: to the hole's end, then on."""
+        """Return an upper bound on the length of ``shortest_completion``: to the hole's end, then on."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().bytes_left(state)
         left = self.fillings[inside.hole].bytes_left(_local(inside, state))
         return left + self.continuations.left[inside.continuation]
 
-    def shortest_end(self, state: State) -> bytes:
+    def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the text from here, close to as few as possible."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
-            return super().shortest_end(state)
-        rest = self.fillings[inside.hole].shortest_end(_local(inside, state))
+            return super().shortest_completion(state)
+        rest = self.fillings[inside.hole].shortest_completion(_local(inside, state))
         returns = self.continuations.frames[inside.continuation]
         return rest + self._completions.shortest([*returns.items()])
 
@@ -356,13 +356,13 @@ class _CompositeCompletions(Completions):
     def _completion(self, state: int, continuation: int) -> bytes:
         if state < len(self._network):
             return super()._completion(state, continuation)
-        rest = self._holes.shortest_end(state)
+        rest = self._holes.shortest_completion(state)
         # mypyc passes a tuple that is spread in a call of super() as one argument.
         after, following = self._continuations.best(continuation)
         return rest + super()._completion(after, following)
 
     def _hole_text(self, state: int) -> bytes:
-        return self._holes.shortest_end(state)
+        return self._holes.shortest_completion(state)
 
 
 class _Parses(StateSharing):

@@ -23,7 +23,7 @@ from guided.grammar.machine.continuations import (
     Continuations,
     GrammarStacks,
 )
-from guided.grammar.machine.grammar_rows import Both, Enter, GrammarRows, Return
+from guided.grammar.machine.grammar_rows import AmbiguousByte, Enter, GrammarRows, Return
 from guided.grammar.machine.state_sets import item_of
 from guided.grammar.network.network import Network
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
@@ -189,7 +189,7 @@ class GrammarMachine(PushdownMachine):
                 reached = {}
                 for state, slot in items:
                     self.continuations.add(reached, state, continuations[slot])
-            case Both(items, byte):
+            case AmbiguousByte(items, byte):
                 reached = self._after_byte(
                     [(state, continuations[slot]) for state, slot in items], byte
                 )
@@ -256,10 +256,10 @@ class GrammarMachine(PushdownMachine):
     # --- shortest completions ---------------------------------------------------------------
 
     def bytes_left(self, state: State) -> int:
-        """Return an upper bound on the length of ``shortest_end``."""
+        """Return an upper bound on the length of ``shortest_completion``."""
         return 0 if state.row in self.rows.may_end else self._completions.left(self.parses(state))
 
-    def shortest_end(self, state: State) -> bytes:
+    def shortest_completion(self, state: State) -> bytes:
         """Return the fewest bytes that complete the text from here; only for whole stacks."""
         if state.row in self.rows.may_end:
             return b""

@@ -6,7 +6,7 @@ A row is a set of *items*, each a state and the *slot* of the stack that holds i
     block of a rule, for one slot                    sets of states, of one or more slots
     +-------------------+------------------------+   +-------------------+------------------------+
     | a row for each    | a row for each state   |   | a row for each    | a row for each set     |
-    | state of the rule | and byte that are Both |   | set               | and byte that are Both |
+    | state of the rule | and byte that are AmbiguousByte |   | set               | and byte that are AmbiguousByte |
     +-------------------+------------------------+   +-------------------+------------------------+
 
 A row that may leave its rules has an *exit action*, which the table knows by a number, the row's
@@ -14,7 +14,7 @@ label. Python computes once for each stack what the action does to it::
 
     Return   the rules of some slots end here; any byte that the row does not read is read there
     Enter    calls begin here, or states came together that are not a row yet
-    Both     a byte was read that may belong to the row as well as to what follows a rule that ends
+    AmbiguousByte     a byte was read that may belong to the row as well as to what follows a rule that ends
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
 
-__all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
+__all__ = ["AmbiguousByte", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
 
 class Return(NamedTuple):
@@ -51,7 +51,7 @@ class Enter(NamedTuple):
     items: Items
 
 
-class Both(NamedTuple):
+class AmbiguousByte(NamedTuple):
     """The byte is read by the items, and by what may follow those of them that may end.
 
     The same holds for all bytes of its class.
@@ -73,7 +73,7 @@ class _RuleBlock(NamedTuple):
     """By exit action of the block a state and a byte, DEAD for none.
 
     The first has neither: the end of the rule (Return). A state without a byte: calls begin there
-    (Enter). With both: the byte may also belong to what follows the rule (Both). The last ones have
+    (Enter). With both: the byte may also belong to what follows the rule (AmbiguousByte). The last ones have
     a row each, in the order of their rows after those of the states.
     """
 
@@ -100,20 +100,20 @@ class _Laid(NamedTuple):
         begin, size, block, exits = self.rule
         at = row - self.first
         assert 0 <= at < len(block), row
-        # Rows after those of the states are Both, and the last of ``exits`` are theirs: counted
+        # Rows after those of the states are AmbiguousByte, and the last of ``exits`` are theirs: counted
         # from the end, both have the same numbers.
         state = begin + at if at < size else exits[at - len(block)][0]
         return (Item(state, self.slot),)
 
-    def meaning(self, label: int) -> Enter | Both:
+    def meaning(self, label: int) -> Enter | AmbiguousByte:
         """Return the meaning of one of its labels, except that of its end."""
         state, byte = self.rule.exits[1 + label - self.label]
         items = (Item(state, self.slot),)
-        return Enter(items) if byte == DEAD else Both(items, byte)
+        return Enter(items) if byte == DEAD else AmbiguousByte(items, byte)
 
 
 class _LaidSets(NamedTuple):
-    """Rows of sets, from ``first`` on, and after them one for each byte that is Both.
+    """Rows of sets, from ``first`` on, and after them one for each byte that is AmbiguousByte.
 
     The labels of the latter begin with ``label``.
     """
@@ -124,7 +124,7 @@ class _LaidSets(NamedTuple):
     numbers: list[int]
     """The numbers of the sets, by row."""
     sides: NDArray[np.int32]
-    """Sets and bytes that are Both, int32 ``[sides, 2]``."""
+    """Sets and bytes that are AmbiguousByte, int32 ``[sides, 2]``."""
 
     @property
     def size(self) -> int:
@@ -138,10 +138,10 @@ class _LaidSets(NamedTuple):
         known = len(self.numbers)
         return self.sets.items(self.numbers[at] if at < known else int(self.sides[at - known, 0]))
 
-    def meaning(self, label: int) -> Both:
+    def meaning(self, label: int) -> AmbiguousByte:
         """Return the meaning of one of its labels."""
         number, byte = self.sides[label - self.label].tolist()
-        return Both(self.sets.items(number), byte)
+        return AmbiguousByte(self.sets.items(number), byte)
 
 
 def _first_row(laid: _Laid | _LaidSets) -> int:
@@ -175,11 +175,11 @@ class GrammarRows:
         """What was laid down together: both its rows and its labels ascend."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
-        self._meanings: list[Return | Enter | Both | None] = []
+        self._meanings: list[Return | Enter | AmbiguousByte | None] = []
         """By label less FIRST_UNSURE; ``None`` for one of rows laid down together, until it is
         looked up. Its length gives the next label: each label adds an entry, and none is removed.
         """
-        self._labels: dict[Return | Enter | Both, int] = {}
+        self._labels: dict[Return | Enter | AmbiguousByte, int] = {}
         """The labels that ``_label`` returned; others of rows laid down together may mean the same.
         """
         self._waiting: dict[int, int] = {}
@@ -197,7 +197,7 @@ class GrammarRows:
     def items(self, row: int) -> Items:
         """Return the items of a row, which must have been laid down here; kept once looked up.
 
-        Those of a row that is Both are the items before its byte.
+        Those of a row that is AmbiguousByte are the items before its byte.
         """
         found = self._items.get(row)
         if found is None:
@@ -218,7 +218,7 @@ class GrammarRows:
         assert end <= self.table.num_rows
         assert all(0 <= row < self.table.num_rows for row in self._items)
 
-    def meaning(self, label: int) -> Return | Enter | Both:
+    def meaning(self, label: int) -> Return | Enter | AmbiguousByte:
         """Return the meaning of a label, always the same; kept once it is computed."""
         found = self._meanings[label - FIRST_UNSURE]
         if found is None:
@@ -245,14 +245,14 @@ class GrammarRows:
             self._sets[items, may_end] = row
         return row
 
-    def _label(self, meaning: Return | Enter | Both) -> int:
+    def _label(self, meaning: Return | Enter | AmbiguousByte) -> int:
         """Return the label of a meaning, one for equal meanings. Labels begin at FIRST_UNSURE."""
         label = self._labels.setdefault(meaning, FIRST_UNSURE + len(self._meanings))
         if label == FIRST_UNSURE + len(self._meanings):
             self._meanings.append(meaning)
         return label
 
-    def _waiting_row(self, meaning: Enter | Both) -> int:
+    def _waiting_row(self, meaning: Enter | AmbiguousByte) -> int:
         """Return the row that reads no byte and has only the exit action of this meaning."""
         label = self._label(meaning)
         row = self._waiting.get(label)
@@ -319,13 +319,13 @@ class GrammarRows:
         sets = self.sets
         begun = len(sets)
         try:
-            return self._lay_down(sets.explored(items, is_lone=may_end), may_end)
+            return self._add_rows(sets.explored(items, is_lone=may_end), may_end)
         except BaseException:
             # Sets without rows must not be found: the next look-up would take them for rows.
             sets.forget(begun)
             raise
 
-    def _lay_down(self, found: FoundSets, may_end: bool) -> int:
+    def _add_rows(self, found: FoundSets, may_end: bool) -> int:
         """Lay down the sets that were found; returns the row of the first of them.
 
         Sets that cannot be rows themselves (calls begin there, a state came with two slots, or

@@ -76,14 +76,14 @@ class Holes:
         return self.fillings[hole].is_accepting(state)
 
     def bytes_left(self, number: int) -> int:
-        """Return an upper bound on the length of ``shortest_end``."""
+        """Return an upper bound on the length of ``shortest_completion``."""
         hole, state = self.at(number)
         return self.fillings[hole].bytes_left(state)
 
-    def shortest_end(self, number: int) -> bytes:
+    def shortest_completion(self, number: int) -> bytes:
         """Return bytes that complete the text of a hole from a state, nearly as few as possible."""
         hole, state = self.at(number)
-        return self.fillings[hole].shortest_end(state)
+        return self.fillings[hole].shortest_completion(state)
 
     def onward(self, states: Iterable[int]) -> set[int]:
         """Return all bytes that may follow some of the states, and perhaps others.

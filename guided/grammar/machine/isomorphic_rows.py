@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.table import (
-    BEAT,
+    COUNT_EVENT,
     DEAD,
     EXITS,
     HIGH,
     LABEL,
-    LIKE,
     LOW,
-    NEED,
+    MIN_REMAINING,
+    OVERLAID_ROW,
     PLAIN,
     ROLE,
     TransitionTable,
@@ -35,7 +35,7 @@ __all__ = ["IsomorphicRows", "Isomorphism"]
 
 _MOST_ROWS: Final = 500
 """The most rows that are compared; what leads to more counts as different."""
-_SAME: Final = [EXITS, ROLE, BEAT, NEED, LOW, HIGH]
+_SAME: Final = [EXITS, ROLE, COUNT_EVENT, MIN_REMAINING, LOW, HIGH]
 """Columns in which isomorphic rows agree."""
 _ROW_WORK: Final = 30
 """Units of work for each row that is compared (``spend``)."""
@@ -90,9 +90,9 @@ class IsomorphicRows:
             spend(_ROW_WORK)
             right = rows[left]
             here, there = columns[left], columns[right]
-            # In names the object decides what may follow; the mask of an overlay (LIKE) is made
+            # In names the object decides what may follow; the mask of an overlay (OVERLAID_ROW) is made
             # from that of the row below, which the map would have to contain as well.
-            if here[ROLE] != PLAIN or here[LIKE] != DEAD or there[LIKE] != DEAD:
+            if here[ROLE] != PLAIN or here[OVERLAID_ROW] != DEAD or there[OVERLAID_ROW] != DEAD:
                 return None
             if (here[_SAME] != there[_SAME]).any():
                 return None

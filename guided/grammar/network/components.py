@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from guided.runtime.fuel import breathe
+from guided.runtime.fuel import pause_if_due
 
 __all__ = ["components"]
 
@@ -32,7 +32,7 @@ def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
         open_.append(root)
         is_open.add(root)
         while stack:
-            breathe()
+            pause_if_due()
             node, targets = stack[-1]
             for target in targets:
                 if target not in order:

@@ -30,7 +30,7 @@ from guided.grammar.network.symbols import (
 )
 from guided.regular.dfa import DEAD, Dfa
 from guided.regular.reachability import reaches_end
-from guided.runtime.fuel import breathing, spend
+from guided.runtime.fuel import spend, with_pauses
 
 __all__ = ["Productive", "nullable_rules", "productive_rules", "without_empty_texts"]
 
@@ -113,7 +113,7 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
     taken = [
         (reads_bytes and (has_bytes(chars) or bool(numbers_in(chars, Kind.HOLE))))
         or any(rule in rules for rule in numbers_in(chars, Kind.CALL))
-        for chars in breathing(dfa.classes)
+        for chars in with_pauses(dfa.classes)
     ]
     if all(taken) or not any(taken):
         # As it is trimmed, all of its moves together reach an end, and none of them does not.

@@ -30,7 +30,7 @@ from guided.grammar.network.rule_automata import (
 )
 from guided.grammar.network.symbols import Kind, edges_over
 from guided.regular.dfa import Dfa
-from guided.runtime.fuel import breathing, spend
+from guided.runtime.fuel import spend, with_pauses
 
 __all__ = ["LITTLE_GROWTH", "USUAL_GROWTH", "Growth", "inlined"]
 
@@ -291,11 +291,12 @@ def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
     targets: dict[int, set[int]] = {}
     kinds: dict[int, set[tuple[bool, bool]]] = {}
     accepting: list[bool] = dfa.accepting.tolist()
-    for source, rule, target in breathing(edges_over(dfa, Kind.CALL)):
+    for source, rule, target in with_pauses(edges_over(dfa, Kind.CALL)):
         targets.setdefault(rule, set()).add(target)
         kinds.setdefault(rule, set()).add((source != 0, not accepting[target]))
     return {
-        rule: _CallSites(len(targets[rule]), frozenset(kinds[rule])) for rule in breathing(targets)
+        rule: _CallSites(len(targets[rule]), frozenset(kinds[rule]))
+        for rule in with_pauses(targets)
     }
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.grammar.network.network import CallEdge, HoleText, Network
-from guided.grammar.network.network_kernels import lay_moves, shortest_ways
+from guided.grammar.network.network_kernels import shortest_ways, write_moves
 from guided.grammar.network.rule_automata import RuleAutomata
 from guided.grammar.network.symbols import Kind, class_by_byte, edges_over
 from guided.regular.byte_dfa import byte_classes
@@ -62,7 +62,7 @@ def network_from_automata(
         # States keep their order; calls and holes are no bytes, so they are not in the tables of
         # moves.
         accepting[first : first + size] = dfa.accepting
-        edges.append(lay_moves(dfa.next, own, first, byte_class, moves))
+        edges.append(write_moves(dfa.next, own, first, byte_class, moves))
         for source, callee, target in edges_over(dfa, Kind.CALL):
             calls.append((first + source, rule_of[callee], first + target))
         for source, hole, target in edges_over(dfa, Kind.HOLE):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from guided.runtime.kernel import making_kernel
 
-__all__ = ["LONGEST", "lay_moves", "shortest_ways"]
+__all__ = ["LONGEST", "shortest_ways", "write_moves"]
 
 Ints: TypeAlias = NDArray[np.int32]
 
@@ -38,7 +38,7 @@ _TARGET: Final = 2
 """Columns of edges and calls."""
 
 
-def lay_moves(
+def write_moves(
     table: NDArray[np.int32],
     columns: NDArray[np.int32],
     first: int,
@@ -53,12 +53,12 @@ def lay_moves(
     with the most readable byte for each state that it leads to: source, byte and target, int32
     ``[edges, 3]``.
     """
-    edges: NDArray[np.int32] = _lay_moves(table, columns, first, byte_class, moves, _READABLE)
+    edges: NDArray[np.int32] = _write_moves(table, columns, first, byte_class, moves, _READABLE)
     return edges
 
 
 @making_kernel
-def _lay_moves(
+def _write_moves(
     table: Ints,
     columns: Ints,
     first: int,
@@ -66,7 +66,7 @@ def _lay_moves(
     moves: Ints,
     order: NDArray[np.int64],
 ) -> Ints:
-    """``lay_moves``; ``order`` has all bytes, the most readable first."""
+    """``write_moves``; ``order`` has all bytes, the most readable first."""
     count, width = table.shape
     # The most readable byte of each class that the rule's own automaton distinguishes, and the
     # class; the first ``classes`` lines, the most readable first.

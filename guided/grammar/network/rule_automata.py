@@ -16,7 +16,7 @@ from guided.grammar.network.symbols import Kind, edges_over, numbers_in, symbol_
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import Dfa, dfa_from_nfa
 from guided.regular.nfa import Nfa
-from guided.runtime.fuel import breathing, spend
+from guided.runtime.fuel import spend, with_pauses
 
 __all__ = [
     "RuleAutomata",
@@ -42,7 +42,7 @@ _NOTHING: Final[Mapping[int, Set[int]]] = {}
 
 def called_rules(dfa: Dfa) -> set[int]:
     """Return the rules that an automaton calls."""
-    return {rule for chars in breathing(dfa.classes) for rule in numbers_in(chars, Kind.CALL)}
+    return {rule for chars in with_pauses(dfa.classes) for rule in numbers_in(chars, Kind.CALL)}
 
 
 def first_calls(dfa: Dfa) -> set[int]:

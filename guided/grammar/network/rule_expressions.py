@@ -42,11 +42,11 @@ from guided.regular.expression import (
     Graph,
     Regular,
     Repeat,
-    Several,
+    SeparatedRepeat,
 )
 from guided.regular.transitions import moves_of
 from guided.regular.utf8 import utf8_sequences
-from guided.runtime.fuel import breathe
+from guided.runtime.fuel import pause_if_due
 
 __all__ = ["RuleExpressions", "Separated", "with_lists"]
 
@@ -88,7 +88,7 @@ class RuleExpressions:
         Recursive: bounds hold for how deep bodies nest (``ContextFreeGrammar``) and for how deep
         rules are written out in each other.
         """
-        breathe()
+        pause_if_due()
         match body:
             case Terminal():
                 return self._terminals((body,))
@@ -117,7 +117,7 @@ class RuleExpressions:
         if not isinstance(part, Separated):
             return self.of(part, written_out)
         item = self.of(part.item, written_out)
-        return Several(item, self.of(part.between, written_out))
+        return SeparatedRepeat(item, self.of(part.between, written_out))
 
     def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
         """Return the expression of an alternation; its terminals come last, as one option."""
@@ -139,7 +139,7 @@ class RuleExpressions:
     def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
         """Return the texts of any of the terminals, with assertions about what is around them.
 
-        Those that look at nothing around them become one expression, so a ``Both``, which is about
+        Those that look at nothing around them become one expression, so a ``Intersection``, which is about
         whole texts, must not be one of several: ``composition._terminal`` ensures that.
         """
         plain = [each.regular for each in terminals if not (each.before or each.after)]
@@ -233,7 +233,7 @@ def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
     """Return a small expression with its characters spelled in bytes.
 
     ``None`` for large ones, for repeats that copy their item, and for all other kinds, such as
-    ``Both``, which need an automaton over characters.
+    ``Intersection``, which need an automaton over characters.
     """
     match regular:
         case Chars(chars):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.dfa import DEAD, Dfa
-from guided.runtime.fuel import breathe, breathing
+from guided.runtime.fuel import pause_if_due, with_pauses
 
 __all__ = [
     "MAX_ASSERTIONS",
@@ -115,9 +115,9 @@ def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
 
 def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
     """Source, number of the symbol, and target of each move over a symbol of a kind."""
-    breathe()
+    pause_if_due()
     first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
-    edges = breathing(dfa.edges(first, end - 1))
+    edges = with_pauses(dfa.edges(first, end - 1))
     return [(source, code - first, target) for source, code, target in edges]
 
 

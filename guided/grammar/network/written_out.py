@@ -20,7 +20,7 @@ from guided.grammar.context_free import (
     Repetition,
 )
 from guided.grammar.network.rule_expressions import Separated, with_lists
-from guided.runtime.fuel import breathe, breathing
+from guided.runtime.fuel import pause_if_due, with_pauses
 
 __all__ = ["RuleParts", "reached_rules", "written_out"]
 
@@ -70,7 +70,7 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
     callers: dict[str, list[str | None]] = {grammar.start: [None]}
     calls: dict[str, set[str]] = {}
     parts: dict[str, int] = {}
-    for caller, made_of in breathing(reached.items()):
+    for caller, made_of in with_pauses(reached.items()):
         parts[caller], calls[caller] = made_of.size, set(made_of.calls)
         for name in made_of.calls:
             callers.setdefault(name, []).append(caller)
@@ -80,10 +80,10 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
     found: dict[str, Body] = {}
     # In reverse: a rule with one caller is listed after it, so its own callees are decided first.
     for name in reversed([*reached]):
-        breathe()
+        pause_if_due()
         undecided.discard(name)
         # What is written out in it calls what it calls.
-        for callee in breathing(calls[name] & found.keys()):
+        for callee in with_pauses(calls[name] & found.keys()):
             calls[name] |= calls[callee]
         if parts[name] > _MAX_PARTS or depths[name] > _MAX_DEPTH:
             continue
@@ -109,7 +109,7 @@ def _parts_of(body: Body) -> RuleParts:
     """
     calls: list[str] = []
     waiting = [(body, 1)]
-    for part, copies in breathing(waiting):
+    for part, copies in with_pauses(waiting):
         match part:
             case Call(rule):
                 calls += (rule,) * copies

@@ -49,15 +49,15 @@ from guided.json_schema.formulas.number_spellings import exact_text
 from guided.regular.codepoints import CodePoints
 from guided.regular.expression import (
     Alternate,
-    Both,
     Chars,
     Concat,
     End,
     Graph,
+    Intersection,
     Look,
     Regular,
     Repeat,
-    Several,
+    SeparatedRepeat,
     Start,
 )
 
@@ -232,7 +232,7 @@ def _spelled(regular: Regular) -> str:
                 times = f"{{{bounds}}}"
             inner = _spelled(item)
             return (f"(?:{inner})" if isinstance(item, Concat) else inner) + times
-        case Several(item, between):
+        case SeparatedRepeat(item, between):
             inner = _spelled(item)
             return f"{inner}(?:{_spelled(between)}{inner})*"
         case Start():
@@ -241,7 +241,7 @@ def _spelled(regular: Regular) -> str:
             return "$"
         case Look(item, ahead, negative):
             return f"(?{'' if ahead else '<'}{'!' if negative else '='}{_spelled(item)})"
-        case Both(left, right, negative):
+        case Intersection(left, right, negative):
             return f"{_spelled(left)} and {'not ' if negative else ''}{_spelled(right)}"
         case Graph():
             return f"(graph of {regular.count} states)"

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Assertion
-from guided.runtime.fuel import breathe, spend
+from guided.runtime.fuel import pause_if_due, spend
 
 __all__ = [
     "FALSE",
@@ -361,7 +361,7 @@ def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
         if node in known:
             continue
         if not len(known) % _OFTEN:
-            breathe()
+            pause_if_due()
         if isinstance(node, Leaf):
             known[node] = leaf(node)
             continue

@@ -25,7 +25,7 @@ from guided.json_schema.formulas.assertions import (
     Unique,
 )
 from guided.json_schema.formulas.formula import FALSE, Formula, Formulas
-from guided.runtime.fuel import breathing, spend
+from guided.runtime.fuel import spend, with_pauses
 
 __all__ = [
     "Json",
@@ -74,10 +74,10 @@ def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
     Numbers compare by value. Without values it is FALSE; equal values count once.
     """
     spend(len(values))
-    scalars = [value for value in breathing(values) if not isinstance(value, dict | list)]
+    scalars = [value for value in with_pauses(values) if not isinstance(value, dict | list)]
     options = [_one_of_scalars(scalars, formulas)] if scalars else []
-    nested = [value for value in breathing(values) if isinstance(value, dict | list)]
-    options += [formula_of_value(value, formulas) for value in breathing(nested)]
+    nested = [value for value in with_pauses(values) if isinstance(value, dict | list)]
+    options += [formula_of_value(value, formulas) for value in with_pauses(nested)]
     return formulas.any_of(options)
 
 
@@ -107,11 +107,11 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
     Callers pass at least one value: none would make an assertion that nothing fits, which is not
     FALSE.
     """
-    texts = [each for each in breathing(values) if isinstance(each, str)]
-    strings = tuple(dict.fromkeys(breathing(texts)))
-    numeric = [Decimal(value) for value in breathing(values) if is_number(value)]
-    numbers = tuple(dict.fromkeys(breathing(numeric)))
-    booleans = frozenset([value for value in breathing(values) if isinstance(value, bool)])
+    texts = [each for each in with_pauses(values) if isinstance(each, str)]
+    strings = tuple(dict.fromkeys(with_pauses(texts)))
+    numeric = [Decimal(value) for value in with_pauses(values) if is_number(value)]
+    numbers = tuple(dict.fromkeys(with_pauses(numeric)))
+    booleans = frozenset([value for value in with_pauses(values) if isinstance(value, bool)])
     types = set()
     parts: list[Formula] = []
     if None in values:

@@ -7,7 +7,7 @@ from typing import Final
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula
 from guided.json_schema.formulas.values import Json, formula_of_value
-from guided.json_schema.machine.container_ends import ContainerEnds
+from guided.json_schema.machine.container_completions import ContainerCompletions
 from guided.json_schema.machine.stacks import ArrayFrame, Frame, ObjectFrame, Pending, is_sure
 from guided.json_schema.machine.truth_vectors import TruthVectors
 
@@ -29,7 +29,7 @@ class AwaitedValues:
     are left out of the language.
     """
 
-    def __init__(self, truths: TruthVectors, ends: ContainerEnds) -> None:
+    def __init__(self, truths: TruthVectors, ends: ContainerCompletions) -> None:
         self.truths: Final = truths
         self.values: Final = truths.values
         self.ends: Final = ends

@@ -28,7 +28,7 @@ from guided.json_schema.machine.string_automata import (
     counting_ways,
     without_length,
 )
-from guided.machine.block import CLOSE_STRING, INSIDE, START, STOP, TICK, Block, block_of
+from guided.machine.block import CLOSE_STRING, CODE_POINT_END, INSIDE, START, STOP, Block, block_of
 from guided.machine.facts import NONE
 from guided.machine.parts import MachineParts
 from guided.machine.pushdown import PushdownMachine
@@ -94,19 +94,19 @@ class BareStringMachine(PushdownMachine):
         high = int(table.high[row])
         if high == UNCOUNTED:
             return State(ROOT, row)
-        beat = int(table.beat[row])
-        count = 0 if beat == START else before.count + (beat == TICK)
-        # The code points that must still come (NEED) would make the string too long.
-        return State(ROOT, row, count) if count + int(table.need[row]) <= high else None
+        beat = int(table.count_event[row])
+        count = 0 if beat == START else before.count + (beat == CODE_POINT_END)
+        # The code points that must still come (MIN_REMAINING) would make the string too long.
+        return State(ROOT, row, count) if count + int(table.min_remaining[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:
-        """Return the length of ``shortest_end``."""
-        return int(self.table.left[state.row])
+        """Return the length of ``shortest_completion``."""
+        return int(self.table.distance[state.row])
 
-    def shortest_end(self, state: State) -> bytes:
+    def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the text, with no more code points than a bound allows."""
         text, row = bytearray(), state.row
-        while (way := int(self.table.way[row])) != STOP:
+        while (way := int(self.table.next_byte[row])) != STOP:
             text.append(way)
             row = self.table.step(row, way)
         return bytes(text)
@@ -157,11 +157,11 @@ def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) 
     )
     if block is None:
         raise _empty(grammar)
-    if high is None or block.need is None:
+    if high is None or block.min_remaining is None:
         return block
     # Characters of the end count too.
     bound = high + (len(asked.end) if isinstance(asked.end, str) else 0)
-    if int(block.need[0]) > bound:
+    if int(block.min_remaining[0]) > bound:
         raise _empty(grammar)
     return replace(block, bounds=(0, bound))
 
@@ -202,11 +202,11 @@ def _new_block(content: ByteDfa, counts: bool) -> Block | None:
     need = code_points_left(content)
     need = np.concatenate([need[:1], need])
     beat = np.full(len(label), INSIDE, dtype=np.int8)
-    beat[1 : 1 + content.between] = TICK
+    beat[1 : 1 + content.between] = CODE_POINT_END
     beat[0] = START
-    ticks = beat == TICK
+    ticks = beat == CODE_POINT_END
     beat[label != DEAD] = CLOSE_STRING
-    block = block_of(whole, beat=beat, need=need, bounds=(0, None))
+    block = block_of(whole, count_event=beat, min_remaining=need, bounds=(0, None))
     return counting_ways(block, ticks, need, is_firm=True)
 
 

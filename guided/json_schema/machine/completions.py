@@ -22,7 +22,7 @@ from guided.machine.table import (
     STOP,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import breathing, spend
+from guided.runtime.fuel import spend, with_pauses
 
 __all__ = ["Completions"]
 
@@ -82,7 +82,7 @@ class Completions:
         return _END_BYTES * len(self._ends)
 
     def bytes_left(self, state: State) -> int:
-        """Return an upper bound on the length of ``shortest_end``.
+        """Return an upper bound on the length of ``shortest_completion``.
 
         Cheap except for names and items that must not occur twice.
         """
@@ -93,16 +93,16 @@ class Completions:
             return len(known)
         # With texts the nearest end may be one already taken, which only the search finds out.
         if state.texts:
-            return len(self.shortest_end(state))
+            return len(self.shortest_completion(state))
         if state.row in self._rows.structural.between:
             return self._rest(state.stack, _FROM_HERE, state)
-        action = int(self._table.aim[state.row])
+        action = int(self._table.nearest_label[state.row])
         if action == DEAD:
-            return len(self.shortest_end(state))
-        left = int(self._table.left[state.row]) + self._owed(state)
+            return len(self.shortest_completion(state))
+        left = int(self._table.distance[state.row]) + self._owed(state)
         return left + self._rest(state.stack, action, state)
 
-    def shortest_end(self, state: State) -> bytes:
+    def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the document from here, close to as few as possible.
 
         After every byte of it the shortest end is no longer than the rest of it. After a call of
@@ -126,7 +126,7 @@ class Completions:
                 text += ahead
                 at = filled
                 continue
-            for count, byte in enumerate(breathing(ahead)):
+            for count, byte in enumerate(with_pauses(ahead)):
                 reached = self._machine.step(at, byte)
                 if reached is None:
                     # A value inside spells its names in an order that its place does not have.
@@ -146,7 +146,7 @@ class Completions:
         Remembered by stack and action. ``state`` is read only for _FROM_HERE, when it is a state
         between two values with this stack and no texts. All such states of a stack have ends of
         the same length, so the first one serves for all. For other actions the state after the
-        action is found from the stack; it exists, as AIM of a row names only actions that may be
+        action is found from the stack; it exists, as NEAREST_LABEL of a row names only actions that may be
         taken whatever was written (see ``TransitionTable.add_block``).
         """
         rest = self._rests.get((stack, action))
@@ -154,11 +154,11 @@ class Completions:
             if stack == ROOT and action == DONE:
                 rest = 0
             elif action == _FROM_HERE:
-                rest = len(self.shortest_end(state))
+                rest = len(self.shortest_completion(state))
             else:
                 after = self._exits.take(stack, action, ())
                 assert after is not None, (stack, action)
-                rest = len(self.shortest_end(after))
+                rest = len(self.shortest_completion(after))
             self._rests[stack, action] = rest
         return rest
 
@@ -189,7 +189,7 @@ class Completions:
             self._rests.clear()
         # From the end on: if the work is broken off, every remembered part of the completion still
         # leads to its end.
-        for place, before in breathing(reversed(passed[:_REMEMBERED_ENDS])):
+        for place, before in with_pauses(reversed(passed[:_REMEMBERED_ENDS])):
             known = self._ends.get(before)
             if known is None or len(known) > len(text) - place:
                 self._ends[before] = _End(text, place)
@@ -199,12 +199,12 @@ class Completions:
         """Return the next bytes of the completion: an automaton's, or the rest of a container.
 
         A free name comes first: its automaton leads to the nearest name, which may be taken. Never
-        empty, or ``shortest_end`` would not advance; the bytes need not reach the end at once.
+        empty, or ``shortest_completion`` would not advance; the bytes need not reach the end at once.
         """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._names.ending(state.stack, state.row, state.texts[-1])
         if state.row in self._rows.structural.between:
-            return self._evaluation.ends.end(state.stack)
+            return self._evaluation.ends.shortest(state.stack)
         if self._owed(state):
             return self._owed_text(state)
         text = self._to_exit(state.row)
@@ -217,7 +217,7 @@ class Completions:
 
     def _after_automaton(self, state: State) -> State | None:
         """Return the state after an automaton that ends here without a byte, as for numbers."""
-        ends = int(self._table.way[state.row]) == STOP and not self._owed(state)
+        ends = int(self._table.next_byte[state.row]) == STOP and not self._owed(state)
         return self._machine.after_exit(state) if ends else None
 
     def _end_between(self, state: State) -> _End | None:
@@ -249,11 +249,11 @@ class Completions:
         or in a string that owes code points.
         """
         text = bytearray()
-        while (way := int(self._table.way[row])) != STOP:
+        while (way := int(self._table.next_byte[row])) != STOP:
             text.append(way)
             row = self._table.step(row, way)
             if self._table.role[row] in (IN_KEY, IN_RARE_KEY) or (
-                self._table.beat[row] == START and self._owed(State(ROOT, row))
+                self._table.count_event[row] == START and self._owed(State(ROOT, row))
             ):
                 break
         return bytes(text)
@@ -266,8 +266,8 @@ class Completions:
         (``StringRules._counted_bounds``).
         """
         text, row = bytearray(), state.row
-        while self._table.beat[row] == INSIDE:
-            text.append(int(self._table.way[row]))
+        while self._table.count_event[row] == INSIDE:
+            text.append(int(self._table.next_byte[row]))
             row = self._table.step(row, text[-1])
         if text:
             return bytes(text)

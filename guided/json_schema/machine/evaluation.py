@@ -17,7 +17,7 @@ from typing import Final
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine.arrays import ArrayRules
 from guided.json_schema.machine.awaited_values import AwaitedValues
-from guided.json_schema.machine.container_ends import ContainerEnds
+from guided.json_schema.machine.container_completions import ContainerCompletions
 from guided.json_schema.machine.next_items import NextItems
 from guided.json_schema.machine.next_names import NextNames
 from guided.json_schema.machine.objects import ObjectRules
@@ -59,7 +59,9 @@ class Evaluation:
         self.objects: Final = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
         arrays = ArrayRules(grammar.formulas, self.restriction, self.values)
         truths = TruthVectors(self.restriction, self.scalars, self.values)
-        self.ends: Final = ContainerEnds(truths, self.objects, arrays, self.stacks, self.searches)
+        self.ends: Final = ContainerCompletions(
+            truths, self.objects, arrays, self.stacks, self.searches
+        )
         # The shortest value of a formula may be a container, and so its shortest completion.
         self.values.object = self.ends.shortest_object
         self.values.array = self.ends.shortest_array

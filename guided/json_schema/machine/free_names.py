@@ -43,7 +43,7 @@ class FreeNames:
         in. A forgotten result is computed again and is the same.
         """
         # The state leads to more names than can be taken, so one of them is free.
-        if self._table.ends[row] > self._stacks.taken(stack):
+        if self._table.names_left[row] > self._stacks.taken(stack):
             return True
         at = (stack, row, begun)
         found = self._closable.get(at)
@@ -60,7 +60,7 @@ class FreeNames:
         Only for states that a machine has entered: these leave a name, which for a rare one
         ``can_close`` has found. More names are tried than can be refused, so one of them is it.
         """
-        owed = self._evaluation.ends.end(stack).lstrip(b",")
+        owed = self._evaluation.ends.shortest(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
             # One that comes later in the order of names may owe others before it.
@@ -98,7 +98,7 @@ class FreeNames:
         """
         # The order: bytes in all, minus those so far, a number for ties. Then the row and the text.
         ties = itertools.count()
-        heap = [(int(self._table.left[row]), 0, next(ties), row, b"")]
+        heap = [(int(self._table.distance[row]), 0, next(ties), row, b"")]
         while heap:
             _, _, _, row, text = heapq.heappop(heap)
             if self._table.exits[row]:
@@ -106,5 +106,5 @@ class FreeNames:
                 continue
             for byte, target in self._table.edges(row).items():
                 more = text + bytes((byte,))
-                total = len(more) + int(self._table.left[target])
+                total = len(more) + int(self._table.distance[target])
                 heapq.heappush(heap, (total, -len(more), next(ties), target, more))

@@ -24,12 +24,12 @@ from guided.machine.recognizer import State, StateSharing
 from guided.machine.stack_transitions import EXACT
 from guided.machine.table import (
     CLOSE_STRING,
+    CODE_POINT_END,
     END_ROW,
     IN_KEY,
     IN_RARE_KEY,
     KEY_CLOSED,
     START,
-    TICK,
     UNCOUNTED,
     TransitionTable,
 )
@@ -160,26 +160,26 @@ class JsonMachine(PushdownMachine):
         high = int(table.high[row])
         if high == UNCOUNTED:
             return 0
-        beat = table.beat[row]
+        beat = table.count_event[row]
         if beat == CLOSE_STRING:
             return 0 if count >= table.low[row] else None
         if beat == START:
             count = 0
-        elif beat == TICK:
+        elif beat == CODE_POINT_END:
             count += 1
-        # The code points that must still come (NEED) would make the string too long.
-        return count if count + int(table.need[row]) <= high else None
+        # The code points that must still come (MIN_REMAINING) would make the string too long.
+        return count if count + int(table.min_remaining[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:
-        """Return an upper bound on the length of ``shortest_end``.
+        """Return an upper bound on the length of ``shortest_completion``.
 
         Cheap except for names and items that must not occur twice.
         """
         return self._completions.bytes_left(state)
 
-    def shortest_end(self, state: State) -> bytes:
+    def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the document from here, close to as few as possible."""
-        return self._completions.shortest_end(state)
+        return self._completions.shortest_completion(state)
 
     def check(self) -> None:
         """Raise AssertionError unless table, stacks and transitions agree with each other.

@@ -16,7 +16,7 @@ from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.expression import Regular
 from guided.regular.reachability import endless_states
 from guided.regular.utf8 import json_string_sequences
-from guided.runtime.fuel import breathe, spend
+from guided.runtime.fuel import pause_if_due, spend
 
 __all__ = ["NameClass", "NameSpace"]
 
@@ -90,7 +90,7 @@ class NameSpace:
         Kept and shared by all callers, so it must not be changed.
         """
         if allowed not in self._blocks:
-            breathe()
+            pause_if_due()
             if self.patterns or self.formulas:
                 content = self._content.keep(allowed)
                 self._blocks[allowed] = block_of(content) if len(content) else None
@@ -104,7 +104,7 @@ class NameSpace:
         Kept; names are those that can be spelled without the bytes ``missing``.
         """
         if number not in self._endless:
-            breathe()
+            pause_if_due()
             block = self.block(frozenset((number,)))
             self._endless[number] = block is not None and _is_endless(block)
         return self._endless[number]

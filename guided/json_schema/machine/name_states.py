@@ -21,7 +21,7 @@ from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import count_texts
-from guided.runtime.fuel import apart, breathe
+from guided.runtime.fuel import pause_if_due, without_gil
 
 __all__ = ["NameStates"]
 
@@ -155,7 +155,7 @@ class NameStates:
             moves[count:] = edges
         # The table takes the moves of each state side by side.
         order = np.argsort(moves[:, 0], kind="stable")
-        return self.table.lay_over(nodes[:, UNDER], moves[order])
+        return self.table._add_overlays(nodes[:, UNDER], moves[order])
 
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
         """Return the states after the byte at ``depth`` where names leave the trie, by byte."""
@@ -209,7 +209,7 @@ def _with_closing_quotes(
     """
     # A quote that the names themselves read (after a backslash) shares the new class of the quote.
     dfa = content.dfa
-    breathe()
+    pause_if_due()
     count, width = dfa.next.shape
     numbers = np.unique(dfa.label[dfa.label != DEAD])
     byte_class = dfa.byte_class.copy()
@@ -222,7 +222,7 @@ def _with_closing_quotes(
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[count:] = numbers
     closed = block_of(ByteDfa(byte_class, table, label), verdicts=tuple(numbers.tolist()))
-    with apart(table.size // 16):
+    with without_gil(table.size // 16):
         ends = count_texts(table, byte_class, label != DEAD, NO_BOUND)
     role = np.where(ends < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
     role[count:] = KEY_CLOSED

@@ -8,7 +8,7 @@ from guided.json_schema.formulas.assertions import ItemCount, Items, JsonType, U
 from guided.json_schema.formulas.formula import FALSE, Formula, Not, leaves_of, parts_of
 from guided.json_schema.formulas.values import formula_of_value, read_value
 from guided.json_schema.machine.awaited_values import AwaitedValues
-from guided.json_schema.machine.container_ends import items_of
+from guided.json_schema.machine.container_completions import items_of
 from guided.json_schema.machine.stacks import ArrayFrame, Pending
 
 __all__ = ["NextItems"]
@@ -55,7 +55,7 @@ class NextItems:
         begun = self.awaited.enter(stack, pending)
         if begun is None and pending is not None and not self.awaited.may_close(stack):
             # The search knows a completion that the likely truth vectors miss: use its first item.
-            value = read_value(b"[" + self.ends.end(stack).lstrip(b","))[0]
+            value = read_value(b"[" + self.ends.shortest(stack).lstrip(b","))[0]
             begun = self.awaited.enter_by_value(stack, pending, value)
             if begun is None:
                 begun = self.awaited.enter_only_value(stack, pending, value)
@@ -78,7 +78,7 @@ class NextItems:
                 continue
             # A completion after an item of this truth vector with which no later one is compared.
             frame = self.arrays.value_done(pending, truth, None)
-            end = None if frame is None else self.ends.end_of(frame, parent)
+            end = None if frame is None else self.ends.shortest_of_frame(frame, parent)
             if end is None and _owes_a_repeat(self.ends.want(pending.frame, parent)):
                 again = self.ends.next_items(stack, asked)
                 more[self.formulas.any_of([self.formulas.negate(asked), again])] = None

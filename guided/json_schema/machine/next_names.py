@@ -127,7 +127,7 @@ class NextNames:
         Only for a stack that has a completion and may not close, so that it has a member first. The
         search for it gave the object only names that it may have, so both assertions hold.
         """
-        members = read_value(b"{" + self.ends.end(stack).lstrip(b","))
+        members = read_value(b"{" + self.ends.shortest(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:
             pending = self.objects.name_written(frame, name)

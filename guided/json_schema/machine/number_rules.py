@@ -27,8 +27,8 @@ from guided.json_schema.formulas.numbers import (
     number_verdicts,
 )
 from guided.json_schema.machine.scalar_blocks import (
-    ALL_MUST,
-    MUST,
+    ONLY_REQUIRED,
+    REQUIRED,
     Signatures,
     TruthLabels,
     is_endless,
@@ -102,8 +102,8 @@ class NumberRules:
         abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
         # Other assertions may ask for a number of which one assertion asks many digits.
         digits = digit_limit(abouts, self.options.max_number_digits)
-        if len(leaves) == 1 and merged == (leaves[0],) and truths == ALL_MUST:
-            return number_dfa(abouts[0], self.options.spelling, digits), [MUST]
+        if len(leaves) == 1 and merged == (leaves[0],) and truths == ONLY_REQUIRED:
+            return number_dfa(abouts[0], self.options.spelling, digits), [REQUIRED]
         judge = TruthLabels(leaves, merged, truths)
         dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
 
@@ -141,7 +141,7 @@ class NumberRules:
 
         Other spellings are left out, as even one number has infinitely many.
         """
-        fitting, _ = self._numbers((ask,), ALL_MUST)
+        fitting, _ = self._numbers((ask,), ONLY_REQUIRED)
         different = combine(
             [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS
         )
@@ -157,7 +157,7 @@ class NumberRules:
             return None
         # The automaton may lack numbers that fit a narrowed formula.
         text = None if self.is_narrowed(ask) else self._guessed(ask)
-        if text is None and (block := self.block((ask,), ALL_MUST)) is not None:
+        if text is None and (block := self.block((ask,), ONLY_REQUIRED)) is not None:
             text = block.shortest()
         return text
 

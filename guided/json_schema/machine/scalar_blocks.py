@@ -38,8 +38,8 @@ from guided.regular.reachability import endless_states
 from guided.runtime.fuel import spend
 
 __all__ = [
-    "ALL_MUST",
-    "MUST",
+    "ONLY_REQUIRED",
+    "REQUIRED",
     "Signatures",
     "TruthLabels",
     "is_endless",
@@ -49,9 +49,9 @@ __all__ = [
     "without_listed_choices",
 ]
 
-MUST: Final = 1
+REQUIRED: Final = 1
 """The truth vector of a value that fits the one formula asked of it."""
-ALL_MUST: Final = frozenset((MUST,))
+ONLY_REQUIRED: Final = frozenset((REQUIRED,))
 
 MAX_CACHED_BYTES: Final = 64 * 2**20
 _blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(

@@ -9,11 +9,11 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Length, Matches, StringChoices
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
-from guided.json_schema.machine.scalar_blocks import ALL_MUST, json_key, without_listed_choices
+from guided.json_schema.machine.scalar_blocks import ONLY_REQUIRED, json_key, without_listed_choices
 from guided.json_schema.machine.string_automata import without_length
 from guided.json_schema.machine.string_rules import StringRules, longest_listed
 from guided.regular.expression import short_match
-from guided.runtime.fuel import breathing
+from guided.runtime.fuel import with_pauses
 
 __all__ = ["ShortestStrings"]
 
@@ -46,14 +46,14 @@ class ShortestStrings:
             return None
         listed = self._strings.listing(ask)
         if listed is not None:
-            texts = [json_key(text) for text in breathing(listed)]
+            texts = [json_key(text) for text in with_pauses(listed)]
             missing = self._strings.missing
-            texts = [text for text in breathing(texts) if missing.isdisjoint(text)]
-            return min(breathing(texts), key=lambda text: (len(text), text), default=None)
+            texts = [text for text in with_pauses(texts) if missing.isdisjoint(text)]
+            return min(with_pauses(texts), key=lambda text: (len(text), text), default=None)
         guess = self._guessed_string(ask)
         if guess is not None:
             return guess
-        block = self._strings.block((ask,), ALL_MUST)
+        block = self._strings.block((ask,), ONLY_REQUIRED)
         if block is None:
             return None
         text = block.shortest()

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import breathe, breathing
+from guided.runtime.fuel import pause_if_due, with_pauses
 
-__all__ = ["Chain", "Chains", "lay_texts"]
+__all__ = ["Chain", "Chains", "add_texts"]
 
 
 class Chain:
@@ -67,14 +67,14 @@ class Chains:
 
         In the order of ``labels``; each label has one state in a machine.
         """
-        distinct = dict.fromkeys(breathing(labels))
-        unknown = [label for label in breathing(distinct) if label not in self._exits]
+        distinct = dict.fromkeys(with_pauses(labels))
+        unknown = [label for label in with_pauses(distinct) if label not in self._exits]
         if unknown:
             state = self.table.add_exits(unknown)
             for label in unknown:
                 self._exits[label] = state
                 state += 1
-        return [self._exits[label] for label in breathing(labels)]
+        return [self._exits[label] for label in with_pauses(labels)]
 
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
         """Return the state from which one of the texts has to follow, each with its label.
@@ -82,18 +82,18 @@ class Chains:
         No text is the beginning of another. There is at least one. The texts are sorted here, so
         they may come in any order.
         """
-        return self.branch(tuple(self.chains(_sorted([*breathing(texts)]))), 0)
+        return self.branch(tuple(self.chains(_sorted([*with_pauses(texts)]))), 0)
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
         """Return the states of texts, each with its label.
 
         In the order of ``texts``; new ones are laid down.
         """
-        distinct = dict.fromkeys(breathing(texts))
-        unknown = [each for each in breathing(distinct) if each not in self._chains]
+        distinct = dict.fromkeys(with_pauses(texts))
+        unknown = [each for each in with_pauses(distinct) if each not in self._chains]
         if unknown:
             self._lay(unknown)
-        return [self._chains[each] for each in breathing(texts)]
+        return [self._chains[each] for each in with_pauses(texts)]
 
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
         """Lay down chains that are not there yet, all in one call of the table.
@@ -101,10 +101,10 @@ class Chains:
         Each text occurs once. The rows of a text follow each other, as ``Chain.state`` says, and
         its last byte leads to the exit state of its label.
         """
-        spelled = [text for text, _ in breathing(texts)]
-        ends = self.exit_states([label for _, label in breathing(texts)])
+        spelled = [text for text, _ in with_pauses(texts)]
+        ends = self.exit_states([label for _, label in with_pauses(texts)])
         state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
-        for text, label in breathing(texts):
+        for text, label in with_pauses(texts):
             self._chains[text, label] = Chain(text, label, state)
             state += len(text)
 
@@ -133,7 +133,7 @@ class Chains:
 
         Only groups of more than ``_FEW``: ``_branch`` lays smaller ones down itself.
         """
-        breathe()
+        pause_if_due()
         inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
         return [at for at in inner if at not in self._branches]
 
@@ -143,7 +143,7 @@ class Chains:
         ``branch`` has laid down the large groups after it, ``_all`` lays down small ones at once.
         """
         edges: dict[int, int] = {}
-        breathe()
+        pause_if_due()
         for byte, group in _parted(chains, depth):
             first = group[0]
             if depth + 1 == len(first.text):
@@ -161,7 +161,7 @@ class Chains:
         Inner branches are not kept in ``_branches``. No text may begin with another: a state cannot
         both end and continue.
         """
-        breathe()
+        pause_if_due()
         spelled = [chain.text for chain in chains]
         assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
         leads = [(chain.state, self.exit_state(chain.label)) for chain in chains]
@@ -190,9 +190,9 @@ def _sorted(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
         return sorted(texts)
     pieces = []
     for first in range(0, len(texts), _PIECE):
-        breathe()
+        pause_if_due()
         pieces.append(sorted(texts[first : first + _PIECE]))
-    return [*breathing(merge(*pieces))]
+    return [*with_pauses(merge(*pieces))]
 
 
 _QUOTE: Final = ord('"')
@@ -237,7 +237,7 @@ class _OverlayTrie:
         return after
 
 
-def lay_texts(
+def add_texts(
     chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
     """Return the state after an opening quote; at ``start`` begins the block of all other strings.
@@ -252,13 +252,13 @@ def lay_texts(
         return None
     # When all texts are in: a node whose text has a backslash next has that child already.
     _spell_shortly(chains, trie)
-    return _lay_trie(chains, trie)
+    return _add_trie(chains, trie)
 
 
 def _overlay_trie(
     chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> _OverlayTrie | None:
-    """Return the trie of the texts, ``None`` as for ``lay_texts``.
+    """Return the trie of the texts, ``None`` as for ``add_texts``.
 
     A forbidden text closes its last byte. If only finitely many texts lead on, that might be
     the last way from a state, and nothing would follow it.
@@ -288,7 +288,7 @@ def _overlay_trie(
     return trie
 
 
-def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
+def _add_trie(chains: Chains, trie: _OverlayTrie) -> int:
     """Lay the nodes of a trie down as overlays; returns the row of its root.
 
     All rows that overlays lead to are laid down first, as overlays have to follow each other.

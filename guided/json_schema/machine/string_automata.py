@@ -19,20 +19,20 @@ from guided.json_schema.formulas.formula import (
     leaves_of,
 )
 from guided.json_schema.machine.scalar_blocks import (
-    ALL_MUST,
-    MUST,
+    ONLY_REQUIRED,
+    REQUIRED,
     TruthLabels,
     pattern_dfa,
     without_listed_choices,
 )
-from guided.machine.block import CLOSE_STRING, INSIDE, START, STOP, TICK, Block, block_of
+from guided.machine.block import CLOSE_STRING, CODE_POINT_END, INSIDE, START, STOP, Block, block_of
 from guided.machine.block_kernels import block_ways
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, combine, length_dfa
 from guided.regular.reachability import fewer_code_points
 from guided.regular.word_graph import without
-from guided.runtime.fuel import apart, breathe, spend
+from guided.runtime.fuel import pause_if_due, spend, without_gil
 
 __all__ = [
     "StringAutomata",
@@ -133,7 +133,7 @@ def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
     need = np.where(content.label != DEAD, 0, far).astype(np.int32)
     has_changed = True
     while has_changed:
-        with apart(content.next.size // 200):
+        with without_gil(content.next.size // 200):
             has_changed = fewer_code_points(content.next, content.between, need)
         spend(1 + content.next.size // 200)
     return need
@@ -171,7 +171,7 @@ def quoted(
     # Some rows at a time, as there may be millions of cells.
     rows = 1 + _CELLS // (width + 1)
     for first in range(0, count, rows):
-        breathe()
+        pause_if_due()
         some = slice(first, first + rows)
         piece, label = content.next[some], content.label[some]
         inner[some, :width] = np.where(piece == DEAD, DEAD, piece + 1)
@@ -182,7 +182,7 @@ def quoted(
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[end:size] = labels
     beat = np.full(len(table), INSIDE, dtype=np.int8)
-    beat[1 : 1 + content.between] = TICK
+    beat[1 : 1 + content.between] = CODE_POINT_END
     beat[start] = 0
     beat[end:size] = CLOSE_STRING
     needed = np.zeros(len(table), dtype=np.int32)
@@ -191,8 +191,10 @@ def quoted(
         return block_of(ByteDfa(byte_class, table, label), key=key, verdicts=truths)
     table[twin], label[twin], beat[twin], needed[twin] = table[1], label[1], START, needed[1]
     dfa = ByteDfa(byte_class, table, label)
-    block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=truths)
-    block = counting_ways(block, beat == TICK, needed, is_firm=is_firm)
+    block = block_of(
+        dfa, key=key, count_event=beat, min_remaining=needed, bounds=bounds, verdicts=truths
+    )
+    block = counting_ways(block, beat == CODE_POINT_END, needed, is_firm=is_firm)
     block.left[start_states(block)] += bounds[0]  # the shortest way through is not long enough
     return block
 
@@ -200,12 +202,12 @@ def quoted(
 def counting_ways(
     block: Block, ticks: NDArray[np.bool_], need: NDArray[np.int32], *, is_firm: bool
 ) -> Block:
-    """Return the block with ways of as many code points as NEED says, which a bound lets through.
+    """Return the block with ways of as many code points as MIN_REMAINING says, which a bound lets through.
 
     A way of the fewest bytes may have more code points: "aaa" beside "€€". Under a bound that
-    ``is_firm``, because a schema sets it, every string that fits is allowed. So NEED stays the
+    ``is_firm``, because a schema sets it, every string that fits is allowed. So MIN_REMAINING stays the
     fewest code points, and ways are the shortest in bytes among those that have no more. Any other
-    bound may forbid a little more: ways are the shortest in bytes, and NEED follows them.
+    bound may forbid a little more: ways are the shortest in bytes, and MIN_REMAINING follows them.
 
     ``ticks`` marks the states in which a code point is complete.
     """
@@ -218,19 +220,19 @@ def counting_ways(
     if not is_firm:
         # By ever longer pieces of the ways, each twice as long as those before.
         while not np.array_equal(ahead, further := ahead[ahead]):
-            breathe()
+            pause_if_due()
             along += along[ahead]
             ahead = further
-        return replace(block, need=along)
+        return replace(block, min_remaining=along)
     narrow = np.empty_like(table)
     through = need + ticks
     rows = 1 + _CELLS // table.shape[1]
     for first in range(0, len(table), rows):
-        breathe()
+        pause_if_due()
         some = slice(first, first + rows)
         fewest = through[table[some]] == need[some, np.newaxis]
         narrow[some] = np.where(fewest, table[some], DEAD)
-    with apart(table.size // 64):
+    with without_gil(table.size // 64):
         left, way, aim, _, _ = block_ways(narrow, block.dfa.label, block.dfa.byte_class)
     return replace(block, left=left, way=way, aim=aim)
 
@@ -304,7 +306,7 @@ class StringAutomata:
 
     def formula_dfa(self, ask: Formula) -> Dfa:
         """Return the content of the strings that fit a formula."""
-        return self._judged((ask,), ALL_MUST)[0]
+        return self._judged((ask,), ONLY_REQUIRED)[0]
 
     def truths(self, asks: tuple[Formula, ...]) -> list[int]:
         """Return all truth vectors that strings can have."""
@@ -319,14 +321,14 @@ class StringAutomata:
         ``combine`` fills the list while it makes the automaton. Labels of ``decide`` are in the
         order of ``others``, then the one of all lists.
         """
-        if len(asks) == 1 and truths == ALL_MUST:
+        if len(asks) == 1 and truths == ONLY_REQUIRED:
             ask, banned = without_listed_choices(asks[0], self.formulas, StringChoices)
             if banned:
                 dfa, found = self._judged((ask,), truths)
                 return without(dfa, banned), found
         leaves = leaves_of(asks)
-        if len(leaves) == 1 and asks == (leaves[0],) and truths == ALL_MUST:
-            return self.leaf_dfa(leaves[0]), [MUST]
+        if len(leaves) == 1 and asks == (leaves[0],) and truths == ONLY_REQUIRED:
+            return self.leaf_dfa(leaves[0]), [REQUIRED]
         # Any number of lists become one automaton: side by side they would take very long.
         lists = [leaf for leaf in leaves if isinstance(leaf.assertion, StringChoices)]
         others = [leaf for leaf in leaves if not isinstance(leaf.assertion, StringChoices)]

@@ -20,8 +20,8 @@ from guided.json_schema.formulas.formula import (
     truth_vector,
 )
 from guided.json_schema.machine.scalar_blocks import (
-    ALL_MUST,
-    MUST,
+    ONLY_REQUIRED,
+    REQUIRED,
     Signatures,
     is_endless,
     json_key,
@@ -39,7 +39,7 @@ from guided.json_schema.machine.string_automata import (
 from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
-from guided.runtime.fuel import breathing
+from guided.runtime.fuel import with_pauses
 from guided.spec import JsonOptions, Spelling
 
 __all__ = ["StringRules", "longest_listed"]
@@ -87,15 +87,16 @@ class StringRules(StringAutomata):
             listed = [] if ask is FALSE else self.listing(ask)
             if listed is not None:
                 bounded |= 1 << number
-                texts.update(dict.fromkeys(breathing(listed)))
+                texts.update(dict.fromkeys(with_pauses(listed)))
         if not bounded or not all(truth & bounded for truth in truths):
             return None
         if len(asks) == 1:
-            return [(text, MUST) for text in breathing(texts)]
+            return [(text, REQUIRED) for text in with_pauses(texts)]
         judged = [
-            (text, truth_vector(self.fits(ask, text) for ask in asks)) for text in breathing(texts)
+            (text, truth_vector(self.fits(ask, text) for ask in asks))
+            for text in with_pauses(texts)
         ]
-        return [(text, truth) for text, truth in breathing(judged) if truth in truths]
+        return [(text, truth) for text, truth in with_pauses(judged) if truth in truths]
 
     def listing(self, ask: Formula) -> list[str] | None:
         """Return all strings that fit a formula, if an assertion lists candidates; else ``None``.
@@ -115,14 +116,14 @@ class StringRules(StringAutomata):
         if not lists:
             return None
         listed = min(lists, key=len)
-        common = set(breathing(listed))
+        common = set(with_pauses(listed))
         for values in lists:
             if values is not listed:
-                common.intersection_update(breathing(values))
+                common.intersection_update(with_pauses(values))
         rest = self.formulas.all_of(others)
         return [
             text
-            for text in breathing(listed)
+            for text in with_pauses(listed)
             if text in common and text not in banned and self.fits(rest, text)
         ]
 
@@ -132,7 +133,7 @@ class StringRules(StringAutomata):
         """Return what is asked of strings that no assertion lists, and the vectors of listed ones.
 
         Returns no strings where one of them is as long as allowed, since the count then ends what
-        seems endless to ``lay_texts``; nor where one of them cannot be spelled.
+        seems endless to ``add_texts``; nor where one of them cannot be spelled.
         """
         texts: dict[str, None] = {}
         for leaf in leaves_of(asks):
@@ -224,7 +225,7 @@ class StringRules(StringAutomata):
         Rows count code points against these outside the automaton (LOW, HIGH), which saves a state
         for each length.
         """
-        if len(asks) != 1 or truths != ALL_MUST:
+        if len(asks) != 1 or truths != ONLY_REQUIRED:
             return asks, (0, None)
         others, (low, high) = without_length(asks[0], self.formulas)
         if low and others != (TRUE,):
@@ -242,7 +243,7 @@ class StringRules(StringAutomata):
         """
         alike = ("counted", self._spelled)
         block = shared_block(
-            alike, lambda: self._block_within((TRUE,), ALL_MUST, (0, high), -1, alike)
+            alike, lambda: self._block_within((TRUE,), ONLY_REQUIRED, (0, high), -1, alike)
         )
         if block is None or low > high:
             return None
@@ -278,12 +279,12 @@ class StringRules(StringAutomata):
         bound = self.options.max_string_length if high is None else high
         is_firm = high is not None
         block = quoted(content, need, (low, bound), key, tuple(found), is_firm=is_firm)
-        if bound is None or is_firm or block.need is None:
+        if bound is None or is_firm or block.min_remaining is None:
             return block
         # The bound of the options must not make a string of the schema impossible. All that are
         # listed may be forbidden or taken, so one longer string is left to choose; and twice the
         # shortest leaves a choice where it is long.
-        bound = max(bound, 2 * int(block.need[0]), low, longest + 1)
+        bound = max(bound, 2 * int(block.min_remaining[0]), low, longest + 1)
         return replace(block, bounds=(low, bound))
 
 

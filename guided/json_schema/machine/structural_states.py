@@ -49,7 +49,7 @@ class StructuralStates:
         else:
             # A state that counts blanks is entered by the first of them: one more is needed before.
             inner = self._table.add_row(edges, way=way, itself=spaces, bounds=(0, bound))
-            shortest = min(edges, key=lambda byte: self._table.left[edges[byte]])
+            shortest = min(edges, key=lambda byte: self._table.distance[edges[byte]])
             outer = {**edges, **dict.fromkeys(spaces, inner)}
             states = [self._table.add_row(outer, way=shortest if way is None else way), inner]
         if between:

@@ -10,12 +10,12 @@ from guided.json_schema.formulas.formula import FALSE, Formula, truth_vector
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import OPEN_ARRAY, OPEN_OBJECT, Done, ExitActions
 from guided.json_schema.machine.scalar_blocks import json_key
-from guided.json_schema.machine.spelled_texts import Chains, lay_texts
+from guided.json_schema.machine.spelled_texts import Chains, add_texts
 from guided.json_schema.machine.stacks import Pending
 from guided.machine.block import Block
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import endless_states
-from guided.runtime.fuel import breathing
+from guided.runtime.fuel import with_pauses
 
 __all__ = ["ValueEdges"]
 
@@ -117,11 +117,13 @@ class ValueEdges:
         """
         listed = self._scalars.strings.listed(asks, truths)
         if listed is not None:
-            texts = [(json_key(text), self._done(truth)) for text, truth in breathing(listed)]
-            texts = [each for each in breathing(texts) if self._scalars.missing.isdisjoint(each[0])]
+            texts = [(json_key(text), self._done(truth)) for text, truth in with_pauses(listed)]
+            texts = [
+                each for each in with_pauses(texts) if self._scalars.missing.isdisjoint(each[0])
+            ]
             if not texts:
                 return {}
-            rests = [(text[1:], label) for text, label in breathing(texts)]
+            rests = [(text[1:], label) for text, label in with_pauses(texts)]
             return {ord('"'): self._chains.one_of(rests)}
         laid = self._edges_over_others(asks, truths)
         if laid is not None:
@@ -142,13 +144,13 @@ class ValueEdges:
         block = self._scalars.strings.block(others, truths)
         if block is None or ord('"') in self._scalars.missing:
             return None
-        start = self._laid(block)
+        start = self._add_block(block)
         labels = {
             text: self._done(truth) if truth in truths else DEAD for text, truth in texts.items()
         }
-        state = lay_texts(self._chains, start, endless_states(block.dfa.next), labels)
+        state = add_texts(self._chains, start, endless_states(block.dfa.next), labels)
         # Without the texts that are not allowed, strings may be too long for their bound.
-        if state is None or self._table.need[state] > self._table.high[state]:
+        if state is None or self._table.min_remaining[state] > self._table.high[state]:
             return None
         return {ord('"'): state}
 
@@ -162,10 +164,10 @@ class ValueEdges:
         block = lay(asks, truths)
         if block is None:
             return {}
-        start = self._laid(block)
+        start = self._add_block(block)
         return {byte: start + state for byte, state in block.first.items()}
 
-    def _laid(self, block: Block) -> int:
+    def _add_block(self, block: Block) -> int:
         """Return the state where a block begins.
 
         Labels of a block are indices in its ``verdicts``; here they become exit actions of this

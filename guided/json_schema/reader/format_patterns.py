@@ -6,7 +6,16 @@ import string
 from dataclasses import dataclass
 from typing import Final
 
-from guided.regular.expression import Alternate, Both, Concat, End, Regular, Repeat, Start, literal
+from guided.regular.expression import (
+    Alternate,
+    Concat,
+    End,
+    Intersection,
+    Regular,
+    Repeat,
+    Start,
+    literal,
+)
 from guided.regular.patterns import parse_regex
 
 __all__ = [
@@ -205,4 +214,4 @@ def regex() -> Regular:
         pattern = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}|{group}){_TIMES}|{look_around})*"
     two_names = r"\(\?<[A-Za-z_$](?:.|\n)*\(\?<[A-Za-z_$]"
     valid = Alternate((parse_regex(f"^{pattern}$"), _referring()))
-    return Both(valid, parse_regex(two_names), negative=True)
+    return Intersection(valid, parse_regex(two_names), negative=True)

@@ -26,11 +26,11 @@ from guided.json_schema.reader.punycode import (
 from guided.regular.codepoints import EMPTY, CodePoints
 from guided.regular.expression import (
     Alternate,
-    Both,
     Chars,
     Concat,
     End,
     Graph,
+    Intersection,
     Regular,
     Repeat,
     Start,
@@ -149,7 +149,7 @@ def email() -> Regular:
     """Addresses whose local part has at most 64 octets and the whole at most 254 (4.5.3.1)."""
     address = rf"^{local_part('')}@(?:{domain(189)}|{IP_LITERAL})$"
     short = r'^(?:[^"@]{1,64}@|"(?:[^"\\]|\\.){0,31}"@)'
-    return Both(parse_regex(address), parse_regex(short))
+    return Intersection(parse_regex(address), parse_regex(short))
 
 
 _MOST: Final = 7
@@ -218,8 +218,8 @@ def idn_hostname() -> Regular:
     label = Alternate((_label(letters, letters), *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(_DOTS, label), 0, 2)
     last = Repeat(_sequence(_DOTS, parse_regex(ascii_label(61))), 0, 1)
-    name = Both(_sequence(Start(), label, more, last, End()), _fault(), negative=True)
-    return Both(name, _fault_of_direction(), negative=True)
+    name = Intersection(_sequence(Start(), label, more, last, End()), _fault(), negative=True)
+    return Intersection(name, _fault_of_direction(), negative=True)
 
 
 def idn_email() -> Regular:
@@ -237,7 +237,7 @@ def idn_email() -> Regular:
     address = _sequence(Start(), local, CodePoints.single("@"), host, End())
     # A code point outside ASCII has at most four octets.
     short = '^(?:[^"@\\u{80}-\\u{10FFFF}]{1,64}|[^"@]{1,16}|"[^"]{0,15}")@'
-    return Both(address, parse_regex(short))
+    return Intersection(address, parse_regex(short))
 
 
 def _label(first: CodePoints, letters: CodePoints) -> Regular:
@@ -329,7 +329,7 @@ def _fault_of_direction() -> Regular:
         (begin, from_left, anything, inside & ~_bidi("L", "EN", "NSM"), marks, end),
     )
     broken = Alternate(tuple(_sequence(*parts) for parts in rules))
-    return Both(Chars(_bidi("R", "AL", "AN")), broken)
+    return Intersection(Chars(_bidi("R", "AL", "AN")), broken)
 
 
 _Parts: TypeAlias = tuple[CodePoints | Regular, ...]

@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json
-from guided.runtime.fuel import breathe, breathing
+from guided.runtime.fuel import pause_if_due, with_pauses
 
 __all__ = ["child", "json_nbytes", "json_text", "read_schema"]
 
@@ -64,11 +64,11 @@ def read_schema(text: str, base: str = "") -> Json:
             parse_constant=_refuse_constant,
             object_pairs_hook=_object_without_duplicates,
         )
-        breathe()
+        pause_if_due()
         _check_depth(schema)
-        breathe()
+        pause_if_due()
         _check_strings(schema, text)
-        breathe()
+        pause_if_due()
     except json.JSONDecodeError as error:
         raise syntax_fault(text, error, base) from error
     except (_FaultError, RecursionError) as fault:
@@ -101,7 +101,7 @@ def json_nbytes(value: Json) -> int:
     For names, which often occur in several places, only the characters count.
     """
     size, values = 0, [value]
-    for each in breathing(values):  # which grow meanwhile
+    for each in with_pauses(values):  # which grow meanwhile
         size += sys.getsizeof(each)
         if isinstance(each, dict):
             size += sum(map(len, each))

@@ -32,11 +32,11 @@ __all__ = [
     "LANES",
     "Plane",
     "bits_apart",
-    "lay_out",
     "planes",
     "span_fields",
     "step_bits",
     "take_back",
+    "write_spans",
 ]
 
 LANES: Final = 16
@@ -100,7 +100,7 @@ def span_fields(form: CodeForm) -> np.dtype[np.void]:
     return np.dtype([*floats, cells] if form.is_nested else [cells, *floats])
 
 
-def lay_out(codes: Codes, target: NDArray[np.void], apart: int) -> None:
+def write_spans(codes: Codes, target: NDArray[np.void], apart: int) -> None:
     """Write outputs, a multiple of 16, to ``target``, ``[blocks, spans]`` of ``span_fields``.
 
     ``apart`` is how many bits the codes of neighbours are apart, 8 or 16.

@@ -13,7 +13,7 @@ from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.kernel import exact_kernel
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.stored_kernel import multiply_stored
-from guided.model.cpu.stored_layout import LANES, bits_apart, lay_out, span_fields, take_back
+from guided.model.cpu.stored_layout import LANES, bits_apart, span_fields, take_back, write_spans
 from guided.model.cpu.stored_products import StoredJob
 from guided.model.cpu.stored_rows import RowForm, Steps, in_steps
 from guided.model.cpu.thread_team import run_together, team_address, team_size
@@ -58,7 +58,7 @@ class StoredPart:
             _require_finite(piece.scales, piece.leasts, first=done * LANES)
             whole = _padded(piece)
             count = len(whole.codes) // LANES
-            lay_out(whole, self._laid[done : done + count], self.apart)
+            write_spans(whole, self._laid[done : done + count], self.apart)
             done += count
         assert done == blocks, "pieces do not make up the matrix"
         self._task = multiply_stored(form, instructions)

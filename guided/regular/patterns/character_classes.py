@@ -18,7 +18,7 @@ from cachetools import LRUCache, cached
 
 from guided.regular.codepoints import CodePoints
 from guided.regular.patterns.properties import unicode_folds
-from guided.runtime.fuel import breathing
+from guided.runtime.fuel import with_pauses
 
 __all__ = [
     "DIGIT",
@@ -102,7 +102,7 @@ def unicode_class(kind: str) -> CodePoints:
     ranges: list[tuple[int, int]] = []
     begun: int | None = None
     # One number beyond all code points, for which none holds: it ends the last range.
-    for code_point in breathing(range(sys.maxunicode + 2)):
+    for code_point in with_pauses(range(sys.maxunicode + 2)):
         holds = code_point <= sys.maxunicode and test(chr(code_point))
         if holds and begun is None:
             begun = code_point

@@ -202,7 +202,7 @@ def _is_nullable(node: Regular) -> bool:
 
     For expressions that ``parse_python_regex`` makes from unanchored patterns, and literals: these
     are made only of Chars, Concat, Alternate, Repeat and Look. It would call all others not
-    nullable, which is wrong for Start and End and may be for Several, Graph and Both. None of them
+    nullable, which is wrong for Start and End and may be for SeparatedRepeat, Graph and Intersection. None of them
     can occur: anchors are refused in terminals, and front ends build the others only from here on.
     """
     match node:

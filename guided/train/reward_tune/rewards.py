@@ -190,7 +190,7 @@ def _legal_prefix(machine: Recognizer, text: str) -> tuple[int, State]:
 def _missing(machine: Recognizer, state: State) -> int:
     """Return the least number of characters that have to follow, 0 if the text may end."""
     try:
-        return len(machine.shortest_end(state).decode(errors="replace"))
+        return len(machine.shortest_completion(state).decode(errors="replace"))
     except LimitExceededError:
         return 1  # more than that, but how many is not known
 

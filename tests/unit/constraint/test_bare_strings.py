@@ -88,7 +88,7 @@ def test_a_mask_has_the_tokens_that_may_follow_and_any_text_can_be_ended(name: s
             piece = VOCABULARY.decode([TokenId(token)])
             if piece:
                 assert (machine.advance(at, piece) is not None) == (token in allowed), piece
-        end = text + machine.shortest_end(at)
+        end = text + machine.shortest_completion(at)
         assert len(end) - len(text) <= machine.bytes_left(at)
         found = re.fullmatch(rf"\(<(.*){END}\)", end.decode(), re.DOTALL)
         assert found

@@ -50,4 +50,4 @@ def test_what_is_too_large_is_refused(name: str) -> None:
 def test_what_only_looks_large_is_taken(text: str) -> None:
     matcher = ConstraintCompiler(BYTES).start(Ebnf(text))
     matcher.mask()
-    assert matcher.shortest_end() is not None
+    assert matcher.shortest_completion() is not None

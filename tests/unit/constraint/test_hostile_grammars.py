@@ -129,7 +129,7 @@ def test_every_byte_takes_bounded_work_and_leaves_a_way_out(text: str, document:
             reached = machine.step(state, byte)
         assert reached is not None
         state = reached
-    ended = machine.advance(state, machine.shortest_end(state))
+    ended = machine.advance(state, machine.shortest_completion(state))
     assert ended is not None
     assert machine.is_accepting(ended)
 
@@ -154,7 +154,7 @@ def test_a_full_machine_still_ends_its_text() -> None:
         state, depth = reached, depth + 1
     with pytest.raises(LimitExceededError, match="more than 50"):
         machine.advance(state, b"[" * 50)
-    assert machine.shortest_end(state) == b"]" * depth
+    assert machine.shortest_completion(state) == b"]" * depth
 
 
 def test_work_is_limited_while_an_answer_is_written() -> None:

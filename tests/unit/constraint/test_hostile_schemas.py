@@ -140,6 +140,6 @@ def test_a_limit_says_what_took_the_work() -> None:
             assert behind.fits(1_000)
             matcher = behind
     assert met.value.limit == 20
-    assert matcher.shortest_end()
+    assert matcher.shortest_completion()
     with pytest.raises(LimitExceededError, match="compiling takes more than 20 "):
         ConstraintCompiler(vocabulary, ConstraintLimits(compile_work=20)).compile(schema)

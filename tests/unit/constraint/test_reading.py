@@ -32,7 +32,7 @@ PERSON = JsonSchema(
 
 
 @pytest.mark.parametrize(
-    ("constraint", "text", "fit", "offset", "allowed", "may_end", "shortest_end"),
+    ("constraint", "text", "fit", "offset", "allowed", "may_end", "shortest_completion"),
     [
         (PERSON, '{"name":"Ada"}', COMPLETE, 14, b"", True, b""),
         (PERSON, "", PREFIX, 0, b"{", False, b'{"name":""}'),
@@ -56,10 +56,10 @@ def test_a_text_is_followed_to_where_it_leaves(
     offset: int,
     allowed: bytes,
     may_end: bool,
-    shortest_end: bytes,
+    shortest_completion: bytes,
 ) -> None:
     found = read_text(constraint, text.encode())
-    assert found == TextReport(fit, offset, allowed, may_end, shortest_end)
+    assert found == TextReport(fit, offset, allowed, may_end, shortest_completion)
 
 
 def test_white_space_counts_as_the_options_say() -> None:
@@ -88,7 +88,7 @@ def test_readings_are_those_of_the_module_re(pattern: str, text: str) -> None:
     assert (found.fit is COMPLETE) == (re.fullmatch(pattern, text) is not None)
     # Fitting texts can be completed as reported, and exactly the reported bytes are allowed.
     fitting = text.encode()[: found.offset]
-    assert re.fullmatch(pattern, (fitting + found.shortest_end).decode())
+    assert re.fullmatch(pattern, (fitting + found.shortest_completion).decode())
     for byte in b"abc":
         following = read_text(constraint, fitting + bytes((byte,)))
         assert (following.fit is not REFUSED) == (byte in found.allowed)

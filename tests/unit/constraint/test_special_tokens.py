@@ -171,7 +171,7 @@ def test_masks_are_those_of_trying_every_token(name: str) -> None:
             ends = {0} if so_far in documents else set()
             assert set(tokens_of(matcher.mask()).tolist()) == fitting.keys() | ends
             assert matcher.is_accepting == bool(ends)
-            end = matcher.shortest_end()
+            end = matcher.shortest_completion()
             assert end or ends
             if not fitting:
                 break

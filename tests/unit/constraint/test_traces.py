@@ -119,7 +119,7 @@ def test_without_a_constraint_every_token_that_stands_for_text_is_allowed() -> N
     matcher = _COMPILER.start(None)
     assert tokens_of(matcher.mask()).tolist() == list(range(len(_VOCABULARY)))
     assert matcher.forced_run(Forcing.CANONICAL) == ()
-    assert matcher.shortest_end() == ()
+    assert matcher.shortest_completion() == ()
 
 
 def test_the_same_constraint_is_compiled_once() -> None:
@@ -142,7 +142,7 @@ def test_a_recogniser_that_is_full_refuses_masks_but_still_ends_the_answer() -> 
             break
         matcher = matcher.advance(_VOCABULARY.byte_ids[byte])
     assert is_full
-    ending = matcher.shortest_end()
+    ending = matcher.shortest_completion()
     for token in ending:
         matcher = matcher.advance(token)
     assert matcher.is_accepting

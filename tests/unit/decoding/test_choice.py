@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from guided.decoding import NO_HISTORY, Choice, Chooser, Closing
+from guided.decoding import NO_HISTORY, Choice, Chooser, FinalCompletion
 from guided.errors import LimitExceededError
 from guided.spec import Sampling
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
@@ -95,7 +95,7 @@ class FullMatcher(WordMatcher):
 
 def test_a_constraint_at_its_limit_closes_along_its_way_out() -> None:
     full: Any = FullMatcher(frozenset({b"ab12"}), is_careless=False)
-    assert chooser(9).choose(logits(), full, 0, NO_HISTORY) == Closing(spell_bytes(b"ab12"))
+    assert chooser(9).choose(logits(), full, 0, NO_HISTORY) == FinalCompletion(spell_bytes(b"ab12"))
 
 
 def test_a_way_out_is_taken_whole_where_its_first_token_leads_to_a_longer_one() -> None:
@@ -104,10 +104,10 @@ def test_a_way_out_is_taken_whole_where_its_first_token_leads_to_a_longer_one() 
             after = super().advance(token)
             return Forgetful(after.rests, is_careless=False)
 
-        def shortest_end(self) -> Any:
+        def shortest_completion(self) -> Any:
             """ "ax" from the start; one token later it only knows the longest end."""
             rest = b"ax" if b"ax" in self.rests else max(self.rests, key=len)
             return spell_bytes(rest)
 
     here: Any = Forgetful(frozenset({b"ax", b"axyzyz"}), is_careless=False)
-    assert chooser(2).choose(logits(), here, 0, NO_HISTORY) == Closing(spell_bytes(b"ax"))
+    assert chooser(2).choose(logits(), here, 0, NO_HISTORY) == FinalCompletion(spell_bytes(b"ax"))

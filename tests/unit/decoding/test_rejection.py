@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from guided.decoding import Proposal, TokenLaw, choose_by_rejection
+from guided.decoding import Proposal, TokenDistribution, choose_by_rejection
 from guided.spec import TokenId
 
 SIZE = 6
@@ -15,14 +15,14 @@ TOKENS = np.arange(SIZE, dtype=np.int64)
 ROUNDS = 2_000
 
 
-def random_law(draws: np.random.Generator) -> TokenLaw:
+def random_law(draws: np.random.Generator) -> TokenDistribution:
     weights = draws.exponential(1, SIZE) ** 2
     weights[draws.integers(SIZE)] = 0.0  # an impossible token
-    return TokenLaw(TOKENS, weights)
+    return TokenDistribution(TOKENS, weights)
 
 
 def propose(
-    draws: np.random.Generator, law: TokenLaw, count: int, *known: TokenId
+    draws: np.random.Generator, law: TokenDistribution, count: int, *known: TokenId
 ) -> list[Proposal]:
     """Some known tokens, then draws from the rest of a law, none twice."""
     proposals = [Proposal(token, None) for token in known]
@@ -36,7 +36,7 @@ def propose(
     return proposals
 
 
-def furthest(counts: Counter[TokenId], law: TokenLaw) -> float:
+def furthest(counts: Counter[TokenId], law: TokenDistribution) -> float:
     """The largest distance from the expected counts, in standard deviations."""
     total = counts.total()
     return max(
@@ -101,8 +101,8 @@ def test_the_example_of_the_documentation() -> None:
     """docs/verification.md: blue, red and black, of which two are drawn."""
     blue, red = TokenId(0), TokenId(1)
     tokens = np.arange(3, dtype=np.int64)
-    p = TokenLaw(tokens, np.array([0.5, 0.3, 0.2]))
-    q = TokenLaw(tokens, np.array([0.8, 0.2, 0.0]))
+    p = TokenDistribution(tokens, np.array([0.5, 0.3, 0.2]))
+    q = TokenDistribution(tokens, np.array([0.8, 0.2, 0.0]))
     left = p.less(q)
     assert left is not None
     assert left.shares.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
@@ -113,7 +113,7 @@ def test_the_example_of_the_documentation() -> None:
         choose_by_rejection(p, proposals, seed=seed, position=0) for seed in range(ROUNDS)
     )
     # Given that blue was drawn first: 0.625, then 1/3 and 2/3 of the rest.
-    given_blue = TokenLaw(tokens, np.array([0.625, 0.125, 0.25]))
+    given_blue = TokenDistribution(tokens, np.array([0.625, 0.125, 0.25]))
     assert furthest(counts, given_blue) < 4.5
     assert {choose_by_rejection(p, [Proposal(red, q)], seed=n, position=0) for n in range(99)} == {
         red

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding import TokenLaw
+from guided.decoding import TokenDistribution
 from guided.spec import TokenId
 
 A, B, C, D = (TokenId(token) for token in (3, 5, 8, 13))
 
 
-def law(**shares: float) -> TokenLaw:
+def law(**shares: float) -> TokenDistribution:
     tokens = {"a": A, "b": B, "c": C, "d": D}
     weights = np.array(list(shares.values()), dtype=np.float64)
-    return TokenLaw(np.array([tokens[name] for name in shares], dtype=np.int64), weights)
+    return TokenDistribution(np.array([tokens[name] for name in shares], dtype=np.int64), weights)
 
 
-def shares(of: TokenLaw | None) -> dict[int, float]:
+def shares(of: TokenDistribution | None) -> dict[int, float]:
     assert of is not None
     return {int(t): float(s) for t, s in zip(of.tokens, of.shares, strict=True) if s > 0}
 
@@ -47,10 +47,10 @@ def test_nothing_is_left_of_equal_laws_and_of_all_tokens() -> None:
 def test_scores_are_logarithms_up_to_a_constant() -> None:
     tokens = np.array([A, B], dtype=np.int64)
     scores = np.array([1000.0, 1000.0 + np.log(3)])
-    assert shares(TokenLaw.of_scores(tokens, scores)) == pytest.approx({A: 0.25, B: 0.75})
+    assert shares(TokenDistribution.of_scores(tokens, scores)) == pytest.approx({A: 0.25, B: 0.75})
     # A model for which no token is possible leaves the choice open.
     nothing = np.array([-np.inf, -np.inf])
-    assert shares(TokenLaw.of_scores(tokens, nothing)) == {A: 0.5, B: 0.5}
+    assert shares(TokenDistribution.of_scores(tokens, nothing)) == {A: 0.5, B: 0.5}
 
 
 def test_a_draw_takes_each_token_as_often_as_its_share_says() -> None:
@@ -61,7 +61,7 @@ def test_a_draw_takes_each_token_as_often_as_its_share_says() -> None:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(any), st.floats(0, 1))
 def test_a_draw_is_a_token_that_can_be_drawn(weights: list[float], uniform: float) -> None:
     tokens = np.arange(len(weights), dtype=np.int64)
-    made = TokenLaw(tokens, np.array(weights))
+    made = TokenDistribution(tokens, np.array(weights))
     if 0 < uniform < 1:
         assert made.share(made.draw(uniform)) > 0
 

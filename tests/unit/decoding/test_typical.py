@@ -18,7 +18,7 @@ from guided.decoding import (
     DraftTree,
     verify,
 )
-from guided.decoding.token_law import TokenLaw
+from guided.decoding.token_distribution import TokenDistribution
 from guided.decoding.typical import DELTA, EPSILON, threshold
 from guided.spec import Forcing, Sampling, TokenId, Verification
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
@@ -58,8 +58,8 @@ def builder() -> DraftBuilder:
 
 def test_the_bound_is_the_lower_where_the_model_is_undecided() -> None:
     tokens = np.arange(100, dtype=np.int64)
-    assert threshold(TokenLaw(tokens[:1], np.ones(1))) == min(EPSILON, DELTA)
-    assert threshold(TokenLaw(tokens, np.ones(100))) == pytest.approx(DELTA / 100)
+    assert threshold(TokenDistribution(tokens[:1], np.ones(1))) == min(EPSILON, DELTA)
+    assert threshold(TokenDistribution(tokens, np.ones(100))) == pytest.approx(DELTA / 100)
     assert pytest.approx(EPSILON**0.5) == DELTA
 
 

@@ -79,7 +79,7 @@ def one_at_a_time(
         position = after
         for token in run:
             position = position.advance(token)
-        if len(tokens) + len(run) + len(position.shortest_end()) > chooser.max_tokens:
+        if len(tokens) + len(run) + len(position.shortest_completion()) > chooser.max_tokens:
             return tokens, False
         tokens += run
         matcher = position
@@ -147,7 +147,7 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     draws: random.Random,
 ) -> None:
     matcher = WordMatcher.of(language)
-    chooser = chooser_for(sampling, max_tokens=len(matcher.shortest_end()) + extra)
+    chooser = chooser_for(sampling, max_tokens=len(matcher.shortest_completion()) + extra)
     tree = grow(matcher, forcing, drafts, draws)
     tree.check()
     acceptance = run(tree, chooser)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding import Chooser, DraftBudget, DraftBuilder, DraftRequest, TokenLaw
+from guided.decoding import Chooser, DraftBudget, DraftBuilder, DraftRequest, TokenDistribution
 from guided.engine.answer_state import AnswerState
 from guided.engine.cache_size import StepLimits
 from guided.engine.request_clock import RequestClock
@@ -155,7 +155,7 @@ def test_a_drawn_draft_demands_the_same_whatever_was_drawn() -> None:
         )
         memory: Any = None
         step.draft = DraftRequest((), memory, builder)
-        law = TokenLaw(np.arange(40, 50, dtype=np.int64), np.ones(10))
+        law = TokenDistribution(np.arange(40, 50, dtype=np.int64), np.ones(10))
         node = builder.root
         if not drawn:
             builder.draw(node, min(END_IDS), law)

@@ -84,5 +84,5 @@ def test_a_bracket_more_is_a_frame_more(network: Network) -> None:
         state = after
         (continuation,) = machine.stacks.frames[state.stack][:1]
         found.append(machine.continuations.left[continuation])
-    assert machine.shortest_end(state) == b"a))"
+    assert machine.shortest_completion(state) == b"a))"
     assert found == sorted(found)

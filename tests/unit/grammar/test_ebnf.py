@@ -213,7 +213,7 @@ def test_any_text_can_be_written_as_a_literal_and_as_classes(
     machine = _machine(f'root ::= "{spelled}" {classes}')
     assert accepted_by(machine, text + text)
     assert not accepted_by(machine, text + text[:-1])
-    assert machine.shortest_end(machine.start) == (text + text).encode()
+    assert machine.shortest_completion(machine.start) == (text + text).encode()
 
 
 def _hexadecimal(sign: str) -> str:

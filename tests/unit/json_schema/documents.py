@@ -50,7 +50,7 @@ def accepts(machine: JsonMachine, text: str) -> bool:
 
 
 def _assert_alive(machine: JsonMachine, state: State) -> None:
-    end = machine.shortest_end(state)
+    end = machine.shortest_completion(state)
     assert len(end) <= machine.bytes_left(state), (state, end)
     behind = machine.advance(state, end)
     assert behind is not None, (state, end)

@@ -27,7 +27,7 @@ def test_a_listed_array_ends_where_its_value_does(schema: Any, begun: bytes, res
     state = machine.advance(machine.start, begun)
     assert state is not None
     assert machine.step(state, ord(",")) is None
-    assert machine.shortest_end(state) == rest
+    assert machine.shortest_completion(state) == rest
 
 
 def _few(names: str, **keywords: Any) -> Any:

@@ -43,7 +43,7 @@ from guided.json_schema.machine.scalar_blocks import pattern_dfa
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.string_automata import choices_dfa
 from guided.json_schema.reader import lower_json_schema
-from guided.machine.block import START, TICK
+from guided.machine.block import CODE_POINT_END, START
 from guided.regular.patterns import parse_regex
 from guided.spec import JsonOptions, JsonSchema
 from tests.kit.evaluate import exactly_one
@@ -198,10 +198,10 @@ def test_strings_are_listed_where_an_assertion_lists_them() -> None:
 def test_long_lengths_are_counted_beside_the_automaton() -> None:
     block = _scalars().strings.block((_F.leaf(Length(50, 5_000)),), _MUST)
     assert block is not None
-    assert block.beat is not None
+    assert block.count_event is not None
     assert len(block) < 50
     assert block.bounds == (50, 5_000)
-    assert {START, TICK} <= set(block.beat.tolist())
+    assert {START, CODE_POINT_END} <= set(block.count_event.tolist())
     assert int(block.left[0]) == 52
     free = _scalars(max_string_length=None).strings.block((TRUE,), _MUST)
     assert free is not None

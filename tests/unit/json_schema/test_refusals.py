@@ -97,7 +97,7 @@ def test_room_is_kept_to_end_documents() -> None:
     assert machine.parts.fullness > 0.5
     with pytest.raises(LimitExceededError, match="may have half"):
         machine.parts.check_room()
-    assert machine.shortest_end(state) == b"]" * 15
+    assert machine.shortest_completion(state) == b"]" * 15
 
 
 def test_work_is_bounded() -> None:

@@ -77,7 +77,7 @@ ROWS: list[tuple[Schema, str, str]] = [
 @pytest.mark.parametrize(("schema", "begun", "end"), ROWS, ids=repr)
 def test_shortest_end(schema: Schema, begun: str, end: str) -> None:
     machine = machine_of(schema, JsonOptions(key_order="any"))
-    found = machine.shortest_end(reached(machine, begun)).decode()
+    found = machine.shortest_completion(reached(machine, begun)).decode()
     assert len(found) == len(end), f"{found!r} instead of {end!r}"
     assert accepts(machine, begun + found)
 
@@ -87,7 +87,7 @@ def test_a_document_that_is_complete_needs_nothing() -> None:
     behind = reached(machine, "[]")
     assert machine.is_complete(behind)
     assert machine.bytes_left(behind) == 0
-    assert machine.shortest_end(behind) == b""
+    assert machine.shortest_completion(behind) == b""
     assert all(machine.step(behind, byte) is None for byte in range(256))
 
 
@@ -103,8 +103,8 @@ def test_recursion_ends_at_once() -> None:
     tree = {"type": "object", "properties": {"t": {"$ref": "#"}}, "required": ["t"]}
     schema = {"anyOf": [{"type": "null"}, {**tree, "properties": {"t": {"$ref": "#"}}}]}
     machine = machine_of(schema)
-    assert machine.shortest_end(machine.start) == b"null"
-    assert machine.shortest_end(reached(machine, '{"t":{"t":')) == b"null}}"
+    assert machine.shortest_completion(machine.start) == b"null"
+    assert machine.shortest_completion(reached(machine, '{"t":{"t":')) == b"null}}"
 
 
 def test_what_a_long_string_owes_is_not_read_letter_by_letter() -> None:
@@ -112,12 +112,12 @@ def test_what_a_long_string_owes_is_not_read_letter_by_letter() -> None:
     text = {"type": "string", "minLength": size}
     machine = machine_of({"type": "array", "items": text})
     state = reached(machine, '["')
-    end = machine.shortest_end(state)
+    end = machine.shortest_completion(state)
     assert end == b"a" * size + b'"]'
     assert len(machine._completions._ends) < 100  # states passed on the way
     for place in (1, 2, size - 2, size - 1, size):
         written = reached(machine, '["' + "x" * place)
-        assert machine.shortest_end(written) == end[place:]
+        assert machine.shortest_completion(written) == end[place:]
         assert machine.bytes_left(written) == len(end) - place
 
 
@@ -131,7 +131,7 @@ def test_no_end_is_longer_than_the_bound_on_it() -> None:
         assert reached_state is not None
         state = reached_state
         bound = machine.bytes_left(state)
-        assert len(machine.shortest_end(state)) <= bound, (chr(byte), bound)
+        assert len(machine.shortest_completion(state)) <= bound, (chr(byte), bound)
 
 
 def test_a_value_is_found_where_the_search_for_any_of_all_its_verdicts_gives_up() -> None:
@@ -166,7 +166,7 @@ def test_a_value_is_found_where_the_search_for_any_of_all_its_verdicts_gives_up(
     assert accepts(machine, '{"d":10}')
     state = machine.advance(machine.start, b'{"d":10,"c":')
     assert state is not None
-    assert machine.advance(state, machine.shortest_end(state)) is not None
+    assert machine.advance(state, machine.shortest_completion(state)) is not None
 
 
 def test_an_item_of_the_way_out_is_offered_where_the_search_misses_the_way_after_others() -> None:
@@ -215,7 +215,7 @@ def test_an_item_of_the_way_out_is_offered_where_the_search_misses_the_way_after
     machine = machine_of(schema, JsonOptions(spelling=Spelling.ANY, key_order=KeyOrder.ANY))
     state = machine.advance(machine.start, b"[")
     assert state is not None
-    assert machine.advance(state, machine.shortest_end(state)) is not None
+    assert machine.advance(state, machine.shortest_completion(state)) is not None
 
 
 def test_an_item_of_the_way_out_is_no_trap() -> None:
@@ -259,7 +259,7 @@ def test_a_name_is_found_however_many_shorter_ones_are_taken() -> None:
     names = ["".join(name) for size in range(1, 8) for name in itertools.product("ab", repeat=size)]
     machine = machine_of(_object(patternProperties={"^[ab]{1,8}$": {}}, additionalProperties=False))
     begun = "{" + "".join(f'"{name}":0,' for name in names) + '"'
-    assert machine.shortest_end(reached(machine, begun)) == b'aaaaaaaa":0}'
+    assert machine.shortest_completion(reached(machine, begun)) == b'aaaaaaaa":0}'
 
 
 def test_a_begun_name_does_not_end_as_one_that_others_had_to_come_before() -> None:
@@ -267,6 +267,6 @@ def test_a_begun_name_does_not_end_as_one_that_others_had_to_come_before() -> No
     lacks_c = {"dependencies": {"c": {"enum": []}}, "minProperties": 1}
     machine = machine_of({"oneOf": [{"required": ["b"]}, lacks_c]}, JsonOptions())
     state = reached(machine, '{"c')
-    found = machine.shortest_end(state)
+    found = machine.shortest_completion(state)
     assert not found.startswith(b'"')
     assert accepts(machine, '{"c' + found.decode())

@@ -110,7 +110,7 @@ def test_strings_without_bounds_go_on() -> None:
 def test_ends_of_strings_with_any_bounds(low: int, high: int) -> None:
     machine = machine_of({"type": "string", "minLength": low, "maxLength": high})
     assert (
-        machine.shortest_end(machine.start)
+        machine.shortest_completion(machine.start)
         == b'"' + machine.rows.scalars.shortest_strings.filler * low + b'"'
     )
     for length in range(high + 2):

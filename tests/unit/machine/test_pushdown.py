@@ -77,9 +77,9 @@ class _Brackets(PushdownMachine):
         return state.row == self.end
 
     def bytes_left(self, state: State) -> int:
-        return len(self.shortest_end(state))
+        return len(self.shortest_completion(state))
 
-    def shortest_end(self, state: State) -> bytes:
+    def shortest_completion(self, state: State) -> bytes:
         inner = b"a" if state.row == self.row else b""
         closing = state.stack + (1 if state.row == self.closing else 0)
         return b"" if state.row == self.end else inner + b")" * closing
@@ -121,7 +121,7 @@ def test_every_state_has_a_shortest_end() -> None:
     for text in (b"", b"(", b"((", b"((a", b"((a)", b"((a))"):
         state = machine.advance(machine.start, text)
         assert state is not None
-        end = machine.shortest_end(state)
+        end = machine.shortest_completion(state)
         assert len(end) <= machine.bytes_left(state)
         ended = machine.advance(state, end)
         assert ended is not None, (text, end)

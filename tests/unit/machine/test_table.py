@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
 from guided.json_schema.machine.spelled_texts import Chains
-from guided.machine.block import STOP, TICK, block_of
+from guided.machine.block import CODE_POINT_END, STOP, block_of
 from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
 from guided.regular.dfa import DEAD
 from tests.unit.machine.tries import trie_of
@@ -25,8 +25,8 @@ def _walk(table: TransitionTable, row: int, text: bytes) -> int:
 
 def _way(table: TransitionTable, row: int) -> bytes:
     text = bytearray()
-    while table.way[row] != STOP:
-        text.append(int(table.way[row]))
+    while table.next_byte[row] != STOP:
+        text.append(int(table.next_byte[row]))
         row = table.step(row, text[-1])
     return bytes(text)
 
@@ -38,7 +38,7 @@ def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
     assert [int(table.label[_walk(table, start, text)]) for text in texts] == [7, 9, 7]
     assert _walk(table, start, b"ad") == _walk(table, start, b"abc") == DEAD
     assert table.label[start] == table.label[_walk(table, start, b"a")] == DEAD
-    assert (table.left[start], _way(table, start), table.aim[start]) == (1, b"b", 7)
+    assert (table.distance[start], _way(table, start), table.nearest_label[start]) == (1, b"b", 7)
     assert table.only[_walk(table, start, b"ac")] == ord("d")
     assert table.only[start] == DEAD
     assert table.exits[_walk(table, start, b"ab")]
@@ -52,7 +52,7 @@ def test_blocks_lie_behind_one_another() -> None:
     assert second == first + 401
     assert table.label[_walk(table, first, b"x" * 400)] == 1
     assert table.label[_walk(table, second, b"x" * 400)] == 2
-    assert table.left[second] == 400
+    assert table.distance[second] == 400
     table.check()
 
 
@@ -62,7 +62,7 @@ def test_a_chain_spells_one_text() -> None:
     start = table.add_chains(b"abc", [3], [end])
     assert _walk(table, start, b"abc") == end
     assert _walk(table, start, b"ac") == DEAD
-    assert (table.left[start], _way(table, start), table.aim[start]) == (3, b"abc", 5)
+    assert (table.distance[start], _way(table, start), table.nearest_label[start]) == (3, b"abc", 5)
     assert [int(table.only[start + i]) for i in range(3)] == list(b"abc")
     table.check()
 
@@ -74,8 +74,8 @@ def test_a_row_takes_the_nearer_way_unless_it_is_told() -> None:
     edges = {ord("a"): table.add_chains(b"bc", [2], [end]), ord("x"): other}
     near = table.add_row(edges)
     told = table.add_row(edges, way=ord("a"))
-    assert (table.left[near], _way(table, near), table.aim[near]) == (1, b"x", 6)
-    assert (table.left[told], _way(table, told), table.aim[told]) == (3, b"abc", 5)
+    assert (table.distance[near], _way(table, near), table.nearest_label[near]) == (1, b"x", 6)
+    assert (table.distance[told], _way(table, told), table.nearest_label[told]) == (3, b"abc", 5)
     assert table.edges(near) == edges
     assert table.only[near] == DEAD
     assert table.only[table.add_row({ord("q"): end})] == ord("q")
@@ -89,7 +89,7 @@ def test_a_row_may_lead_to_itself_and_count() -> None:
     row = table.add_row({ord("]"): end}, itself=b" \n", bounds=(0, 3))
     assert _walk(table, row, b" \n \n") == row
     assert _walk(table, row, b"  ]") == end
-    assert (table.only[row], table.beat[row]) == (DEAD, TICK)
+    assert (table.only[row], table.count_event[row]) == (DEAD, CODE_POINT_END)
     assert (table.low[row], table.high[row]) == (0, 3)
     endless = table.add_row({ord("]"): end}, itself=b" ", bounds=(2, None))
     assert (table.low[endless], table.high[endless]) == (2, NO_BOUND)
@@ -103,7 +103,11 @@ def test_a_row_is_laid_over_another() -> None:
     over = table.add_overlays([under], [{ord("b"): other, ord("c"): other}])
     assert table.edges(over) == {ord("a"): end, ord("b"): other, ord("c"): other}
     assert table.edges(under) == {ord("a"): end, ord("b"): end}
-    assert (table.like[over], table.like[under], table.role[over]) == (under, DEAD, IN_KEY)
+    assert (table.overlaid_row[over], table.overlaid_row[under], table.role[over]) == (
+        under,
+        DEAD,
+        IN_KEY,
+    )
     table.check()
 
 
@@ -117,7 +121,7 @@ def test_rows_laid_over_others_lead_to_one_another() -> None:
     assert table.add_overlays([outer, inner], edges) == first
     assert [_walk(table, first, text) for text in (b"xz", b"xy", b"y")] == [other, end, end]
     assert _walk(table, outer, b"xz") == DEAD
-    assert table.like[first : first + 2].tolist() == [outer, inner]
+    assert table.overlaid_row[first : first + 2].tolist() == [outer, inner]
     table.check()
 
 
@@ -169,8 +173,10 @@ def test_texts_laid_down_together_lead_where_each_leads_by_itself(
         start = chains.one_of(some)
         table.check()
         shortest = min(some, key=lambda each: len(each[0]))
-        assert table.left[start] == len(shortest[0])
-        assert table.aim[start] in {label for text, label in some if len(text) == table.left[start]}
+        assert table.distance[start] == len(shortest[0])
+        assert table.nearest_label[start] in {
+            label for text, label in some if len(text) == table.distance[start]
+        }
         for text, label in some:
             end = _walk(table, start, text)
             assert (table.label[end], table.exits[end]) == (label, True)

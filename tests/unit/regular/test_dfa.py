@@ -24,13 +24,13 @@ from guided.regular.expression import (
     ANYTHING,
     MAX_DEPTH,
     Alternate,
-    Both,
     Chars,
     Concat,
+    Intersection,
     Look,
     Regular,
     Repeat,
-    Several,
+    SeparatedRepeat,
     literal,
 )
 from guided.regular.minimize import minimal
@@ -68,16 +68,16 @@ _PARTS: tuple[Regular, ...] = (
 @pytest.mark.parametrize("item", _PARTS)
 @pytest.mark.parametrize("between", _PARTS)
 def test_several_is_one_and_then_more(item: Regular, between: Regular) -> None:
-    several = Several(item, between)
+    several = SeparatedRepeat(item, between)
     written_out = Concat((item, Repeat(Concat((between, item)), 0, None)))
     around: list[Regular] = [
         Repeat(several, 0, 2),
-        Several(several, literal("c")),
+        SeparatedRepeat(several, literal("c")),
         Concat((several, item)),
     ]
     written: list[Regular] = [
         Repeat(written_out, 0, 2),
-        Several(written_out, literal("c")),
+        SeparatedRepeat(written_out, literal("c")),
         Concat((written_out, item)),
     ]
     for left, right in zip([several, *around], [written_out, *written], strict=True):
@@ -406,7 +406,7 @@ def _nested(around: Callable[[Regular], Regular], times: int) -> Regular:
         lambda inner: Alternate((inner,)),
         lambda inner: Repeat(inner, 0, 1),
         Look,
-        lambda inner: Both(inner, Chars(ANY)),
+        lambda inner: Intersection(inner, Chars(ANY)),
     ],
 )
 def test_very_deep_expressions_are_refused(nested: Callable[[Regular], Regular]) -> None:

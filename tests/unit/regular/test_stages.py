@@ -22,7 +22,7 @@ from guided.regular.expression import (
     Concat,
     Regular,
     Repeat,
-    Several,
+    SeparatedRepeat,
     short_match,
 )
 from guided.regular.nfa import nfa_from_regular
@@ -196,7 +196,7 @@ def _larger(inner: st.SearchStrategy[Regular]) -> st.SearchStrategy[Regular]:
         several.map(Concat),
         several.map(Alternate),
         st.builds(lambda item, ends: Repeat(item, *ends), inner, bounds),
-        st.builds(Several, inner, inner),
+        st.builds(SeparatedRepeat, inner, inner),
     )
 
 
@@ -212,7 +212,7 @@ def _is_nullable(node: Regular) -> bool:
             return any(map(_is_nullable, options))
         case Repeat(item, low):
             return low == 0 or _is_nullable(item)
-        case Several(item):
+        case SeparatedRepeat(item):
             return _is_nullable(item)
     return False
 
@@ -232,7 +232,7 @@ def _derivative(node: Regular, symbol: str) -> Regular:
         case Repeat(item, low, high) if high != 0:
             others = Repeat(item, max(low - 1, 0), None if high is None else high - 1)
             return Concat((_derivative(item, symbol), others))
-        case Several(item, between):
+        case SeparatedRepeat(item, between):
             more = Repeat(Concat((between, item)), 0, None)
             return _derivative(Concat((item, more)), symbol)
     return Alternate(())

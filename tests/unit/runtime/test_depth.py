@@ -110,7 +110,7 @@ def test_documents_nest_to_any_depth() -> None:
     machine = machine_of({"type": "array", "items": {"$ref": "#"}})
     depth = 20 * _LEVELS
     state = reached(machine, "[" * depth)
-    assert machine.shortest_end(state) == b"]" * depth
+    assert machine.shortest_completion(state) == b"]" * depth
 
 
 def test_formulas_that_grow_level_by_level_are_refused() -> None:
@@ -152,7 +152,7 @@ def test_assertions_that_fail_on_every_level_nest_no_deeper() -> None:
     schema["$defs"]["all"] = {"allOf": nots, "type": "object"}
     schema["$defs"]["d20"] = {"type": "number"}
     machine = machine_of(schema)
-    assert machine.shortest_end(machine.start).count(b'"n19"') == 20
+    assert machine.shortest_completion(machine.start).count(b'"n19"') == 20
 
 
 def test_long_texts_may_begin_alike() -> None:

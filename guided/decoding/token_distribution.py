@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from guided.spec import TokenId
 
-__all__ = ["TokenLaw"]
+__all__ = ["TokenDistribution"]
 
 
-class TokenLaw:
+class TokenDistribution:
     """Tokens and their shares, which sum to 1; a value, because no method changes it."""
 
     __slots__ = ("shares", "tokens")
@@ -32,7 +32,7 @@ class TokenLaw:
         self.shares: NDArray[np.float64] = weights / weights.sum()
 
     @classmethod
-    def of_scores(cls, tokens: NDArray[np.int64], scores: NDArray[np.float64]) -> TokenLaw:
+    def of_scores(cls, tokens: NDArray[np.int64], scores: NDArray[np.float64]) -> TokenDistribution:
         """Return the softmax of scores, logarithms of weights up to a constant (``[n]``)."""
         largest = float(scores.max())
         if largest == -np.inf:
@@ -45,19 +45,19 @@ class TokenLaw:
         is_held = at < len(self.tokens) and int(self.tokens[at]) == token
         return float(self.shares[at]) if is_held else 0.0
 
-    def without(self, tokens: Sequence[TokenId]) -> TokenLaw | None:
+    def without(self, tokens: Sequence[TokenId]) -> TokenDistribution | None:
         """Return the law given that none of these is drawn; ``None`` if no other can be."""
         kept = np.where(np.isin(self.tokens, tokens), 0.0, self.shares)
-        return TokenLaw(self.tokens, kept) if kept.any() else None
+        return TokenDistribution(self.tokens, kept) if kept.any() else None
 
-    def less(self, other: TokenLaw) -> TokenLaw | None:
+    def less(self, other: TokenDistribution) -> TokenDistribution | None:
         """Return what this law has more of than another; ``None`` if it has more of nothing."""
         at = np.minimum(np.searchsorted(self.tokens, other.tokens), len(self.tokens) - 1)
         is_held = self.tokens[at] == other.tokens
         left = self.shares.copy()
         left[at[is_held]] -= other.shares[is_held]
         left = np.maximum(left, 0.0)
-        return TokenLaw(self.tokens, left) if left.any() else None
+        return TokenDistribution(self.tokens, left) if left.any() else None
 
     def draw(self, uniform: float) -> TokenId:
         """Return the token at a place between 0 and 1, where each takes up its share."""

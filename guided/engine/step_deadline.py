@@ -14,7 +14,7 @@ from typing import Final
 
 from guided.runtime.fuel import STAND_STILL, Pace, paced
 
-__all__ = ["Haste", "TakesLongError"]
+__all__ = ["StepDeadline", "TakesLongError"]
 
 _STEP_SECONDS: Final = 0.010
 """The limit for all requests of a step together."""
@@ -34,7 +34,7 @@ class TakesLongError(BaseException):
     """
 
 
-class Haste:
+class StepDeadline:
     """Breaks off work that takes too long."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,7 +52,7 @@ class Haste:
         """Whether the time of the step is used up."""
         return self._now() >= self._step_ends
 
-    def hurried(self, least: float = _LEAST_SECONDS) -> AbstractContextManager[None]:
+    def within_step_time(self, least: float = _LEAST_SECONDS) -> AbstractContextManager[None]:
         """Raise TakesLongError if the block works for longer than the time left in the step.
 
         It has ``least`` seconds in any case.
@@ -60,7 +60,7 @@ class Haste:
         self._ends, self._units_left = max(self._step_ends, self._now() + least), math.inf
         return paced(self._pace)
 
-    def counted(self, units: int) -> AbstractContextManager[None]:
+    def within_units(self, units: int) -> AbstractContextManager[None]:
         """Raise TakesLongError if constraints do more than this many units of work in the block.
 
         For blocks that do other work as well, whose time does not count.

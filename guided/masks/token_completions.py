@@ -18,7 +18,7 @@ from guided.masks.trie import TokenTrie
 from guided.runtime.fuel import spend
 from guided.spec import TokenId
 
-__all__ = ["Endings"]
+__all__ = ["TokenCompletions"]
 
 _FEW: Final = 64
 _SPARE_BYTES: Final = 12
@@ -45,7 +45,7 @@ class _End:
         return self.tokens[self.place :]
 
 
-class Endings:
+class TokenCompletions:
     """Ends of one machine's texts in the tokens of one vocabulary.
 
     Not thread-safe: callers hold the lock of the ``CompiledConstraint``.
@@ -81,10 +81,10 @@ class Endings:
     def shortest(self, state: State) -> tuple[TokenId, ...]:
         """Return tokens that end the text, close to as few as possible.
 
-        A kept end was offered before and has to stay open: see ``kept_shortest``. This call keeps
+        A kept end was offered before and has to stay open: see ``keep_shortest``. This call keeps
         nothing, and leaves it to the caller to limit its work.
         """
-        tokens = self._fewest.tokens(self._machine.shortest_end(state))
+        tokens = self._fewest.tokens(self._machine.shortest_completion(state))
         # Of two equally long ends the kept one wins: an answer may be on its way along it.
         kept = self._kept.get(state)
         return tokens if kept is None or len(tokens) < len(kept) else kept.rest()
@@ -97,11 +97,11 @@ class Endings:
         # A token has at least one byte.
         if self._machine.bytes_left(state) <= budget:
             return True
-        count = self._fewest.count(self._machine.shortest_end(state))
+        count = self._fewest.count(self._machine.shortest_completion(state))
         kept = self._kept.get(state)
         return count <= budget or (kept is not None and len(kept) <= budget)
 
-    def kept_shortest(self, state: State) -> tuple[TokenId, ...]:
+    def keep_shortest(self, state: State) -> tuple[TokenId, ...]:
         """``shortest``, kept for the states along it.
 
         Fewer bytes can be more tokens, so an answer that follows this end must not be led to
@@ -116,7 +116,7 @@ class Endings:
         at: State | None = state
         for place, token in enumerate(tokens):
             spend(_TOKEN_WORK)
-            # The bytes of ``shortest_end`` are all allowed, so every token of them is.
+            # The bytes of ``shortest_completion`` are all allowed, so every token of them is.
             assert at is not None, (state, tokens)
             known = self._kept.get(at)
             if known is None or len(known) > len(tokens) - place:

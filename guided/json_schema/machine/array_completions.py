@@ -20,7 +20,7 @@ from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame
 from guided.runtime.fuel import spend
 
-__all__ = ["ArrayEnding"]
+__all__ = ["ArrayCompletion"]
 
 MAX_OWED_ITEMS: Final = 10_000
 """The most items written to end one array."""
@@ -61,7 +61,7 @@ class _Step:
         """The number of the item that this one is meant to equal."""
 
 
-class ArrayEnding:
+class ArrayCompletion:
     """The search for items that complete an open array, depth first.
 
     Each item does as much of what is due as it can; where that leads nowhere, less. Items that have

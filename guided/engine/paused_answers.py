@@ -14,7 +14,7 @@ from guided.engine.sliced_work import Kernels, SlicedWork
 from guided.engine.turns import after_turn
 from guided.spec import Constraint
 
-__all__ = ["Aside", "Paused"]
+__all__ = ["Paused", "PausedAnswers"]
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Paused:
         """The client whose answer it is."""
         return self.runnable.submission.client
 
-    def let_go(self) -> None:
+    def release_locks(self) -> None:
         """Make the work release its locks: restart it, or do all of it."""
         if self._is_repeatable:
             self.work.give_up()
@@ -54,12 +54,12 @@ class Paused:
         else:
             self.work.finish()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue the answer with the result of the work; raises what the work raised."""
         self._then(self.work.result())
 
 
-class Aside:
+class PausedAnswers:
     """The answers that pause; their clients take turns by slices."""
 
     def __init__(self) -> None:
@@ -100,8 +100,8 @@ class Aside:
             paused.work.give_up()
             paused.runnable.is_paused = False
 
-    def let_go(self, constraint: Constraint) -> None:
+    def release_locks(self, constraint: Constraint) -> None:
         """Make the work for a constraint release its locks."""
         for paused in self._line:
             if paused.runnable.submission.request.constraint == constraint:
-                paused.let_go()
+                paused.release_locks()

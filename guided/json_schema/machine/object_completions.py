@@ -15,7 +15,7 @@ from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.runtime.fuel import spend
 
-__all__ = ["ObjectEnding"]
+__all__ = ["ObjectCompletion"]
 
 MAX_FAILURES: Final = 300
 """The most ways tried to make assertions fail that have to fail."""
@@ -25,7 +25,7 @@ MAX_OWED_MEMBERS: Final = 1_000
 _NO_OTHER: Final = object()
 
 
-class ObjectEnding:
+class ObjectCompletion:
     """The search for members of an open object that make a choice of assertions come true.
 
     There is one object for each choice, used once. ``named`` and ``free`` hold what was chosen so

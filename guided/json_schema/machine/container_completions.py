@@ -15,9 +15,9 @@ from cachetools import LRUCache
 from guided.json_schema.formulas.assertions import ItemCount, Items
 from guided.json_schema.formulas.formula import TRUE, Formula, evaluate
 from guided.json_schema.machine import arrays
-from guided.json_schema.machine.array_endings import ArrayEnding
+from guided.json_schema.machine.array_completions import ArrayCompletion
 from guided.json_schema.machine.arrays import ArrayRules
-from guided.json_schema.machine.object_endings import ObjectEnding
+from guided.json_schema.machine.object_completions import ObjectCompletion
 from guided.json_schema.machine.objects import ObjectRules
 from guided.json_schema.machine.search import Literals, Searches, satisfy
 from guided.json_schema.machine.stacks import (
@@ -30,7 +30,7 @@ from guided.json_schema.machine.stacks import (
 )
 from guided.json_schema.machine.truth_vectors import MAX_ENUMERATED_ASKS, TruthVectors
 
-__all__ = ["ContainerEnds", "items_of"]
+__all__ = ["ContainerCompletions", "items_of"]
 
 MAX_WAYS: Final = 8
 """Completions searched for to learn which items may come next."""
@@ -39,7 +39,7 @@ MAX_KEPT_BYTES: Final = 4 * 2**20
 _DECODER: Final = json.JSONDecoder()
 
 
-class ContainerEnds:
+class ContainerCompletions:
     """What completes the containers of one grammar.
 
     A container whose own formulas need not all hold is completed so that its parent accepts it.
@@ -79,13 +79,13 @@ class ContainerEnds:
         self._unlikely: set[int] = set()
         """Stacks in which something may be missed; each counts once."""
 
-    def end(self, stack: int) -> bytes:
+    def shortest(self, stack: int) -> bytes:
         """Return what completes the container of a stack, with its closing bracket.
 
         Only for stacks that a machine has entered, which have a completion (``can_end``).
         """
         frame = self.stacks.frames[stack]
-        text = self.end_of(frame, self.stacks.parents[stack])
+        text = self.shortest_of_frame(frame, self.stacks.parents[stack])
         assert text is not None, frame
         return text
 
@@ -99,14 +99,14 @@ class ContainerEnds:
         key = (frame, self.want(frame, parent))
         found = self._exists.get(key)
         if found is None:
-            found = self._exists[key] = self.end_of(frame, parent) is not None
+            found = self._exists[key] = self.shortest_of_frame(frame, parent) is not None
         # The result is kept by frame and want, but what may be missed is counted by parent: so a
         # refusal is noted each time, even a remembered one.
         if not found and not frame.must:
             self.note_unlikely(parent)
         return found
 
-    def end_of(self, frame: Frame, parent: int) -> bytes | None:
+    def shortest_of_frame(self, frame: Frame, parent: int) -> bytes | None:
         """Return what completes a container inside ``parent``, ``None`` if nothing was found.
 
         Results are kept by frame and ``want``, except for very long ones. ``can_end`` keeps the
@@ -157,8 +157,8 @@ class ContainerEnds:
 
         def realise(literals: Literals) -> bytes | None:
             if isinstance(frame, ObjectFrame):
-                return ObjectEnding(self.objects, frame, literals).text()
-            return ArrayEnding(self.truths.restriction, self.values, frame, literals).text()
+                return ObjectCompletion(self.objects, frame, literals).text()
+            return ArrayCompletion(self.truths.restriction, self.values, frame, literals).text()
 
         if self._fits_at_its_end(frame, want):
             return b"}" if isinstance(frame, ObjectFrame) else b"]"
@@ -235,7 +235,7 @@ class ContainerEnds:
         one_item = formulas.leaf(ItemCount(1, None))
 
         def realise(literals: Literals) -> list[Formula] | None:
-            return ArrayEnding(
+            return ArrayCompletion(
                 self.truths.restriction, self.values, frame, literals
             ).item_formulas()
 
