@@ -46,8 +46,8 @@ class Pair(NamedTuple):
     @classmethod
     def of(cls, target: Logits, drafter: Logits) -> Pair:
         return cls(
-            TokenDistribution.of_scores(TOKENS, target),
-            TokenDistribution.of_scores(TOKENS, drafter),
+            TokenDistribution.from_scores(TOKENS, target),
+            TokenDistribution.from_scores(TOKENS, drafter),
         )
 
 
@@ -98,21 +98,21 @@ KINDS: Mapping[str, Kind] = {
 
 def common(pair: Pair) -> float:
     """Return what the distributions have in common, which is what rejection accepts of one draw."""
-    return float(np.minimum(pair.target.shares, pair.drafter.shares).sum())
+    return float(np.minimum(pair.target.probabilities, pair.drafter.probabilities).sum())
 
 
 def coupled_chance(pair: Pair) -> float:
     """Return the probability that the same noise gives both the same token."""
-    kept = (pair.target.shares > 0) & (pair.drafter.shares > 0)
-    p, q = pair.target.shares, pair.drafter.shares
+    kept = (pair.target.probabilities > 0) & (pair.drafter.probabilities > 0)
+    p, q = pair.target.probabilities, pair.drafter.probabilities
     ratios = np.maximum(p[None, :] / p[kept, None], q[None, :] / q[kept, None])
     return float((1 / ratios.sum(axis=1)).sum())
 
 
-def best(law: TokenDistribution, noise: NDArray[np.float64], count: int) -> list[TokenId]:
+def best(distribution: TokenDistribution, noise: NDArray[np.float64], count: int) -> list[TokenId]:
     """Return the tokens with the largest sums of score and noise."""
     with np.errstate(divide="ignore"):
-        sums = np.log(law.shares) + noise
+        sums = np.log(distribution.probabilities) + noise
     return [TokenId(int(token)) for token in np.argsort(-sums)[:count]]
 
 
@@ -126,13 +126,13 @@ def coupled(pair: Pair, seed: int, position: int, width: int) -> bool:
 def rejection(pair: Pair, seed: int, position: int, width: int) -> bool:
     """Whether one of ``width`` tokens drawn from the drafter's distribution is accepted."""
     proposals: list[Proposal] = []
-    law: TokenDistribution | None = pair.drafter
+    distribution: TokenDistribution | None = pair.drafter
     for number in range(width):
-        if law is None:
+        if distribution is None:
             break
-        token = law.draw(uniform(seed + DRAFT_SEED, position, number))
-        proposals.append(Proposal(token, law))
-        law = law.without([token])
+        token = distribution.draw(uniform(seed + DRAFT_SEED, position, number))
+        proposals.append(Proposal(token, distribution))
+        distribution = distribution.without([token])
     choice = choose_by_rejection(pair.target, proposals, seed=seed, position=position)
     return choice in [proposal.token for proposal in proposals]
 
@@ -155,7 +155,9 @@ def measure(kind: Kind, rounds: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Acceptance of coupled draws and of rejection.")
-    parser.add_argument("--rounds", type=int, default=4000, help="pairs of laws of each kind")
+    parser.add_argument(
+        "--rounds", type=int, default=4000, help="pairs of distributions of each kind"
+    )
     rounds = parser.parse_args().rounds
     table = Table(title=f"{rounds} chains of {CHAIN} places, {SIZE} tokens")
     for heading in ("drafter", "common", "coupled, computed"):

@@ -129,7 +129,7 @@ class PagedText:
             tokens=tuple(map(TokenId, tokens)),
             depths=tuple(new),
             ancestors=None,
-            deciding=tuple(new),
+            nodes_needing_logits=tuple(new),
         )
         logits = self._runner.forward(StepBatch((segment,))).logits
         self._blocks.commit(new, segment.tokens)

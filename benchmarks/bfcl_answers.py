@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import httpx2
 
-from guided.model.told_tools import without_tools
+from guided.model.untemplated_tools import without_tools
 from guided.spec import Message, Tool
 
 _TOKENS: Final = 384

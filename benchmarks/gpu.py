@@ -33,9 +33,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, PreTr
 
 from benchmarks.bare_models import chain
 from guided.constraint import ConstraintCompiler
-from guided.decoding.draw import Draw
+from guided.decoding.device_draw import DeviceDraw
 from guided.engine import Engine
-from guided.engine.compile_queue import Start
+from guided.engine.compile_queue import StartMatcher
 from guided.engine.results import Finished
 from guided.kv.layer_groups import LayerShape
 from guided.kv.paged_storage import PagedStorage
@@ -97,12 +97,12 @@ class TimedRunner:
         return getattr(self.inner, name)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        return self.inner.forward(replace(batch, to_draw=partial(self._draws, batch)))
+        return self.inner.forward(replace(batch, device_draws=partial(self._draws, batch)))
 
-    def _draws(self, batch: StepBatch) -> Sequence[Draw | None]:
-        assert batch.to_draw is not None
+    def _draws(self, batch: StepBatch) -> Sequence[DeviceDraw | None]:
+        assert batch.device_draws is not None
         began = time.perf_counter()
-        draws = batch.to_draw()
+        draws = batch.device_draws()
         self.mask_seconds += time.perf_counter() - began
         return draws
 
@@ -154,7 +154,7 @@ def make_model(shape: str, width: int, dtype: torch.dtype, device: torch.device)
 def decode(
     runner: TimedRunner,
     vocabulary: Vocabulary,
-    start: Start,
+    start: StartMatcher,
     requests: int,
     temperature: float,
     options: argparse.Namespace,
@@ -192,7 +192,7 @@ def decode(
         finished += engine.step()
     reading = time.perf_counter() - began
     early = engine.stats().usage.output_tokens
-    engine.count_anew()
+    engine.reset_counters()
     runner.mask_seconds, began = 0.0, time.perf_counter()
     for _ in range(options.answer):
         if not finished:  # while all of them run

@@ -31,11 +31,11 @@ import torch
 from transformers import AutoTokenizer
 
 from guided.constraint import ConstraintCompiler
+from guided.decoding.device_draw import DeviceDraw
 from guided.decoding.draft_budget import CostCurve
-from guided.decoding.draw import Draw
 from guided.drafters.lookup import LookupDrafter
 from guided.engine import Engine
-from guided.engine.compile_queue import Start
+from guided.engine.compile_queue import StartMatcher
 from guided.kv.reservation import SlotCopies
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.mask import tokens_of
@@ -98,9 +98,9 @@ class Chance:
             logits = self._rows[(places * 7 + self._calls) % _ROWS]
         else:
             logits = self._rows.expand(len(places), -1)
-            assert batch.to_draw is not None
+            assert batch.device_draws is not None
             asked = time.process_time()
-            draws = batch.to_draw()
+            draws = batch.device_draws()
             found = time.process_time() - asked
             drawn = tuple([None if draw is None else self._drawn(draw) for draw in draws])
         nothing = torch.empty(0, 0)
@@ -109,7 +109,7 @@ class Chance:
         self.seconds += time.process_time() - began - found
         return output
 
-    def _drawn(self, draw: Draw) -> TokenId:
+    def _drawn(self, draw: DeviceDraw) -> TokenId:
         """Return an allowed token that ends nothing, if any; the same for the same noise."""
         stream, ends = draw.stream, self.vocabulary.end_ids
         for _ in range(_TRIES):
@@ -151,7 +151,7 @@ def _closed(properties: dict[str, object]) -> dict[str, object]:
 
 def decode(
     chance: Chance,
-    start: Start,
+    start: StartMatcher,
     constraint: Constraint,
     options: argparse.Namespace,
     first_seed: int = 0,
@@ -186,7 +186,7 @@ def decode(
     while engine.stats().usage.sampled_tokens < 4 * options.texts:
         engine.step()
     gc.collect()
-    engine._meter.begin_anew(time.process_time)
+    engine._counters.reset(time.process_time)
     chance.seconds = chance.mask_seconds = 0.0
     began = time.process_time()
     for _ in range(options.steps):

@@ -57,7 +57,9 @@ def main() -> None:
     costs = measure_costs(runner, loaded.context_window)
     if options.costs is not None:
         kept = json.loads(options.costs.read_text(encoding="utf-8"))
-        costs = CostCurve.through({int(tokens): seconds for tokens, seconds in kept.items()})
+        costs = CostCurve.from_measurements(
+            {int(tokens): seconds for tokens, seconds in kept.items()}
+        )
     console.print("ms of a call by tokens:", {n: round(1e3 * s, 1) for n, s in costs.points})
     columns = ("drafters", "round", "tokens", "calls", "calls a token", "drafted", "accepted")
     table = Table(*columns, "rows", *(f"{phase.value} s" for phase in _PHASES))
@@ -65,7 +67,7 @@ def main() -> None:
     for names in options.sets:
         engine = make_engine(loaded, runner, costs, names.split(","))
         for number in range(1, options.rounds + 1):
-            engine.count_anew()
+            engine.reset_counters()
             runner.rows = 0
             results = answers(engine, requests)
             texts.append([result.text for result in results.values()])

@@ -48,7 +48,7 @@ class Stopwatch:
         self.forward = 0.0
         self.seconds = 0.0
         self.steps = 0
-        engine._meter.begin_anew(clock)
+        engine._counters.reset(clock)
 
     def watch_forward(self) -> None:
         """Time each forward pass from now on."""

@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 from uuid import uuid4
 
 from guided.spec import GenerationRequest, ToolCall
-from guided.spec.tool_format import ToolFormat, unmarked
+from guided.spec.tool_format import ToolFormat, strip_marks
 from guided.spec.tool_members import text_members
 from guided_service.held_back import overlap
 from guided_service.literal_reader import LiteralReader
@@ -116,7 +116,7 @@ class CallReader:
     def shown(self, text: str) -> str:
         """Return a text, or part of one, as callers see it: without marks around special tokens."""
         # In other formats the mark is an ordinary character.
-        return unmarked(text) if self._form.signs else text
+        return strip_marks(text) if self._form.special_tokens else text
 
     def read(self, text: str) -> Iterator[Piece]:
         """Read more text and yield the pieces that are now certain."""

@@ -19,7 +19,7 @@ from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import ToolFormat
 from guided.stats import EngineStats, ModelInfo
 from guided_service.garbage import Garbage
-from guided_service.inspection import HasWorkbench, Inspections
+from guided_service.inspection import HasConstraintTasks, Inspections
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -96,7 +96,7 @@ class TextDelta(Protocol):
     def logprobs(self) -> tuple[TokenLogprobs, ...]: ...
 
 
-class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
+class RunningEngine(HasConstraintTasks, HasVocabulary, Protocol):
     """What the loop needs from an engine."""
 
     @property
@@ -129,7 +129,7 @@ class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
         prompt: Any = None,
         client: str = "",
     ) -> None: ...
-    def refuse(self) -> None: ...
+    def count_refused(self) -> None: ...
     def cancel(self, request_id: str) -> None: ...
     def step(self) -> Sequence[FinishedRequest]: ...
     def stats(self) -> EngineStats: ...
@@ -243,7 +243,7 @@ def _serve(
                     return
         waiting |= {prepared.asked.request_id: prepared for prepared in prompts.take()}
         _take_waiting(engine, socket, waiting, watches)
-        for found in inspections.run_slice(is_alone=not engine.has_work):
+        for found in inspections.run_slice(may_wait=not engine.has_work):
             _send(socket, found)
         # An error raised by a step leaves the engine in an unknown state: the process ends with it,
         # and the server starts another.
@@ -292,7 +292,7 @@ def _submit(engine: RunningEngine, asked: Submit | Prepared, watches: Watches) -
     if isinstance(asked, Submit):
         submit, request, prompt = asked, asked.request(), None
     elif isinstance(asked.outcome, GuidedError):
-        engine.refuse()
+        engine.count_refused()
         raise asked.outcome
     else:
         submit, (request, prompt) = asked.asked, asked.outcome

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 import msgspec
 import structlog
 
-from guided.runtime.kernel_cache import is_kept_for_others
-from guided.runtime.kernel_events import telling_of_kernels
+from guided.runtime.kernel_cache import is_cache_shared
+from guided.runtime.kernel_events import report_kernel_compiles
 from guided_service.memory import give_back_memory
 from guided_service.messages import StandbySettings, read_settings, write_line
 
@@ -35,12 +35,12 @@ def sharing_afresh(share: Callable[[], None]) -> Iterator[Callable[[], None]]:
     compiled = list[int]()
 
     def share_afresh() -> None:
-        if compiled and is_kept_for_others():
+        if compiled and is_cache_shared():
             _begin_anew(len(compiled))
         give_back_memory()
         share()
 
-    with telling_of_kernels(compiled.append):
+    with report_kernel_compiles(compiled.append):
         yield share_afresh
 
 

@@ -1,4 +1,4 @@
-"""Runs work on constraints in the engine process: from messages to the workbench, and back."""
+"""Runs constraint tasks in the engine process: from messages to tasks, and from results back."""
 
 from __future__ import annotations
 
@@ -22,54 +22,54 @@ from guided_service.messages import (
 )
 
 if TYPE_CHECKING:
-    from guided.engine.workbench import FinishedTask, Task, Workbench
+    from guided.engine.constraint_tasks import ConstraintTasks, FinishedTask, Task
 
-__all__ = ["HasWorkbench", "Inspections", "reply_of_finding", "task_of"]
+__all__ = ["HasConstraintTasks", "Inspections", "reply_of_finding", "task_of"]
 
 
-class HasWorkbench(Protocol):
+class HasConstraintTasks(Protocol):
     """An engine whose constraints can be worked on."""
 
     @property
-    def workbench(self) -> Workbench: ...
+    def constraint_tasks(self) -> ConstraintTasks: ...
 
 
 class Inspections:
     """The inspections of one engine process."""
 
-    def __init__(self, engine: HasWorkbench) -> None:
+    def __init__(self, engine: HasConstraintTasks) -> None:
         self._engine = engine
-        self._bench: Workbench | None = None
+        self._tasks: ConstraintTasks | None = None
         """Fetched at the first inspection."""
 
     @property
     def has_work(self) -> bool:
         """Whether a slice would do anything."""
-        return self._bench is not None and self._bench.has_work
+        return self._tasks is not None and self._tasks.has_work
 
     def begin(self, asked: Inspect) -> None:
         """Queue the work, done between steps; its constraint is read when it begins."""
-        self._bench = self._engine.workbench
-        self._bench.submit(asked.request_id, lambda: task_of(asked), asked.deadline, asked.client)
+        self._tasks = self._engine.constraint_tasks
+        self._tasks.submit(asked.request_id, lambda: task_of(asked), asked.deadline, asked.client)
 
     def cancel(self, request_id: str) -> None:
         """Forget an inspection; unknown ids are fine."""
-        if self._bench is not None:
-            self._bench.cancel(request_id)
+        if self._tasks is not None:
+            self._tasks.cancel(request_id)
 
-    def run_slice(self, *, is_alone: bool) -> Iterator[FromEngine]:
+    def run_slice(self, *, may_wait: bool) -> Iterator[FromEngine]:
         """Do one more slice of work, and yield the messages for the server.
 
         ``is_alone`` says that the engine has nothing else to do.
         """
-        if self._bench is not None:
-            yield from map(_message, self._bench.run_slice(is_alone=is_alone))
+        if self._tasks is not None:
+            yield from map(_message, self._tasks.run_slice(may_wait=may_wait))
 
 
 def task_of(asked: Inspect) -> Task:
     """Return the task of a message; raises ``GuidedError`` for an invalid constraint."""
     # Imported here, so that a process ties its life to its server's before it loads a compiler.
-    from guided.engine.workbench import Check, Compile, Draw, ReadMask, ReadText
+    from guided.engine.constraint_tasks import Check, Compile, DrawAutomaton, ReadMask, ReadText
 
     constraint = decode_constraint(pb.Constraint.FromString(asked.constraint))
     match asked.what:
@@ -82,7 +82,7 @@ def task_of(asked: Inspect) -> Task:
         case "mask":
             return ReadMask(constraint, tuple(map(TokenId, asked.tokens)))
         case "draw":
-            return Draw(constraint)
+            return DrawAutomaton(constraint)
 
 
 def _message(ended: FinishedTask) -> FromEngine:

@@ -18,7 +18,7 @@ from guided.errors import incident_of
 
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
-    from guided.inspection import Branch, News, TracedToken, Watcher
+    from guided.inspection import Branch, TracedToken, Update, Watcher
     from guided.masks.vocabulary import Vocabulary
     from guided.spec import Alternative
 
@@ -61,8 +61,8 @@ class Watches:
         lines, lost = [], list[str]()
         for request_id, watcher in self._watchers.items():
             try:
-                news = watcher.news(is_ended=request_id in ended)
-                line = None if news is None else _line(news)
+                update = watcher.read_update(is_ended=request_id in ended)
+                line = None if update is None else _line(update)
             except Exception as error:
                 # Only the watching is lost, not the answer or any other request.
                 incident_of(error, f"request {request_id!r} could not be watched on")
@@ -75,22 +75,22 @@ class Watches:
         return lines
 
 
-def _line(news: News) -> str:
-    tokens = [_token(token, text) for token, text in news.tokens]
+def _line(update: Update) -> str:
+    tokens = [_token(token, text) for token, text in update.tokens]
     steps = [
-        {"number": step.number, "about": step.about, "tree": _branch(step.tree)}
-        for step in news.steps
+        {"number": step.number, "about": step.summary, "tree": _branch(step.tree)}
+        for step in update.steps
     ]
     return _encode({"tokens": tokens, "steps": steps}).decode() + "\n"
 
 
 def _token(token: TracedToken, text: str) -> dict[str, object]:
-    from guided.inspection import shown
+    from guided.inspection import show_bytes
 
     return {
         "id": token.token,
         "text": text,
-        "shown": shown(token.text),
+        "shown": show_bytes(token.text),
         "origin": token.origin,
         "source": token.source,
         "kind": token.kind,
@@ -102,11 +102,11 @@ def _token(token: TracedToken, text: str) -> dict[str, object]:
 
 
 def _alternative(other: Alternative) -> dict[str, object]:
-    from guided.inspection import shown
+    from guided.inspection import show_bytes
 
     return {
         "id": other.token,
-        "shown": shown(other.text),
+        "shown": show_bytes(other.text),
         "probability": math.exp(other.masked),
         "unmasked": math.exp(other.raw),
     }

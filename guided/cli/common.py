@@ -90,7 +90,7 @@ def refused_at(machine: Recognizer, text: str) -> int | None:
 def telling_of_compilation() -> Iterator[None]:
     """Report if kernels have to be compiled, and in a terminal how many were."""
     # Imported here, so that commands without a compiler need none.
-    from guided.runtime.kernel_events import telling_of_kernels
+    from guided.runtime.kernel_events import report_kernel_compiles
 
     console = Console(stderr=True, soft_wrap=True)
     status = console.status("")
@@ -103,7 +103,7 @@ def telling_of_compilation() -> Iterator[None]:
             console.print(_COMPILING, highlight=False)
 
     try:
-        with telling_of_kernels(tell):
+        with report_kernel_compiles(tell):
             yield
     finally:
         status.stop()

@@ -181,12 +181,12 @@ def _print_inspection(found: GrammarInspection) -> None:
 
     allowed = np.concatenate([trace.allowed for trace in found.traces])
     micros = np.concatenate([trace.mask_seconds for trace in found.traces]) * 1e6
-    readings = np.concatenate([trace.readings for trace in found.traces])
+    num_parses = np.concatenate([trace.num_parses for trace in found.traces])
     along = Table(f"along {len(found.traces)} texts", "median", "mean", "99 %", "most")
     for name, values, digits in (
         ("tokens allowed", allowed, 0),
         ("µs for a mask", micros, 1),
-        ("states at once", readings, 1),
+        ("states at once", num_parses, 1),
     ):
         figures = (np.median(values), values.mean(), np.percentile(values, 99), values.max())
         along.add_row(name, *(f"{figure:,.{digits}f}" for figure in figures))

@@ -87,14 +87,14 @@ def show_answer(
     """Make an answer and print where its tokens came from, with the trees of these steps."""
     from guided.decoding.trace import Trace
     from guided.inspection import (
-        about,
         answer_view,
+        branch_tree,
         legend_of,
         legend_view,
         origins,
         page,
+        step_summary,
         summary,
-        tree_of,
         tree_view,
     )
 
@@ -110,7 +110,7 @@ def show_answer(
     trees = {}
     for number in steps:
         step = step_of(trace, number)
-        trees[f"step {number}: {about(step)}"] = tree_of(step, vocabulary, tokens)
+        trees[f"step {number}: {step_summary(step)}"] = branch_tree(step, vocabulary, tokens)
     for heading, tree in trees.items():
         console.print(f"\n{heading}", style="bold", highlight=False, soft_wrap=True)
         console.print(tree_view(tree))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.compiler.bitmask import Bitmask, memory_of, row_error, row_numbers
-from guided.compiler.numbers import number, numbers
-from guided.compiler.steps import after, is_end
+from guided.compiler.bitmask import Bitmask, row_error, row_numbers, writable_memory
+from guided.compiler.integers import to_int, to_ints
+from guided.compiler.steps import ends_answer, try_advance
 from guided.errors import RequestError
 from guided.masks.mask_kernels import fill_rows
 
@@ -33,16 +33,16 @@ def fill_bitmasks(
     Without ``rows``, the first rows are used. The matchers may be of different constraints. Raises
     what ``Matcher.fill_bitmask`` raises; some rows may have been written then.
     """
-    asked = range(len(matchers)) if rows is None else numbers(rows, "rows")
-    if len(asked) != len(matchers):
+    row_list = range(len(matchers)) if rows is None else to_ints(rows, "rows")
+    if len(row_list) != len(matchers):
         raise RequestError(
-            f"{len(asked)} rows are given for {len(matchers)} matchers",
+            f"{len(row_list)} rows are given for {len(matchers)} matchers",
             field="rows",
             hint="give each matcher the number of its row",
         )
-    memory = memory_of(bitmask)
-    places = row_numbers(asked, memory)
-    fill_masks([matcher._mask() for matcher in matchers], memory, places)
+    memory = writable_memory(bitmask)
+    numbers = row_numbers(row_list, memory)
+    fill_masks([matcher._mask() for matcher in matchers], memory, numbers)
 
 
 def fill_tree(
@@ -60,19 +60,22 @@ def fill_tree(
     and all nodes above it are allowed. The rows of the other nodes, and of nodes after the end,
     allow only end-of-sequence tokens.
     """
-    above, drafted = numbers(parents, "parents"), numbers(tokens, "tokens")
-    _check_tree(above, drafted)
-    first, memory = number(row, "row"), memory_of(bitmask)
-    rows = row_numbers(range(first, first + len(above)), memory)
-    places: list[ConstraintMatcher | None] = [matcher._position]
-    allowed = np.ones(len(above), dtype=np.bool_)
-    for node in range(1, len(above)):
-        parent, token = places[above[node]], drafted[node]
-        following = None if parent is None else after(parent, token)
-        places.append(following)
+    parent_of, token_of = to_ints(parents, "parents"), to_ints(tokens, "tokens")
+    _check_tree(parent_of, token_of)
+    first, memory = to_int(row, "row"), writable_memory(bitmask)
+    rows = row_numbers(range(first, first + len(parent_of)), memory)
+    positions: list[ConstraintMatcher | None] = [matcher._position]
+    """By node, the position after it; ``None`` if it is not allowed or ends the answer."""
+    allowed = np.ones(len(parent_of), dtype=np.bool_)
+    for node in range(1, len(parent_of)):
+        parent, token = positions[parent_of[node]], token_of[node]
+        following = None if parent is None else try_advance(parent, token)
+        positions.append(following)
         if following is None:
-            allowed[node] = parent is not None and is_end(parent, token)
-    masks = [matcher._ends if at is None else at.constraint.mask(at.position) for at in places]
+            allowed[node] = parent is not None and ends_answer(parent, token)
+    masks = [
+        matcher._end_mask if at is None else at.constraint.mask(at.position) for at in positions
+    ]
     fill_masks(masks, memory, rows)
     return allowed
 
@@ -101,7 +104,7 @@ def _check_tree(parents: list[int], tokens: list[int]) -> None:
 
 
 def fill_masks(masks: list[MaskDelta], memory: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
-    """Write each mask to its row of ``memory_of`` a bitmask; ``rows`` is int64 ``[masks]``."""
+    """Write each mask to its row of ``memory``; ``rows`` is int64 ``[masks]``."""
     records = np.fromiter([mask.address for mask in masks], np.int64, len(masks))
     num_rows, width = memory.shape
     written = fill_rows(

@@ -1,4 +1,4 @@
-"""The memory of a host that masks are written to.
+"""Bitmasks: the memory of a host that masks are written to.
 
 A bitmask is int32 ``[rows, words]``: token ``t`` may come next if bit ``t % 32`` of word
 ``t // 32`` of a row is set. This is the format of xgrammar and llguidance. Rows may have more words
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from guided.errors import RequestError
 
-__all__ = ["Bitmask", "memory_of", "row_error", "row_numbers"]
+__all__ = ["Bitmask", "row_error", "row_numbers", "writable_memory"]
 
 
 class _HasArray(Protocol):
@@ -26,17 +26,17 @@ class _HasArray(Protocol):
 Bitmask: TypeAlias = NDArray[np.int32] | _HasArray
 """int32 ``[rows, words]`` in the memory of the CPU."""
 
-_WAY_OUT = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on the CPU"
+_BITMASK_HINT = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on the CPU"
 
 
-def memory_of(bitmask: Bitmask) -> NDArray[np.int32]:
-    """Return the memory itself, never a copy; raises RequestError if it cannot be written to."""
-    memory = bitmask if isinstance(bitmask, np.ndarray) else _shared(bitmask)
+def writable_memory(bitmask: Bitmask) -> NDArray[np.int32]:
+    """Return a bitmask's own memory as an array; raises RequestError if it cannot be written to."""
+    memory = bitmask if isinstance(bitmask, np.ndarray) else _shared_memory(bitmask)
     if memory.dtype != np.int32 or memory.ndim != 2:
         raise RequestError(
             f"the bitmask is {memory.dtype} of {memory.ndim} dimensions, not int32 [rows, words]",
             field="bitmask",
-            hint=_WAY_OUT,
+            hint=_BITMASK_HINT,
         )
     if memory.strides[1] != memory.itemsize and memory.shape[1] > 1:
         raise RequestError(
@@ -45,18 +45,18 @@ def memory_of(bitmask: Bitmask) -> NDArray[np.int32]:
             hint="pass it as it was made, not transposed and without steps along its rows",
         )
     if not memory.flags.writeable:
-        raise RequestError("the bitmask is read-only", field="bitmask", hint=_WAY_OUT)
+        raise RequestError("the bitmask is read-only", field="bitmask", hint=_BITMASK_HINT)
     return memory
 
 
-def _shared(bitmask: _HasArray) -> NDArray[Any]:
-    """Return the memory of an object of another library."""
+def _shared_memory(bitmask: _HasArray) -> NDArray[Any]:
+    """Return the memory of an object of another library as an array; RequestError for a copy."""
     if not hasattr(bitmask, "__array__"):
         name = type(bitmask).__name__
         raise RequestError(
             f"a {name} shares no memory with numpy, so no mask can be written to it",
             field="bitmask",
-            hint=_WAY_OUT,
+            hint=_BITMASK_HINT,
         )
     try:
         memory, again = np.asarray(bitmask), np.asarray(bitmask)
@@ -71,7 +71,7 @@ def _shared(bitmask: _HasArray) -> NDArray[Any]:
         raise RequestError(
             f"a {type(bitmask).__name__} gives numpy a copy, which would be filled in its place",
             field="bitmask",
-            hint=_WAY_OUT,
+            hint=_BITMASK_HINT,
         )
     return memory
 

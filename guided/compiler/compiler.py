@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.compiler.integers import to_int
 from guided.compiler.matcher import Matcher
-from guided.compiler.numbers import number
 from guided.compiler.vocabularies import AnyTokenizer, vocabulary_of
-from guided.constraint.asked import structure_of
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.report import memory_of_machine
+from guided.constraint.structure import structure_of
 from guided.errors import RequestError
 from guided.masks.compiled import CompiledConstraint
 from guided.masks.limits import ConstraintLimits
@@ -49,8 +49,8 @@ class Compiler:
         self.vocabulary: Final[Vocabulary] = vocabulary_of(tokenizer, end_ids, num_logits)
         self._core = ConstraintCompiler(self.vocabulary, limits)
         self.limits: Final[ConstraintLimits] = self._core.limits
-        ends = mask_of(len(self.vocabulary), sorted(self.vocabulary.end_ids))
-        self._ends = MaskDelta(ends, np.empty((0, 2), dtype=np.int32))
+        allowed = mask_of(len(self.vocabulary), sorted(self.vocabulary.end_ids))
+        self._end_mask = MaskDelta(allowed, np.empty((0, 2), dtype=np.int32))
 
     def compile(
         self,
@@ -65,15 +65,16 @@ class Compiler:
         InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError.
         """
         structure = structure_of(constraint, json_options, documents)
-        began = time.thread_time()
-        made = self._core.compile(structure)
-        return Compiled(self._core, structure, made, self._ends, time.thread_time() - began)
+        started_at = time.thread_time()
+        compiled = self._core.compile(structure)
+        seconds = time.thread_time() - started_at
+        return Compiled(self._core, structure, compiled, self._end_mask, seconds)
 
     def bitmask(self, rows: int) -> NDArray[np.int32]:
         """Return memory for masks, int32 ``[rows, words]``, in which no token is allowed yet."""
-        if number(rows, "rows") < 0:
+        if to_int(rows, "rows") < 0:
             raise RequestError(f"{rows} rows", field="rows", hint="give how many rows there are")
-        return np.zeros((rows, len(self._ends.base)), dtype=np.int32)
+        return np.zeros((rows, len(self._end_mask.base)), dtype=np.int32)
 
     def rehearse(self, json_options: JsonOptions | None = None) -> None:
         """Load machine code and build what constraints share, so that the first ones need not."""
@@ -87,17 +88,17 @@ class Compiled:
         self,
         compiler: ConstraintCompiler,
         constraint: Structure,
-        made: CompiledConstraint,
-        ends: MaskDelta,
+        compiled: CompiledConstraint,
+        end_mask: MaskDelta,
         seconds: float,
     ) -> None:
         self.constraint: Final = constraint
-        table = made.machine.parts.table
-        self.cost: Final = CompileCost(seconds, table.num_rows, memory_of_machine(made.machine))
+        table = compiled.machine.parts.table
+        self.cost: Final = CompileCost(seconds, table.num_rows, memory_of_machine(compiled.machine))
         """What compiling took: almost nothing if the compiler already had the constraint."""
         self._compiler = compiler
-        self._made = made
-        self._ends: Final = ends
+        self._compiled = compiled
+        self._end_mask: Final = end_mask
 
     @property
     def digest(self) -> str:
@@ -107,12 +108,12 @@ class Compiled:
     @property
     def vocabulary(self) -> Vocabulary:
         """The tokens that masks refer to."""
-        return self._made.binding.vocabulary
+        return self._compiled.binding.vocabulary
 
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes now, without masks; it grows while answers are written."""
-        return self._made.nbytes
+        return self._compiled.nbytes
 
     def matcher(self) -> Matcher:
         """Return a matcher before the first token of an answer.
@@ -120,5 +121,5 @@ class Compiled:
         If the recogniser has grown to a good part of its limits, the constraint is compiled again,
         once for all later answers; answers in progress keep the old one.
         """
-        self._made = self._compiler.renewed(self._made, self.constraint)
-        return Matcher(self._made.start(), self._ends)
+        self._compiled = self._compiler.renew(self._compiled, self.constraint)
+        return Matcher(self._compiled.start(), self._end_mask)

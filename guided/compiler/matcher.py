@@ -1,4 +1,4 @@
-"""A position in an answer that moves in place, because hosts keep one per sequence."""
+"""The matcher for hosts: a position in an answer that moves in place, one per sequence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from guided.compiler.bitmask import Bitmask, memory_of, row_error
-from guided.compiler.numbers import number, numbers
-from guided.compiler.steps import after, is_end
+from guided.compiler.bitmask import Bitmask, row_error, writable_memory
+from guided.compiler.integers import to_int, to_ints
+from guided.compiler.steps import ends_answer, try_advance
 from guided.errors import LimitExceededError, RequestError
 from guided.masks.compiled import ConstraintMatcher
 from guided.masks.mask_delta import MaskDelta
@@ -27,30 +27,30 @@ class Matcher:
     the answer.
     """
 
-    __slots__ = ("_at", "_ends", "_is_terminated", "_passed")
+    __slots__ = ("_current", "_end_mask", "_history", "_is_terminated")
 
-    def __init__(self, at: ConstraintMatcher, ends: MaskDelta) -> None:
+    def __init__(self, current: ConstraintMatcher, end_mask: MaskDelta) -> None:
         """Internal: the parameters are not part of the interface and may change.
 
         ``ends`` is the mask that allows only the end-of-sequence tokens.
         """
-        self._at = at
-        self._ends: Final = ends
-        self._passed: list[ConstraintMatcher] = []
-        """The positions before each token accepted so far, except an end-of-sequence token."""
+        self._current = current
+        self._end_mask: Final = end_mask
+        self._history: list[ConstraintMatcher] = []
+        """The position before each token accepted so far, except an end-of-sequence token."""
         self._is_terminated = False
 
-    # --- where it stands ------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------
 
     @property
     def is_accepting(self) -> bool:
         """Whether the answer may end here; then the mask allows the end-of-sequence tokens."""
-        return self._at.is_accepting
+        return self._current.is_accepting
 
     @property
     def is_complete(self) -> bool:
         """Whether only the end may follow: the text is complete, its end is not accepted yet."""
-        return self._at.is_complete
+        return self._current.is_complete
 
     @property
     def is_terminated(self) -> bool:
@@ -62,7 +62,7 @@ class Matcher:
     @property
     def num_tokens(self) -> int:
         """How many tokens were accepted so far; ``rollback`` can take back that many."""
-        return len(self._passed) + self._is_terminated
+        return len(self._history) + self._is_terminated
 
     # --- masks ----------------------------------------------------------------------------
 
@@ -73,9 +73,9 @@ class Matcher:
         budget. The next token counts towards it, an end-of-sequence token does not. Raises
         LimitExceededError if even the shortest completion is longer.
         """
-        memory = memory_of(bitmask)
+        memory = writable_memory(bitmask)
         delta = self._mask(budget)
-        num_words, row = len(delta.base), number(row, "row")
+        num_words, row = len(delta.base), to_int(row, "row")
         if not 0 <= row < len(memory) or num_words > memory.shape[1]:
             raise row_error(memory, row, num_words)
         delta.fill(memory[row, :num_words])
@@ -86,11 +86,11 @@ class Matcher:
     def _mask(self, budget: int | None = None) -> MaskDelta:
         """Return the mask as it is stored: as the difference from a mask that many share."""
         if self._is_terminated:
-            return self._ends
-        at = self._at
+            return self._end_mask
+        at = self._current
         if budget is None:
             return at.constraint.mask(at.position)
-        if not at.fits(number(budget, "budget")):
+        if not at.can_complete_within(to_int(budget, "budget")):
             needed = len(at.shortest_completion())
             raise LimitExceededError(
                 f"the answer takes {needed} more tokens to end, and the budget is {budget}",
@@ -104,55 +104,55 @@ class Matcher:
     @property
     def _position(self) -> ConstraintMatcher | None:
         """The position as a value, ``None`` after the end."""
-        return None if self._is_terminated else self._at
+        return None if self._is_terminated else self._current
 
     # --- moving ---------------------------------------------------------------------------
 
     def accept(self, tokens: Iterable[int]) -> bool:
         """Move over all of these tokens; if one is not allowed, return False and do not move."""
-        asked = numbers(tokens, "tokens")
-        reached, is_terminated = self._follow(asked)
-        if len(reached) + is_terminated < len(asked):
+        offered = to_ints(tokens, "tokens")
+        reached, is_terminated = self._follow(offered)
+        if len(reached) + is_terminated < len(offered):
             return False
         if reached:
-            self._passed += (self._at, *reached[:-1])
-            self._at = reached[-1]
+            self._history += (self._current, *reached[:-1])
+            self._current = reached[-1]
         self._is_terminated |= is_terminated
         return True
 
     def validate(self, tokens: Iterable[int]) -> int:
         """Return how many of the tokens may follow, up to the first that may not; does not move."""
-        reached, is_terminated = self._follow(numbers(tokens, "tokens"))
+        reached, is_terminated = self._follow(to_ints(tokens, "tokens"))
         return len(reached) + is_terminated
 
     def _follow(self, tokens: list[int]) -> tuple[list[ConstraintMatcher], bool]:
         """Return the positions after the allowed tokens, and whether an end comes after them."""
-        at, reached = self._at, list[ConstraintMatcher]()
+        at, reached = self._current, list[ConstraintMatcher]()
         if self._is_terminated:
             return reached, False
         for token in tokens:
-            following = after(at, token)
+            following = try_advance(at, token)
             if following is None:
-                return reached, is_end(at, token)
+                return reached, ends_answer(at, token)
             at = following
             reached.append(at)
         return reached, False
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens; raises RequestError if fewer were accepted."""
-        if not 0 <= number(num_tokens, "num_tokens") <= self.num_tokens:
+        if not 0 <= to_int(num_tokens, "num_tokens") <= self.num_tokens:
             raise RequestError(
                 f"cannot take back {num_tokens} tokens where {self.num_tokens} were accepted",
                 field="num_tokens",
                 hint="a fork begins with the tokens of the matcher that it was made from",
             )
-        texts = num_tokens
+        num_positions = num_tokens
         if num_tokens and self._is_terminated:
             self._is_terminated = False
-            texts -= 1
-        if texts:
-            self._at = self._passed[-texts]
-            del self._passed[-texts:]
+            num_positions -= 1
+        if num_positions:
+            self._current = self._history[-num_positions]
+            del self._history[-num_positions:]
 
     def reset(self) -> None:
         """Go back to the position before the first token."""
@@ -160,12 +160,12 @@ class Matcher:
 
     def fork(self) -> Matcher:
         """Return another matcher at the same position, which can be rolled back as far."""
-        fork = Matcher(self._at, self._ends)
-        fork._passed = [*self._passed]
+        fork = Matcher(self._current, self._end_mask)
+        fork._history = [*self._history]
         fork._is_terminated = self._is_terminated
         return fork
 
-    # --- what must come -------------------------------------------------------------------
+    # --- what must follow -----------------------------------------------------------------
 
     def forced(self, forcing: Forcing = Forcing.CANONICAL) -> tuple[TokenId, ...]:
         """Return tokens that must come next, as the tokenizer spells them; often there are none.
@@ -173,7 +173,7 @@ class Matcher:
         Pass them to ``accept`` without calling the model. An end-of-sequence token is never among
         them: ``is_complete`` says when it is due.
         """
-        return () if self._is_terminated else self._at.forced_run(forcing)
+        return () if self._is_terminated else self._current.forced_run(forcing)
 
     def shortest_completion(self, budget: int | None = None) -> tuple[TokenId, ...] | None:
         """Return nearly as few tokens as can end the answer, without an end-of-sequence token.
@@ -182,6 +182,6 @@ class Matcher:
         """
         if self._is_terminated:
             return ()
-        if budget is not None and not self._at.fits(number(budget, "budget")):
+        if budget is not None and not self._current.can_complete_within(to_int(budget, "budget")):
             return None
-        return self._at.shortest_completion()
+        return self._current.shortest_completion()

@@ -1,4 +1,4 @@
-"""Advance a position by one token if that is allowed; matchers and draft trees use this."""
+"""One token after a position, for matchers that move in place and for draft trees."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from guided.errors import TokenRejectedError
 from guided.masks.compiled import ConstraintMatcher
 from guided.spec import TokenId
 
-__all__ = ["after", "is_end"]
+__all__ = ["ends_answer", "try_advance"]
 
 
-def after(at: ConstraintMatcher, token: int) -> ConstraintMatcher | None:
-    """Return the position after a token of text, ``None`` if the token is not allowed.
+def try_advance(matcher: ConstraintMatcher, token: int) -> ConstraintMatcher | None:
+    """Return the matcher after a token, ``None`` if the token is not allowed or ends the answer.
 
     Hosts offer any token that their model has a logit for, and there may be more logits than
     tokens.
     """
-    if not 0 <= token < len(at.constraint.binding.vocabulary):
+    if not 0 <= token < len(matcher.constraint.binding.vocabulary):
         return None
     try:
-        return at.advance(TokenId(token))
+        return matcher.advance(TokenId(token))
     except TokenRejectedError:
         return None
 
 
-def is_end(at: ConstraintMatcher, token: int) -> bool:
-    """Return whether a token ends the answer here."""
-    return at.is_accepting and token in at.constraint.binding.vocabulary.end_ids
+def ends_answer(matcher: ConstraintMatcher, token: int) -> bool:
+    """Return whether this is an end-of-sequence token, and the answer may end here."""
+    return matcher.is_accepting and token in matcher.constraint.binding.vocabulary.end_ids

@@ -1,4 +1,4 @@
-"""Read the vocabulary of a host's tokenizer of any kind; loads neither torch nor transformers."""
+"""The vocabulary of a host's tokenizer of any kind; loads neither torch nor transformers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
-from guided.compiler.folders import read_folder
-from guided.compiler.numbers import number, numbers
+from guided.compiler.integers import to_int, to_ints
+from guided.compiler.tokenizer_folder import read_tokenizer_folder
 from guided.errors import ModelError, RequestError
 from guided.masks.described_tokenizer import Description
 from guided.masks.huggingface import (
@@ -30,13 +30,14 @@ AnyTokenizer: TypeAlias = "Vocabulary | PreTrainedTokenizerBase | Tokenizer | st
 def vocabulary_of(
     tokenizer: AnyTokenizer, end_ids: Iterable[int] = (), num_logits: int | None = None
 ) -> Vocabulary:
-    """Return the vocabulary, which ends at ``end_ids`` and the tokenizer's end-of-sequence tokens.
+    """Return the vocabulary of a tokenizer.
 
+    Its end-of-sequence tokens are those of the tokenizer and ``end_ids``.
     Tokens from ``num_logits`` on can never be chosen and are left out. Raises ModelError if the
     tokenizer cannot be used, or if no token would end an answer.
     """
-    ends = numbers(end_ids, "end_ids")
-    if num_logits is not None and number(num_logits, "num_logits") < 1:
+    ends = to_ints(end_ids, "end_ids")
+    if num_logits is not None and to_int(num_logits, "num_logits") < 1:
         raise RequestError(
             f"num_logits is {num_logits}",
             field="num_logits",
@@ -51,14 +52,14 @@ def vocabulary_of(
             )
         vocabulary = tokenizer
     elif isinstance(tokenizer, str | Path):
-        folder = read_folder(Path(tokenizer))
+        folder = read_tokenizer_folder(Path(tokenizer))
         vocabulary = vocabulary_from_description(
             folder.description,
             special_ids=folder.special_ids,
             end_ids=(*folder.end_ids, *ends),
             logits_width=num_logits,
         )
-    elif _is_of_transformers(tokenizer):
+    elif _is_transformers_tokenizer(tokenizer):
         vocabulary = vocabulary_from_tokenizer(tokenizer, end_ids=ends, logits_width=num_logits)
     elif hasattr(tokenizer, "to_str"):
         description: Description = json.loads(tokenizer.to_str())
@@ -77,7 +78,7 @@ def vocabulary_of(
     return vocabulary
 
 
-def _is_of_transformers(
+def _is_transformers_tokenizer(
     tokenizer: PreTrainedTokenizerBase | Tokenizer,
 ) -> TypeGuard[PreTrainedTokenizerBase]:
     """Check without loading transformers: only its tokenizers have ``is_fast``."""

@@ -1,4 +1,4 @@
-"""Draw the automaton of a constraint's texts for people to read.
+"""Draw the automaton of the texts of a constraint, for people to read.
 
 ::
 
@@ -13,81 +13,86 @@ from typing import Final
 from guided.constraint.character_graph import BEYOND, ESCAPE, Characters, Graph, character_graph
 from guided.constraint.machine import machine_of
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work, spend
+from guided.runtime.work_budget import limited_work, spend
 from guided.spec import JsonSchema, Structure
 from guided.spec.findings import Arrow, Automaton
 
 __all__ = ["automaton_of", "label_of"]
 
 _PRINTABLE: Final = frozenset(range(0x20, 0x7F))
-_MANY: Final = 48
-"""If a class has more printable characters than this, the label lists those it lacks instead."""
+_MAX_LISTED: Final = 48
+"""Characters that a label lists; a larger class is described by those that it lacks."""
 
 
 def automaton_of(constraint: Structure) -> Automaton:
-    """Draw a constraint, from a recogniser built only for this; lengths of strings are left out.
+    """Return the drawing of a constraint; the bounds on lengths of strings are left out.
 
-    Of a large constraint only the first states are drawn, and a state with more behind it is marked
-    open. Raises what ``machine_of`` raises, and LimitExceededError if this takes too much work.
+    The recogniser is built only for this. Of a large constraint only the first states are drawn,
+    and a state with more behind it is marked open. Raises what ``machine_of`` raises, and
+    LimitExceededError if this takes too much work.
     """
     limits = ConstraintLimits()
     with limited_work(limits.compile_work, "drawing the automaton"):
         machine = machine_of(constraint, limits=limits.recognizer)
         has_escapes = isinstance(constraint, JsonSchema)
-        return _drawn(_merged(character_graph(machine, has_escapes=has_escapes)))
+        return _draw(_merge_equal_states(character_graph(machine, has_escapes=has_escapes)))
 
 
-def _merged(graph: Graph) -> Graph:
-    """Return the same graph with all equal states merged into one.
+def _merge_equal_states(graph: Graph) -> Graph:
+    """Return the graph with all equal states merged into one.
 
-    States count as equal until some move distinguishes them (Moore's algorithm); each open state
-    remains distinct.
-
-    The start, state 0, remains state 0, because ``names`` numbers the blocks in the order of the
-    first state of each; ``_passing`` relies on it.
+    By partition refinement (Moore's algorithm); each open state remains distinct. The start, state
+    0, remains state 0.
     """
     states = range(len(graph.moves))
-    # The block of each state. The numbers mean nothing: states of one block have the same one.
+    # The block of each state; which number a block has does not matter.
     block = [-1 - state if state in graph.open else state in graph.accepting for state in states]
     while True:
         spend(len(block))
-        told = [(block[state], _by_block(graph.moves[state], block)) for state in states]
-        names = {each: number for number, each in enumerate(dict.fromkeys(told))}
-        is_final = len(names) == len(set(block))
-        block = [names[each] for each in told]
+        signatures = [
+            (block[state], _moves_by_block(graph.moves[state], block)) for state in states
+        ]
+        # Numbered in the order of their first states, so that state 0 is in block 0.
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(signatures))}
+        is_final = len(numbers) == len(set(block))
+        block = [numbers[each] for each in signatures]
         if is_final:
             break
-    merged = Graph([{} for _ in names])
+    merged = Graph([{} for _ in numbers])
     for state in states:
-        merged.moves[block[state]] = dict(_by_block(graph.moves[state], block))
+        merged.moves[block[state]] = dict(_moves_by_block(graph.moves[state], block))
     merged.accepting = {block[state] for state in graph.accepting}
     merged.open = {block[state] for state in graph.open}
     return merged
 
 
-def _by_block(moves: dict[int, Characters], block: list[int]) -> frozenset[tuple[int, Characters]]:
-    found = dict[int, Characters]()
+def _moves_by_block(
+    moves: dict[int, Characters], block: list[int]
+) -> frozenset[tuple[int, Characters]]:
+    """Return the moves to blocks instead of states, those to one block joined."""
+    by_block = dict[int, Characters]()
     for target, characters in moves.items():
-        found[block[target]] = found.get(block[target], frozenset()) | characters
-    return frozenset(found.items())
+        by_block[block[target]] = by_block.get(block[target], frozenset()) | characters
+    return frozenset(by_block.items())
 
 
-def _drawn(graph: Graph) -> Automaton:
-    """Return the drawing: the states that are not just places in texts, renumbered, and arrows.
+def _draw(graph: Graph) -> Automaton:
+    """Return the drawing of a graph, in which arrows stand for whole texts.
 
-    State 0 is never passing, so it is the start of the drawing, too.
+    States inside texts are left out, and the others renumbered. State 0 is never one of those, so
+    it is also the start of the drawing.
     """
-    passing = _passing(graph)
-    kept = [state for state in range(len(graph.moves)) if state not in passing]
+    inside_texts = _states_inside_texts(graph)
+    kept = [state for state in range(len(graph.moves)) if state not in inside_texts]
     numbers = {state: number for number, state in enumerate(kept)}
     arrows = []
     for state in kept:
         for target, characters in graph.moves[state].items():
             label, end = label_of(characters), target
-            while end in passing:
+            while end in inside_texts:
                 ((end, characters),) = graph.moves[end].items()
                 label += label_of(characters)
-            is_text = target in passing or _is_text(characters)
+            is_text = target in inside_texts or _is_single_character(characters)
             arrows.append(Arrow(numbers[state], numbers[end], label, is_text))
     return Automaton(
         states=len(kept),
@@ -97,64 +102,63 @@ def _drawn(graph: Graph) -> Automaton:
     )
 
 
-def _passing(graph: Graph) -> set[int]:
+def _states_inside_texts(graph: Graph) -> set[int]:
     """Return the states inside texts: one character leads to each, and one leads on from it.
 
-    As there is no other way in, a ring of such states cannot be reached from the start. ``_drawn``
-    relies on it: it follows such states until they end.
+    No cycle of such states can be reached from the start, so following them always ends.
     """
-    entered: list[list[Characters]] = [[] for _ in graph.moves]
+    incoming: list[list[Characters]] = [[] for _ in graph.moves]
     for moves in graph.moves:
         for target, characters in moves.items():
-            entered[target].append(characters)
+            incoming[target].append(characters)
     return {
         state
         for state, moves in enumerate(graph.moves)
         if state not in graph.accepting | graph.open | {0}
-        and len(moves) == len(entered[state]) == 1
-        and all(map(_is_text, (*moves.values(), *entered[state])))
+        and len(moves) == len(incoming[state]) == 1
+        and all(map(_is_single_character, (*moves.values(), *incoming[state])))
     }
 
 
-def _is_text(characters: Characters) -> bool:
+def _is_single_character(characters: Characters) -> bool:
     return len(characters) == 1 and max(characters) < BEYOND
 
 
 def label_of(characters: Characters) -> str:
-    """Return a label: one character as it is, several as a class such as ``[0-9a-f]``.
+    """Return the label of some characters: one as it is, several as a class such as ``[0-9a-f]``.
 
-    If only a few characters are missing, the label is ``any but ["]``. It then says nothing of
+    If only a few characters are missing, the label is ``any but ["]``. It then does not mention
     control characters and escapes, and says "of ASCII" if BEYOND is not among the characters.
     """
-    if _is_text(characters):
-        return _shown(*characters)
-    lacking = _PRINTABLE - characters
-    if len(lacking) < len(_PRINTABLE) - _MANY:
+    if _is_single_character(characters):
+        return _display(*characters)
+    missing = _PRINTABLE - characters
+    if len(missing) < len(_PRINTABLE) - _MAX_LISTED:
         others = "" if BEYOND in characters else "of ASCII "
-        return f"any {others}but {_ranges(lacking)}" if lacking else f"any {others}".rstrip()
+        return f"any {others}but {_bracket_class(missing)}" if missing else f"any {others}".rstrip()
     ascii_ = characters - {BEYOND, ESCAPE}
     parts = [
-        _ranges(ascii_) if ascii_ else "",
+        _bracket_class(ascii_) if ascii_ else "",
         "beyond ASCII" if BEYOND in characters else "",
         "escape" if ESCAPE in characters else "",
     ]
     return " or ".join(filter(None, parts))
 
 
-def _ranges(characters: Characters) -> str:
-    """Return the class of some ASCII characters, for people to read and never to be parsed.
+def _bracket_class(characters: Characters) -> str:
+    """Return a class such as ``[0-9a-f]`` of some ASCII characters, only for people to read.
 
-    So "-", "]" and "^" are not escaped in it, and the form may change.
+    So "-", "]" and "^" are not escaped in it.
     """
     parts, codes = [], sorted(characters)
     while codes:
         length = next((n for n, code in enumerate(codes) if code != codes[0] + n), len(codes))
-        low, high = _shown(codes[0]), _shown(codes[length - 1])
+        low, high = _display(codes[0]), _display(codes[length - 1])
         parts.append(low if length == 1 else f"{low}{high}" if length == 2 else f"{low}-{high}")
         codes = codes[length:]
     return f"[{''.join(parts)}]"
 
 
-def _shown(code: int) -> str:
+def _display(code: int) -> str:
     character = chr(code)
     return character if character.isprintable() else character.encode("unicode_escape").decode()

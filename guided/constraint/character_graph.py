@@ -1,4 +1,4 @@
-"""The states of a recogniser, followed character by character; lengths are left out."""
+"""The graph of a recogniser by characters instead of bytes, without the counts of lengths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from guided.machine.recognizer import Recognizer, State
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
 __all__ = ["BEYOND", "ESCAPE", "MOST_STATES", "Characters", "Graph", "character_graph"]
 
@@ -17,13 +17,13 @@ BEYOND: Final = 128
 ESCAPE: Final = 129
 """Stands for any escape in a JSON string."""
 MOST_STATES: Final = 300
-"""How many states are looked at, at most."""
+"""The most states of a graph."""
 
 _MOST_COUNTS: Final = 24
-"""With how many counts of characters a state is looked at. If a string must have some characters,
-what may follow changes only with the first few."""
+"""The most counts of characters with which a state is visited. If a string must have some
+characters, what may follow changes only with the first few."""
 _BYTE_WORK: Final = 4
-"""Units of work for trying a byte."""
+"""Units of work for following a byte."""
 _HEX: Final = b"0123456789abcdefABCDEF"
 _D: Final = b"dD"
 _ESCAPES: Final = (
@@ -37,12 +37,12 @@ _ESCAPES: Final = (
 Characters: TypeAlias = frozenset[int]
 """ASCII characters by code, and perhaps ``BEYOND`` and ``ESCAPE``."""
 _Node: TypeAlias = tuple[int, int, tuple[bytes, ...]]
-"""A state without its count, so that a string of bounded length becomes a loop."""
+"""A state without its count, so that a string of bounded length becomes a cycle."""
 
 
 @dataclass(slots=True)
 class Graph:
-    """States by number; 0 is the start."""
+    """A graph of states by number; 0 is the start."""
 
     moves: list[dict[int, Characters]] = field(default_factory=list)
     """For each state, the possible next states, each with the characters that lead to it."""
@@ -52,23 +52,21 @@ class Graph:
 
 
 def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
-    """Return the states of a recogniser, nearest first; ``has_escapes`` says that it reads JSON.
+    """Return the graph of a recogniser, breadth first; ``has_escapes`` says that it reads JSON.
 
+    There are at most ``MOST_STATES`` states; those with further successors are marked ``open``.
     Raises LimitExceededError if the recogniser grows too large or this takes too much work.
-
-    The start gets number 0, which drawings rely on. At most ``MOST_STATES`` states are looked at; a
-    state that leads to others is marked ``open``.
     """
     graph, numbers, counts = Graph(), dict[_Node, int](), Counter[_Node]()
-    seen, waiting = {machine.start}, [machine.start]
-    for state in waiting:
-        source = _number(graph, numbers, state)
-        assert source is not None, "a state that waits has room"
+    seen, worklist = {machine.start}, [machine.start]
+    for state in worklist:  # which grows meanwhile
+        source = _number_of(graph, numbers, state)
+        assert source is not None, "a state in the worklist has a number"
         machine.parts.check_room()
         if machine.is_accepting(state):
             graph.accepting.add(source)
-        for character, after in _steps(machine, state, has_escapes=has_escapes):
-            target = _number(graph, numbers, after)
+        for character, after in _next_characters(machine, state, has_escapes=has_escapes):
+            target = _number_of(graph, numbers, after)
             if target is None:
                 graph.open.add(source)
                 continue
@@ -79,7 +77,7 @@ def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
             if after not in seen and (counts[node] < _MOST_COUNTS or is_stuck):
                 counts[node] += 1
                 seen.add(after)
-                waiting.append(after)
+                worklist.append(after)
     return graph
 
 
@@ -87,11 +85,10 @@ def _node(state: State) -> _Node:
     return state.stack, state.row, state.texts
 
 
-def _number(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None:
+def _number_of(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None:
     """Return the number of a state; a new state gets one if there is room, else ``None``.
 
-    ``graph`` and ``numbers`` are extended together. States that differ only in their count share a
-    number.
+    Extends ``graph`` and ``numbers``. States that differ only in their count share a number.
     """
     number = numbers.get(_node(state))
     if number is None and len(numbers) < MOST_STATES:
@@ -100,49 +97,57 @@ def _number(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None
     return number
 
 
-def _steps(machine: Recognizer, state: State, *, has_escapes: bool) -> Iterator[tuple[int, State]]:
+def _next_characters(
+    machine: Recognizer, state: State, *, has_escapes: bool
+) -> Iterator[tuple[int, State]]:
     """Yield the characters that may follow, each with a state that it leads to.
 
-    A character may be yielded several times, with different states. A character beyond ASCII is
-    read to its last byte first, so that all such characters count as one.
+    A character may be yielded several times, with different states. Characters beyond ASCII are all
+    yielded as BEYOND, after their last byte.
     """
     beyond = set[State]()
     for byte in range(256):
-        for after in _behind(machine, {state}, bytes((byte,))):
+        for after in _states_after(machine, {state}, bytes((byte,))):
             if byte >= 0x80:
-                beyond |= _behind_character(machine, {after})
+                beyond |= _states_after_character(machine, {after})
             elif byte == ord("\\") and has_escapes:
-                for spelled in _ESCAPES:
-                    yield from ((ESCAPE, end) for end in _along(machine, {after}, spelled))
+                for escape in _ESCAPES:
+                    yield from (
+                        (ESCAPE, end) for end in _states_after_all(machine, {after}, escape)
+                    )
             else:
                 yield byte, after
     yield from ((BEYOND, after) for after in beyond)
 
 
-def _behind_character(machine: Recognizer, inside: set[State]) -> set[State]:
-    """Return the states after the remaining bytes of a character whose first byte was read.
+def _states_after_character(machine: Recognizer, inside: set[State]) -> set[State]:
+    """Return the states at the end of a character of which the first byte was read.
 
     A state from which no continuation byte leads on is at the end of the character.
     """
     ends = set[State]()
     while inside:
-        reached = {state: _behind(machine, {state}, range(0x80, 0xC0)) for state in inside}
+        reached = {state: _states_after(machine, {state}, range(0x80, 0xC0)) for state in inside}
         ends |= {state for state, after in reached.items() if not after}
         inside = set().union(*reached.values())
     return ends
 
 
-def _along(machine: Recognizer, states: set[State], spelled: tuple[bytes, ...]) -> set[State]:
-    """Return the states after several bytes, one from each set in turn."""
-    for choice in spelled:
-        states = _behind(machine, states, choice)
+def _states_after_all(
+    machine: Recognizer, states: set[State], choices: tuple[bytes, ...]
+) -> set[State]:
+    """Return the states after several bytes, one of each choice in turn."""
+    for choice in choices:
+        states = _states_after(machine, states, choice)
     return states
 
 
-def _behind(machine: Recognizer, states: Iterable[State], choice: Iterable[int]) -> set[State]:
-    """Return the states after any one of these bytes, as a new set.
+def _states_after(
+    machine: Recognizer, states: Iterable[State], choice: Iterable[int]
+) -> set[State]:
+    """Return the states after any one of some bytes.
 
-    Each byte tried counts as work, so LimitExceededError may be raised.
+    Each byte costs work, so LimitExceededError may be raised.
     """
     found = set[State]()
     for state in states:

@@ -1,4 +1,4 @@
-"""Check, without a model, how a constraint or a Python type would be enforced."""
+"""Checks, without a model, how a constraint or a Python type would be enforced."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from guided.constraint.asked import structure_of
-from guided.constraint.report import checked
+from guided.constraint.report import check_structure
+from guided.constraint.structure import structure_of
 from guided.response_types import adapter_of, is_response_type, unenforced_validators
 from guided.spec import JsonOptions, SchemaReport, Structure, UnenforcedValidator
 
@@ -36,5 +36,5 @@ def check(
     if not isinstance(schema, Structure) and is_response_type(schema):
         schema = adapter_of(schema)  # type: ignore[arg-type]
         validators = unenforced_validators(schema)
-    report = checked(structure_of(schema, json_options, documents)).report
+    report = check_structure(structure_of(schema, json_options, documents)).report
     return replace(report, unenforced_validators=validators)

@@ -1,4 +1,4 @@
-"""What a compiler keeps: compiled constraints, bounded in bytes, and refusals of others."""
+"""A cache of compiled constraints, bounded in bytes, and of refusals."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from cachetools import LRUCache
 from guided.error_record import ErrorRecord, rebuild_error, record_error
 from guided.errors import ConstraintError, LimitExceededError
 from guided.masks.compiled import CompiledConstraint
-from guided.runtime.fuel import take_lock
+from guided.runtime.work_budget import take_lock
 
 __all__ = ["CompiledCache"]
 
 _MAX_REFUSAL_BYTES: Final = 2**20
-"""How many bytes of messages the refusals that are kept may have."""
-_MEASURED: Final = 8
-"""How many constraints are measured again whenever one is added. Measuring one takes about a
-hundredth of the time of compiling a small schema."""
+"""The most bytes of error messages of cached refusals."""
+_MEASURED_PER_PUT: Final = 8
+"""The number of constraints measured again whenever one is added. Measuring one takes about a
+hundredth of the time of compiling a small schema.
+"""
 
 
 class CompiledCache:
-    """The constraints compiled last, and those refused last; safe to use from several threads.
+    """The constraints compiled and refused last; safe to use from several threads.
 
-    Machines grow while they are used, so whenever a constraint is added, a few of the others are
-    measured again, in turn. A constraint that was dropped lives on while an answer uses it.
+    Compiled constraints grow while they are used, so whenever one is added, a few of the others are
+    measured again, in turn. A constraint that was evicted lives on while an answer uses it.
     """
 
     def __init__(self, max_count: int, max_bytes: int) -> None:
@@ -40,11 +41,11 @@ class CompiledCache:
         self._sizes: OrderedDict[str, int] = OrderedDict()
         """Bytes of each constraint when last measured; the one measured longest ago is first. It
         has the same keys as ``_compiled``."""
-        self._refused: LRUCache[str, ErrorRecord] = LRUCache(_MAX_REFUSAL_BYTES, _size_of)
+        self._refusals: LRUCache[str, ErrorRecord] = LRUCache(_MAX_REFUSAL_BYTES, _size_of)
         """Records, not errors: each time a refusal is raised, a new error is made from its record.
         """
-        self._making: dict[str, _Making] = {}
-        """The constraints that are being compiled or waited for."""
+        self._in_progress: dict[str, _KeyLock] = {}
+        """Locks of constraints that are being compiled or waited for."""
         self._lock = threading.Lock()
         """Held while any of these changes, and never while something is compiled."""
 
@@ -67,73 +68,69 @@ class CompiledCache:
             if compiled is not None:
                 self._compiled.move_to_end(key)
                 return compiled
-            refusal = self._refused.get(key)
+            refusal = self._refusals.get(key)
         if refusal is not None:
             raise rebuild_error(refusal)
         return None
 
     def put(self, key: str, compiled: CompiledConstraint) -> None:
-        """Keep a compiled constraint, and drop the least recently used ones as far as needed.
+        """Add a compiled constraint, and evict the least recently used ones as far as needed.
 
-        It replaces the constraint of the same key, if there is one. It is itself kept, however
-        large it is.
-
-        The sizes of the others may be outdated, so the bound holds only roughly. Dropping a
-        constraint ends no answer: matchers refer to theirs.
+        It replaces the constraint of the same key. It is itself kept, however large it is. The
+        sizes of the others may be outdated, so the bound holds only roughly. Answers in progress
+        are not affected by eviction: matchers refer to their constraint.
         """
         with self._lock:
             self._compiled[key] = compiled
             self._compiled.move_to_end(key)
             self._measure(key)
-            for other in list(islice(self._sizes, _MEASURED)):
+            for other in list(islice(self._sizes, _MEASURED_PER_PUT)):
                 self._measure(other)
-            held = sum(self._sizes.values())
+            nbytes = sum(self._sizes.values())
             while len(self._compiled) > self._max_count or (
-                held > self._max_bytes and len(self._compiled) > 1
+                nbytes > self._max_bytes and len(self._compiled) > 1
             ):
                 oldest, _ = self._compiled.popitem(last=False)
-                held -= self._sizes.pop(oldest)
+                nbytes -= self._sizes.pop(oldest)
 
     def _measure(self, key: str) -> None:
-        """Measure a constraint that is kept; the caller must hold ``_lock``."""
+        """Update the size of a cached constraint; the caller must hold ``_lock``."""
         self._sizes[key] = self._compiled[key].nbytes
         self._sizes.move_to_end(key)
 
-    def refuse(self, key: str, error: ConstraintError | LimitExceededError) -> None:
-        """Remember that a constraint cannot be enforced, unless the message exceeds the bound."""
+    def put_refusal(self, key: str, error: ConstraintError | LimitExceededError) -> None:
+        """Add a refusal, unless its message exceeds the bound."""
         record = record_error(error)
         with self._lock:
             if _size_of(record) <= _MAX_REFUSAL_BYTES:
-                self._refused[key] = record
+                self._refusals[key] = record
 
     @contextmanager
-    def making(self, key: str) -> Iterator[None]:
-        """Compile in the block; other threads that want the same constraint wait until it is left.
+    def compiling(self, key: str) -> Iterator[None]:
+        """Return a context in which a constraint is compiled by one thread at a time.
 
-        A thread that has waited should therefore call ``get`` first. The last thread to leave drops
-        the lock of the key.
-
-        Only one lock is held at a time: ``_lock`` is never held while waiting for the lock of a
-        key.
+        Other threads that want the same constraint wait, and should call ``get`` first when they
+        enter. The last thread to leave drops the lock of the key. ``_lock`` is never held while
+        waiting for it.
         """
         with self._lock:
-            making = self._making.setdefault(key, _Making())
-            making.users += 1
+            key_lock = self._in_progress.setdefault(key, _KeyLock())
+            key_lock.users += 1
         try:
-            take_lock(making.lock)
+            take_lock(key_lock.lock)
             try:
                 yield
             finally:
-                making.lock.release()
+                key_lock.lock.release()
         finally:
             with self._lock:
-                making.users -= 1
-                if not making.users:
-                    del self._making[key]
+                key_lock.users -= 1
+                if not key_lock.users:
+                    del self._in_progress[key]
 
 
-class _Making:
-    """A constraint that is being compiled; ``users`` counts the threads in ``making`` for it."""
+class _KeyLock:
+    """The lock of a key; ``users`` counts the threads that hold it or wait for it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

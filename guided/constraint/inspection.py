@@ -21,13 +21,13 @@ __all__ = ["GrammarInspection", "Trace", "inspect_grammar"]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was measured along the tokens of one text."""
+    """Measurements along the tokens of one text."""
 
     allowed: tuple[int, ...]
     """At each place, how many tokens may follow, counting the end."""
     mask_seconds: tuple[float, ...]
     """At each place, the time to get its mask; most masks come from a cache."""
-    readings: tuple[int, ...]
+    num_parses: tuple[int, ...]
     """At each place, how many states the text may be in; see ``GrammarMachine.num_parses``."""
     forced: int
     """How many tokens were the only choice, if the text is split as the tokenizer splits it."""
@@ -62,57 +62,58 @@ def inspect_grammar(
     texts: Iterable[Sequence[TokenId]] = (),
     walks: int = 0,
 ) -> GrammarInspection:
-    """Compile a grammar and follow texts, given as tokens, and ``walks`` random ones.
+    """Compile a grammar and measure along texts, given as tokens, and along ``walks`` random ones.
 
     The random ones are the same each time. Compiling takes almost no time if the compiler already
     has the grammar. Raises what ``ConstraintCompiler.compile`` raises, and TokenRejectedError for a
-    text that does not begin a text of the grammar.
+    text that is no prefix of a text of the grammar.
     """
-    begun = time.thread_time()
+    started_at = time.thread_time()
     compiled = compiler.compile(grammar)
-    compile_seconds = time.thread_time() - begun
-    begun = time.thread_time()
+    compile_seconds = time.thread_time() - started_at
+    started_at = time.thread_time()
     compiled.start().mask()
-    first_mask_seconds = time.thread_time() - begun
+    first_mask_seconds = time.thread_time() - started_at
     machine = compiled.machine
     assert isinstance(machine, GrammarMachine), "a grammar has a machine of grammars"
-    ways = [_along(tokens) for tokens in texts]
-    ways += [_at_random(compiled, random.Random(seed)) for seed in range(walks)]  # noqa: S311 - an example, the same each time
+    sources = [_read_tokens(tokens) for tokens in texts]
+    sources += [_choose_randomly(compiled, random.Random(seed)) for seed in range(walks)]  # noqa: S311 - an example, the same each time
     return GrammarInspection(
         compile_seconds,
         first_mask_seconds,
         len(machine.network.starts),
         len(machine.network),
-        tuple(_trace(compiled, machine, way) for way in ways),
+        tuple(_trace(compiled, machine, source) for source in sources),
     )
 
 
-_Way: TypeAlias = Callable[[ConstraintMatcher], TokenId | None]
-"""Returns the token to continue with, ``None`` at the end."""
+_TokenSource: TypeAlias = Callable[[ConstraintMatcher], TokenId | None]
+"""Returns the next token of a text, ``None`` at its end."""
 
 
-def _trace(compiled: CompiledConstraint, machine: GrammarMachine, way: _Way) -> Trace:
-    """Follow ``way``, which returns the next token or ``None``, and measure each mask on it.
+def _trace(
+    compiled: CompiledConstraint, machine: GrammarMachine, next_token: _TokenSource
+) -> Trace:
+    """Measure each mask along the tokens that ``next_token`` returns.
 
-    ``run`` is what is left of a forced run. It is used while the text takes its tokens; a new run
-    is requested when it is used up or the text leaves it.
-
-    ``allowed`` and the other lists have one entry more than there are tokens, for the end.
+    ``run`` is the rest of a forced run. It is used while the text takes its tokens; a new run is
+    requested when it is used up or the text leaves it. ``allowed`` and the other lists have one
+    entry more than there are tokens, for the end.
     """
     allowed: list[int] = []
     seconds: list[float] = []
-    readings: list[int] = []
+    num_parses: list[int] = []
     forced, run = 0, tuple[TokenId, ...]()
     matcher = compiled.start()
     while True:
-        begun = time.thread_time()
+        started_at = time.thread_time()
         mask = matcher.mask()
-        seconds.append(time.thread_time() - begun)
+        seconds.append(time.thread_time() - started_at)
         allowed.append(int(np.bitwise_count(mask.view(np.uint32)).sum()))
-        readings.append(machine.num_parses(matcher.state))
-        token = way(matcher)
+        num_parses.append(machine.num_parses(matcher.state))
+        token = next_token(matcher)
         if token is None:
-            return Trace(tuple(allowed), tuple(seconds), tuple(readings), forced)
+            return Trace(tuple(allowed), tuple(seconds), tuple(num_parses), forced)
         run = run or matcher.forced_run(Forcing.CANONICAL)
         is_forced = run[:1] == (token,)
         forced += is_forced
@@ -120,36 +121,36 @@ def _trace(compiled: CompiledConstraint, machine: GrammarMachine, way: _Way) -> 
         matcher = matcher.advance(token)
 
 
-def _along(tokens: Sequence[TokenId]) -> _Way:
-    left = iter(tokens)
-    return lambda _: next(left, None)
+def _read_tokens(tokens: Sequence[TokenId]) -> _TokenSource:
+    remaining = iter(tokens)
+    return lambda _: next(remaining, None)
 
 
 _WALK_TOKENS: Final = 100
-"""After this many tokens, a random text takes the shortest way to its end."""
+"""The number of tokens after which a random text takes its shortest completion."""
 
 
-def _at_random(compiled: CompiledConstraint, rng: random.Random) -> _Way:
-    """Choose any allowed token, but follow forced runs as the tokenizer spells them.
+def _choose_randomly(compiled: CompiledConstraint, rng: random.Random) -> _TokenSource:
+    """Return a source of random tokens, which follows forced runs as the tokenizer spells them.
 
-    The result can be followed only once: it counts its tokens, and ``waiting`` contains the tokens
-    that are already chosen.
+    It can be used only once: it counts its tokens, and ``pending`` has the tokens chosen in
+    advance.
     """
     ends = compiled.binding.vocabulary.end_ids
-    waiting: list[TokenId] = []
-    taken = 0
+    pending: list[TokenId] = []
+    num_tokens = 0
 
-    def way(matcher: ConstraintMatcher) -> TokenId | None:
-        """Return the next waiting token; if none waits, first choose some at ``matcher``."""
-        nonlocal taken
-        taken += 1
-        if not waiting:
-            if taken > _WALK_TOKENS:
-                waiting.extend(matcher.shortest_completion())
+    def next_token(matcher: ConstraintMatcher) -> TokenId | None:
+        """Return the next pending token; if there is none, first choose some at ``matcher``."""
+        nonlocal num_tokens
+        num_tokens += 1
+        if not pending:
+            if num_tokens > _WALK_TOKENS:
+                pending.extend(matcher.shortest_completion())
             else:
                 chosen = rng.choice(tokens_of(matcher.mask()).tolist())
-                waiting.extend(matcher.forced_run(Forcing.CANONICAL) or (TokenId(chosen),))
-        token = waiting.pop(0) if waiting else None
+                pending.extend(matcher.forced_run(Forcing.CANONICAL) or (TokenId(chosen),))
+        token = pending.pop(0) if pending else None
         return None if token in ends else token
 
-    return way
+    return next_token

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.errors import UnsatisfiableError, naming
-from guided.grammar.composition import Composition, FilledHole, lower_composition, without_holes
+from guided.grammar.composition import Composition, FilledHole, drop_empty_holes, lower_composition
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import HoleText, network_from_grammar
@@ -20,11 +20,11 @@ from guided.machine.table import TransitionTable
 from guided.spec import JsonSchema, Structure
 from guided.spec.bare_string import BareString
 
-__all__ = ["Built", "build", "machine_of"]
+__all__ = ["BuiltMachine", "build_machine", "machine_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltMachine:
     """A recogniser, and the schemas it was built from."""
 
     machine: Recognizer
@@ -44,30 +44,31 @@ def machine_of(
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
     LimitExceededError.
     """
-    return build(constraint, missing, limits).machine
+    return build_machine(constraint, missing, limits).machine
 
 
-def build(
+def build_machine(
     constraint: Structure,
     missing: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
-) -> Built:
-    """Return the same, with what was read of its schemas; raises what ``machine_of`` raises.
+) -> BuiltMachine:
+    """Return the recogniser of a constraint, and its schemas; raises what ``machine_of`` raises.
 
-    A schema alone gets a machine without a grammar, and ``look_ahead`` runs on it.
+    ``missing`` are bytes that no text may need. A schema alone gets a machine without a grammar,
+    and ``look_ahead`` runs on it.
     """
     builder = _Builder(missing, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
         machine = builder.json_machine(constraint)
         look_ahead(machine)
-        return Built(machine, tuple(builder.schemas))
+        return BuiltMachine(machine, tuple(builder.schemas))
     composition = lower_composition(constraint)
     whole = builder.grammar_machine(composition)
-    return Built(whole, tuple(builder.schemas), composition.special)
+    return BuiltMachine(whole, tuple(builder.schemas), composition.special)
 
 
 class _Builder:
-    """Builds recognisers on one table: all those of one constraint, so it is used only once."""
+    """Builds the recognisers of one constraint on one table; to be used once."""
 
     def __init__(self, missing: frozenset[int], limits: RecognizerLimits) -> None:
         """``missing`` are bytes that no text may need, because no token spells them."""
@@ -80,13 +81,10 @@ class _Builder:
     def grammar_machine(self, composition: Composition) -> GrammarMachine:
         """Return the recogniser of any constraint except a schema alone.
 
-        If no document satisfies a schema, the texts that need it are left out. Only if no text is
-        left is the error of the first such schema raised.
-
-        "First" follows the order of ``composition.holes``, which ``empty`` keeps.
+        If no document satisfies a schema, the texts that need it are left out. If no text is left,
+        the error of the first such schema is raised, in the order of ``composition.holes``.
         """
-        # Machines and the traits of their texts, both by the number of the hole among those left:
-        # ``without_holes`` renumbers these in the same order.
+        # By the number of the hole among those left, as ``drop_empty_holes`` renumbers them.
         fillings: list[PushdownMachine] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
@@ -96,13 +94,13 @@ class _Builder:
                     fillings.append(self._filling(hole))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
-                # Other parts may do without it, as they do without a pattern that matches nothing.
+                # Other alternatives may be possible without it.
                 empty[number] = error
         try:
-            grammar = without_holes(composition.grammar, empty)
+            grammar = drop_empty_holes(composition.grammar, empty)
             network = network_from_grammar(grammar, self._missing, texts)
         except UnsatisfiableError:
-            # An error that says where is more useful than one that says there is no text.
+            # The error of a schema says where; that of the whole only says that there is no text.
             for first in empty.values():
                 raise first from None
             raise
@@ -143,6 +141,6 @@ class _Builder:
 
 
 def _hole_text(machine: PushdownMachine) -> HoleText:
-    """Describe the texts of a recogniser."""
+    """Return the first bytes and the shortest length of the texts of a recogniser."""
     first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
     return HoleText(frozenset(first), len(machine.shortest_completion(machine.start)))

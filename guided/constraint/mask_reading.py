@@ -1,4 +1,4 @@
-"""The mask after some tokens of an answer, for people to read."""
+"""Describes the mask after some tokens of an answer, for people to read."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from guided.errors import RequestError, TokenRejectedError
 from guided.masks.mask import tokens_of
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 from guided.spec import Forcing, TokenId
 from guided.spec.findings import AllowedToken, MaskReport
 
 __all__ = ["MOST_SHOWN", "read_mask"]
 
 MOST_SHOWN: Final = 200
-"""How many allowed tokens are listed, at most."""
+"""The most allowed tokens that are listed."""
 
 
 def read_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary) -> MaskReport:
-    """Return which tokens may follow ``tokens``, the first of which comes at ``start``.
+    """Return which tokens may follow ``tokens``, the first of which is read at ``start``.
 
     Raises RequestError for a token that is not allowed or does not exist, and LimitExceededError if
-    the constraint hits a limit.
-
-    At most ``MOST_SHOWN`` allowed tokens are listed, those with the lowest ids. Each token costs
-    one unit of work, if the caller limits work.
+    the constraint hits a limit. At most ``MOST_SHOWN`` allowed tokens are listed, those with the
+    lowest ids. Each token costs one unit of work, if the caller limits work.
     """
     matcher = start
     for index, token in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""Compile kernels before anybody waits for them: when guided is built, or by ``guided prepare``."""
+"""Compiles kernels in advance: when guided is built, or by ``guided prepare``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _END: Final = TokenId(256 + len(_PIECES))
 
 
 def prepare_kernels() -> None:
-    """Use everything that a check, a compiled constraint and its masks may use, so it is compiled.
+    """Run everything that a check, a compiled constraint and its masks may use, so it is compiled.
 
-    What is already on the disk is only loaded, which takes a second or two.
+    Kernels that are already on the disk are only loaded, which takes a second or two.
     """
     tokens = (*(bytes((byte,)) for byte in range(256)), *_PIECES, None)
     compiler = ConstraintCompiler(Vocabulary(tokens, frozenset({_END}), _spell))
-    # The order opposite to that of an engine being loaded at the same time (``ColdKernels``).
+    # In the opposite order of an engine that is loaded at the same time (``ColdKernels``).
     compiler.rehearse(grammars_first=True)
 
 
 def _spell(text: str) -> list[int]:
-    """Spell a text in bytes, as if the model had no merges."""
+    """Return the tokens of a text, one for each byte."""
     return list(text.encode())

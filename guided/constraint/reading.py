@@ -1,4 +1,4 @@
-"""Check byte by byte, without a model, whether a text fits a constraint and where it leaves it."""
+"""Checks, without a model, whether a text fits a constraint, and where it leaves it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import Final
 from guided.constraint.machine import machine_of
 from guided.machine.recognizer import Recognizer, State
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work, spend
+from guided.runtime.work_budget import limited_work, spend
 from guided.spec import Structure, TextFit, TextReport
 
 __all__ = ["read_text"]
 
 _CHUNK: Final = 256
-"""How many bytes are read between two checks of the work spent."""
+"""Bytes that are read between two checks of the work spent."""
 _BYTE_WORK: Final = 2
 """Units of work for a byte, besides what is built for it."""
 _COPIED: Final = 4_096
-"""How many bytes of remembered text can be copied per unit of work; each byte read copies it."""
+"""Bytes of remembered text copied per unit of work; each byte read copies that text."""
 
 
 def read_text(
     constraint: Structure, text: bytes, limits: ConstraintLimits | None = None
 ) -> TextReport:
-    """Follow a complete text, or the beginning of one, on a recogniser built only for this.
+    """Report how far a text, complete or not, fits a constraint.
 
-    So it neither fills the recogniser that answers use nor waits for it. The report describes the
-    longest beginning that fits: what may follow it, and how it could be ended. Raises what
-    ``machine_of`` raises, and LimitExceededError if reading the text takes too much work.
+    The report describes the longest prefix that fits: what may follow it, and its shortest
+    completion. The recogniser is built only for this, so none that answers use grows or is waited
+    for. Raises what ``machine_of`` raises, and LimitExceededError if reading the text takes too
+    much work.
     """
     limits = limits or ConstraintLimits()
     with limited_work(limits.compile_work):
@@ -47,11 +48,9 @@ def read_text(
 def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
     """Return the last state that a text reaches, and how many of its bytes lead there.
 
-    Reads chunk by chunk, and byte by byte only in the chunk that is refused. Raises
+    If the text leaves the constraint, the state is the one before the first byte that is not
+    allowed. Reads chunk by chunk, and byte by byte only in the chunk that is not allowed. Raises
     LimitExceededError.
-
-    If the text leaves the constraint, the state is the one before the refused byte. Room is checked
-    once per chunk.
     """
     state = machine.start
     for begin in range(0, len(text), _CHUNK):
@@ -66,10 +65,9 @@ def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
 
 
 def _follow_bytes(machine: Recognizer, state: State, chunk: bytes, begin: int) -> tuple[State, int]:
-    """Return the same for the chunk in which the text leaves the constraint.
+    """Return the last state in the chunk in which the text leaves the constraint, and its offset.
 
-    The chunk starts at ``begin``, in ``state``. One of its bytes is refused, because
-    the machine refused them together.
+    The chunk starts at offset ``begin``, in ``state``; the machine has refused it as a whole.
     """
     for offset in range(len(chunk)):
         following = machine.advance(state, chunk[offset : offset + 1])

@@ -1,4 +1,4 @@
-"""Report, without a model, how a constraint would be enforced and what it costs to compile."""
+"""Reports, without a model, how a constraint would be enforced and what it costs to compile."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from guided.constraint.foresight import likely_limits
-from guided.constraint.machine import Built, build
+from guided.constraint.likely_limits import likely_limits
+from guided.constraint.machine import BuiltMachine, build_machine
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.machine.recognizer import Recognizer
-from guided.machine.special_bytes import told_text
+from guided.machine.special_bytes import visible_text
 from guided.machine.table import WIDTH
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from guided.spec import CheckedConstraint, CompileCost, SchemaReport, Structure, Verdict
 
-__all__ = ["MOST_REPORT_BYTES", "checked", "memory_of_machine", "shortened"]
+__all__ = ["MOST_REPORT_BYTES", "check_structure", "memory_of_machine", "shorten_report"]
 
 MOST_REPORT_BYTES = 2**20
 """The most bytes of verdicts in a report that is sent; nested schemas have long pointers."""
 
 _VERDICT_BYTES = 100
-"""What a verdict takes besides its texts, so that there are at most ten thousand."""
+"""Bytes of a verdict besides its texts, so that there are at most ten thousand."""
 _STACK_BYTES = 300
 
 
-def checked(
+def check_structure(
     constraint: Structure,
     limits: ConstraintLimits | None = None,
     missing: frozenset[int] = frozenset(),
@@ -41,14 +41,14 @@ def checked(
     The machine is dropped afterwards, so nothing that answers use grows.
     """
     limits = limits or ConstraintLimits()
-    began = time.thread_time()
+    started_at = time.thread_time()
     with limited_work(limits.compile_work):
-        built = build(constraint, missing, limits.recognizer)
+        built = build_machine(constraint, missing, limits.recognizer)
         machine = built.machine
         machine.parts.check_room()
-        seconds = time.thread_time() - began
+        seconds = time.thread_time() - started_at
         cost = CompileCost(seconds, machine.parts.table.num_rows, memory_of_machine(machine))
-        shortest = told_text(machine.shortest_completion(machine.start))
+        shortest = visible_text(machine.shortest_completion(machine.start))
     with limited_work(limits.compile_work, "judging each keyword"):
         verdicts = tuple(_verdicts(built))
     ahead = likely_limits(machine, limits) if isinstance(machine, JsonMachine) else ()
@@ -56,7 +56,7 @@ def checked(
     return CheckedConstraint(constraint.digest(), report, cost)
 
 
-def _verdicts(built: Built) -> Iterator[Verdict]:
+def _verdicts(built: BuiltMachine) -> Iterator[Verdict]:
     """Yield the verdicts of all schemas in a constraint, each with the part its schema is in."""
     for path, lowered in built.schemas:
         part = ", ".join(path)
@@ -70,12 +70,12 @@ def memory_of_machine(machine: Recognizer) -> int:
     return 4 * (table.num_cells + WIDTH * table.num_rows) + _STACK_BYTES * len(machine.parts.stacks)
 
 
-def shortened(found: CheckedConstraint) -> CheckedConstraint:
-    """Return the report with only as many verdicts as a message should contain; it counts the rest.
+def shorten_report(found: CheckedConstraint) -> CheckedConstraint:
+    """Return the report with as many verdicts as a message should contain, and the number left out.
 
     The first verdicts are kept. If all fit, the argument itself is returned. Sizes are estimates: a
-    character counts as one byte. They need not be exact, because a message may be several times as
-    long as a report.
+    character counts as one byte. That is enough, since a message may be several times as long as a
+    report.
     """
     report = found.report
     sizes = accumulate(

@@ -8,26 +8,24 @@ from difflib import get_close_matches
 from guided.errors import InvalidConstraintError, UnsatisfiableError
 from guided.masks.vocabulary import Vocabulary
 
-__all__ = ["check_special"]
+__all__ = ["check_special_tokens"]
 
-_FEW = 3
+_MAX_SUGGESTED = 3
 
 
-def check_special(names: Collection[str], vocabulary: Vocabulary) -> None:
-    """Raise an error unless all names are special tokens that may stand in an answer.
+def check_special_tokens(names: Collection[str], vocabulary: Vocabulary) -> None:
+    """Check that all names are special tokens that may be in an answer.
 
     Raises InvalidConstraintError for a name that is no special token of the vocabulary, and
-    UnsatisfiableError for a token that ends an answer, as nothing can follow it.
-
-    The names are checked in alphabetical order, so that a constraint is always refused for the same
-    name.
+    UnsatisfiableError for a token that ends an answer, as nothing can follow it. The names are
+    checked in alphabetical order, so that a constraint always has the same error.
     """
     for name in sorted(names):
         token = vocabulary.named.get(name)
         if token is None:
             raise InvalidConstraintError(
                 f"the model's tokenizer has no special token {name!r}",
-                hint=_way_out(name, vocabulary),
+                hint=_hint(name, vocabulary),
             )
         if token in vocabulary.end_ids:
             raise UnsatisfiableError(
@@ -36,13 +34,13 @@ def check_special(names: Collection[str], vocabulary: Vocabulary) -> None:
             )
 
 
-def _way_out(name: str, vocabulary: Vocabulary) -> str:
-    known = sorted(set(vocabulary.named).difference(_ends(vocabulary)))
+def _hint(name: str, vocabulary: Vocabulary) -> str:
+    known = sorted(set(vocabulary.named).difference(_end_names(vocabulary)))
     if not known:
         return "it has none at all; write a text"
-    close = get_close_matches(name, known, n=3) or known[:_FEW]
+    close = get_close_matches(name, known, n=_MAX_SUGGESTED) or known[:_MAX_SUGGESTED]
     return f"name one that it has, such as {', '.join(map(repr, close))}, or write a text"
 
 
-def _ends(vocabulary: Vocabulary) -> list[str]:
+def _end_names(vocabulary: Vocabulary) -> list[str]:
     return [name for name, token in vocabulary.named.items() if token in vocabulary.end_ids]

@@ -4,7 +4,7 @@
 
     one token     sampling: penalties, filters, allowed_tokens; choice (with a budget), logprobs
     drafts        draft_tree, drafter, expansion, draft_budget
-    verification  verify: coupled; rejection, with token_law; typical
+    verification  verify: coupled; rejection, with token_distribution; typical
     searches      beam_search, contrastive_search
     text          stop_strings
 """
@@ -21,7 +21,7 @@ from guided.decoding.drafter import (
     Verified,
 )
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
-from guided.decoding.penalties import NO_HISTORY, History, TokenLog
+from guided.decoding.penalties import NO_HISTORY, GrowingTokenArray, History
 from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token
 from guided.decoding.stop_strings import StopSearch
@@ -44,12 +44,12 @@ __all__ = [
     "Drafter",
     "Expansion",
     "FinalCompletion",
+    "GrowingTokenArray",
     "History",
     "Proposal",
     "ProposalRates",
     "StopSearch",
     "TokenDistribution",
-    "TokenLog",
     "Verified",
     "assumed_rates",
     "choose_by_rejection",

@@ -42,7 +42,7 @@ def likeliest_token(logits: NDArray[np.float32], mask: Mask) -> TokenId | None:
     infinite or not a number, or if the largest is zero, of which there are two. Logits of tokens
     that are not allowed are not read.
     """
-    token = _find(logits.view(np.int32), mask)
+    token = _find_largest(logits.view(np.int32), mask)
     return None if token == _NOWHERE else TokenId(token)
 
 
@@ -53,7 +53,7 @@ def _rank(bits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find(bits, mask):  # type: ignore[no-untyped-def]
+def _find_largest(bits, mask):  # type: ignore[no-untyped-def]
     """Return the index of the largest allowed float, or ``_NOWHERE``; ``bits`` are the floats'."""
     # Ranks are compared instead of floats: the comparison of integers has no case for NaN, so the
     # compiler vectorises it.
@@ -92,12 +92,12 @@ def _find(bits, mask):  # type: ignore[no-untyped-def]
 def few_tokens(mask: Mask, most: int) -> list[int] | None:
     """Return the tokens that a mask allows, ascending; ``None`` if more than ``most``."""
     found: NDArray[np.int64] = np.empty(most, np.int64)
-    count = _find_few(mask, found)
+    count = _collect_few(mask, found)
     return found[:count].tolist() if count <= most else None
 
 
 @kernel
-def _find_few(mask, found):  # type: ignore[no-untyped-def]
+def _collect_few(mask, found):  # type: ignore[no-untyped-def]
     """Put the tokens into ``found`` and return their number, at most one more than fit."""
     count = 0
     for index in range(len(mask)):

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.choice import advance
-from guided.decoding.filters import least, log_softmax
+from guided.decoding.filters import log_softmax, smallest_indices
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import Beams, FinishReason, Forcing, TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["BeamSearch", "Found", "Hypothesis"]
+__all__ = ["BeamAnswer", "BeamSearch", "Hypothesis"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Continuation:
     logprob: float
     after: Matcher | None
     """The position after it; ``None`` after a token that ends the answer."""
-    narrowed: bool
+    budget_limited: bool
     """Whether the budget ruled out a likelier token."""
 
 
@@ -48,31 +48,32 @@ class Hypothesis:
     tokens: tuple[TokenId, ...]
     matcher: Matcher
     """The position after the tokens; not read if the answer ends there."""
-    end: FinishReason | None
+    finish_reason: FinishReason | None
     """Why the answer ends after the tokens; ``None`` if it does not."""
     scores: tuple[float, ...] = ()
     """The sum of log-probabilities up to each token, for the tokens computed so far."""
     num_forced: int = 0
-    narrowed: bool = False
+    budget_limited: bool = False
     continuations: tuple[Continuation, ...] | None = None
     """What may come next; ``None`` until the model has computed it."""
 
     @property
     def num_fed(self) -> int:
         """The number of tokens that the model has to read."""
-        return len(self.tokens) if self.end is None else len(self.tokens) - 1
+        return len(self.tokens) if self.finish_reason is None else len(self.tokens) - 1
 
-    def wants(self, index: int) -> bool:
+    def needs_logits(self, index: int) -> bool:
         """Whether logits for the token at this index of the answer are still needed."""
         if index < len(self.tokens):
             return index >= len(self.scores)
-        return index == len(self.tokens) and self.end is None and self.continuations is None
+        is_next = index == len(self.tokens)
+        return is_next and self.finish_reason is None and self.continuations is None
 
     def is_ready(self, length: int) -> bool:
         """Whether the round after ``length`` tokens can be made."""
         if length < len(self.tokens):
             return length < len(self.scores)
-        return self.end is not None or self.continuations is not None
+        return self.finish_reason is not None or self.continuations is not None
 
     def score(self, length: int) -> float:
         """Return the sum of log-probabilities of the first ``length`` tokens."""
@@ -80,7 +81,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BeamAnswer:
     """A whole answer."""
 
     tokens: tuple[TokenId, ...]
@@ -115,7 +116,7 @@ class BeamSearch:
         is_constrained: bool,
     ) -> None:
         self.width = beams.width
-        """The most beams."""
+        """The beam width: the most beams."""
         self._beams = beams
         self._max_tokens = max_tokens
         self._forcing = forcing
@@ -123,28 +124,28 @@ class BeamSearch:
         self._is_constrained = is_constrained
         self.length = 0
         """Tokens of every beam that count in this round."""
-        self.found: list[Found] = []
+        self.answers: list[BeamAnswer] = []
         """The best answers, best first; at most as many as the beam width."""
-        root = self._with_run(Hypothesis((), matcher, None), matcher)
+        root = self._append_forced_run(Hypothesis((), matcher, None), matcher)
         self.live: tuple[Hypothesis, ...] = (root,)
-        """The likeliest beginnings, likeliest first."""
+        """The beams that are not answers yet, likeliest first."""
         # Nothing can be chosen: the empty text is the only answer.
-        if not root.tokens and root.end is not None:
+        if not root.tokens and root.finish_reason is not None:
             self.live = ()
-            self.found = [Found((), root.end, 0.0, 0)]
+            self.answers = [BeamAnswer((), root.finish_reason, 0.0, 0)]
 
     @property
     def is_over(self) -> bool:
         """Whether no better answer is in sight."""
         if not self.live:
             return True
-        if len(self.found) < self.width:
+        if len(self.answers) < self.width:
             return False
         if self._beams.early_stopping:
             return True
         # The score within reach is estimated by the best beam's present one, as in transformers.
-        best = self._penalised(self.live[0].score(self.length), self.length)
-        return best <= self.found[-1].score
+        best = self._apply_length_penalty(self.live[0].score(self.length), self.length)
+        return best <= self.answers[-1].score
 
     @property
     def is_ready(self) -> bool:
@@ -153,7 +154,7 @@ class BeamSearch:
 
     @property
     def num_shared(self) -> int:
-        """The number of tokens that the model has to read before the beams part."""
+        """The number of tokens at the start that all beams have in common."""
         if len(self.live) == 1:
             return len(self.live[0].scores)
         texts = [hypothesis.tokens for hypothesis in self.live]
@@ -161,13 +162,16 @@ class BeamSearch:
         first, last = min(texts), max(texts)
         return next(i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
 
-    def read(self, beam: int, index: int, logits: NDArray[np.float32]) -> None:
-        """Take the logits (``[vocab]``) for the token at this index of an answer."""
+    def read_logits(self, beam: int, index: int, logits: NDArray[np.float32]) -> None:
+        """Score the token at this index of a beam by its logits (``[vocab]``).
+
+        At the index after the last token, find the beam's continuations instead.
+        """
         hypothesis = self.live[beam]
-        assert hypothesis.wants(index), f"nobody asked about token {index} of beam {beam}"
+        assert hypothesis.needs_logits(index), f"token {index} of beam {beam} needs no logits"
         logprobs = log_softmax(logits.astype(np.float64))
         if index == len(hypothesis.tokens):
-            hypothesis = self._with_continuations(hypothesis, logprobs)
+            hypothesis = self._find_continuations(hypothesis, logprobs)
         # If nothing fits, the line above closed the hypothesis, and it has a token here.
         if index < len(hypothesis.tokens):
             score = hypothesis.score(index) + float(logprobs[hypothesis.tokens[index]])
@@ -185,14 +189,15 @@ class BeamSearch:
         Of the best extensions, twice as many as the beam width, those that end an answer count only
         in the first half, as in transformers.
         """
-        best = sorted(self._extensions(), key=attrgetter("score"), reverse=True)[: 2 * self.width]
+        extensions = sorted(self._list_extensions(), key=attrgetter("score"), reverse=True)
+        best = extensions[: 2 * self.width]
         # If all of the first half end, the search continues with the second half.
         ended = [extension for extension in best[: self.width] if extension.ends]
-        going = [extension for extension in best if not extension.ends][: self.width]
-        self._add([self._finished(extension) for extension in ended])
-        self.live = tuple([self._extended(extension) for extension in going])
+        continuing = [extension for extension in best if not extension.ends][: self.width]
+        self._add_answers([self._finish(extension) for extension in ended])
+        self.live = tuple([self._extend(extension) for extension in continuing])
         self.length += 1
-        return [extension.parent for extension in going]
+        return [extension.parent for extension in continuing]
 
     def close_for_deadline(self) -> None:
         """End all beams where they stand, along their shortest completions.
@@ -203,31 +208,35 @@ class BeamSearch:
         found = []
         for beam in self.live:
             # If the end of a beam is known, its last tokens are there already.
-            closed = self._closed(beam, beam.matcher) if beam.end is None else beam
+            closed = self._close(beam, beam.matcher) if beam.finish_reason is None else beam
             count = len(closed.scores)
             # The model has not scored the tokens of a completion.
-            score = self._penalised(closed.score(count), max(1, count))
-            found.append(Found(closed.tokens, reason, score, closed.num_forced))
-        self._add(found)
+            score = self._apply_length_penalty(closed.score(count), max(1, count))
+            found.append(BeamAnswer(closed.tokens, reason, score, closed.num_forced))
+        self._add_answers(found)
         self.live = ()
 
-    def _add(self, found: list[Found]) -> None:
-        everything = sorted(self.found + found, key=attrgetter("score"), reverse=True)
-        self.found = everything[: self.width]
+    def _add_answers(self, answers: list[BeamAnswer]) -> None:
+        """Add answers, and keep the best, as many as the beam width."""
+        by_score = sorted(self.answers + answers, key=attrgetter("score"), reverse=True)
+        self.answers = by_score[: self.width]
 
-    def _extensions(self) -> list[_Extension]:
-        """Return all ways to make each beam one token longer, or to end it."""
+    def _list_extensions(self) -> list[_Extension]:
+        """Return every continuation of every beam by one token, and the ends of beams that end."""
         length, found = self.length, []
         for parent, hypothesis in enumerate(self.live):
             # A forced run is in the hypothesis already; a round only counts its next token.
             if length < len(hypothesis.tokens):
-                is_last = hypothesis.end is not None and length + 1 == len(hypothesis.tokens)
-                found.append(_Extension(parent, hypothesis.score(length + 1), None, is_last))
-            elif hypothesis.end is not None:
+                is_last = length + 1 == len(hypothesis.tokens)
+                ends = is_last and hypothesis.finish_reason is not None
+                found.append(_Extension(parent, hypothesis.score(length + 1), None, ends))
+            elif hypothesis.finish_reason is not None:
                 # An empty completion closed it, after its last token was counted.
                 found.append(_Extension(parent, hypothesis.score(length), None, ends=True))
             else:
-                assert hypothesis.continuations is not None, f"beam {parent} was not asked about"
+                assert hypothesis.continuations is not None, (
+                    f"beam {parent} has no continuations yet"
+                )
                 for one in hypothesis.continuations:
                     is_end = one.after is None or one.after.is_complete
                     ends = is_end or length + 1 == self._max_tokens
@@ -235,8 +244,8 @@ class BeamSearch:
                     found.append(_Extension(parent, score, one, ends))
         return found
 
-    def _extended(self, extension: _Extension) -> Hypothesis:
-        """Return the hypothesis with its next token, and the run that follows from it."""
+    def _extend(self, extension: _Extension) -> Hypothesis:
+        """Return the hypothesis with its next token, and the run that this token forces."""
         hypothesis, chosen = self.live[extension.parent], extension.continuation
         if chosen is None or chosen.after is None:
             return hypothesis
@@ -244,113 +253,126 @@ class BeamSearch:
             hypothesis,
             tokens=(*hypothesis.tokens, chosen.token),
             scores=(*hypothesis.scores, extension.score),
-            narrowed=hypothesis.narrowed or chosen.narrowed,
+            budget_limited=hypothesis.budget_limited or chosen.budget_limited,
             continuations=None,
         )
-        return self._with_run(longer, chosen.after)
+        return self._append_forced_run(longer, chosen.after)
 
-    def _finished(self, extension: _Extension) -> Found:
+    def _finish(self, extension: _Extension) -> BeamAnswer:
         """Return the answer of an extension that ends one."""
-        hypothesis, chosen = self._extended(extension), extension.continuation
+        hypothesis, chosen = self._extend(extension), extension.continuation
         is_stop = chosen is not None and chosen.after is None
-        reason = FinishReason.STOP if is_stop else hypothesis.end
+        reason = FinishReason.STOP if is_stop else hypothesis.finish_reason
         assert reason is not None, "an answer was found that has no end"
-        narrowed = hypothesis.narrowed or (chosen is not None and chosen.narrowed)
+        budget_limited = hypothesis.budget_limited or (chosen is not None and chosen.budget_limited)
         # The caller learns that a likelier answer did not fit in the tokens left.
-        if narrowed and self._is_constrained:
+        if budget_limited and self._is_constrained:
             reason = FinishReason.LENGTH_CLOSED
         # A token that ends the answer counts, because its log-probability does.
         count = max(1, len(hypothesis.tokens) + is_stop)
-        score = self._penalised(extension.score, count)
-        return Found(hypothesis.tokens, reason, score, hypothesis.num_forced)
+        score = self._apply_length_penalty(extension.score, count)
+        return BeamAnswer(hypothesis.tokens, reason, score, hypothesis.num_forced)
 
-    def _with_run(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """Return the hypothesis with the run that follows; it ends if nothing may follow or fit."""
+    def _append_forced_run(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
+        """Return the hypothesis with the tokens that ``matcher`` forces after its last one.
+
+        It ends if nothing may follow, or with the shortest completion if the run is too long.
+        """
         position = len(hypothesis.tokens)
         # As ``AnswerState`` does for sampled answers.
         try:
             run = matcher.forced_run(self._forcing)
             after = advance(matcher, run)
             left = self._max_tokens - position - len(run)
-            fits = after.fits(left)
+            fits = after.can_complete_within(left)
         except LimitExceededError:
             if position == 0:
                 raise  # no token is out yet, so the request can still be refused
             fits = False
         if not fits:
-            return self._closed(hypothesis, matcher)
-        end = None
+            return self._close(hypothesis, matcher)
+        reason = None
         if after.is_complete:
-            end = FinishReason.COMPLETE
+            reason = FinishReason.COMPLETE
         elif left == 0:
-            end = self._early_end()
+            reason = self._early_finish_reason()
         return replace(
             hypothesis,
             tokens=hypothesis.tokens + run,
             matcher=after,
-            end=end,
+            finish_reason=reason,
             num_forced=hypothesis.num_forced + len(run),
         )
 
-    def _closed(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
+    def _close(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
         """Return the hypothesis followed by the shortest completion."""
         completion = matcher.shortest_completion()
         return replace(
             hypothesis,
             tokens=hypothesis.tokens + completion,
-            end=self._early_end(),
+            finish_reason=self._early_finish_reason(),
             num_forced=hypothesis.num_forced + len(completion),
         )
 
-    def _with_continuations(
+    def _find_continuations(
         self, hypothesis: Hypothesis, logprobs: NDArray[np.float64]
     ) -> Hypothesis:
-        """Add the likeliest continuations that leave room for an end, or close the hypothesis."""
+        """Return the hypothesis with its likeliest continuations that can still end in the budget.
+
+        If there are none, return it with its shortest completion.
+        """
         matcher, left = hypothesis.matcher, self._max_tokens - len(hypothesis.tokens)
         try:
-            found, lost = self._fitting(matcher, matcher.mask(), logprobs, left)
+            mask = matcher.mask()
+            found, rejected_logprob = self._split_by_budget(matcher, mask, logprobs, left)
             # Only near the end of the budget, because finding all tokens that fit takes longer.
-            if lost > -np.inf:
-                found, _ = self._fitting(matcher, matcher.mask_within(left), logprobs, left)
+            if rejected_logprob > -np.inf:
+                found, _ = self._split_by_budget(matcher, matcher.mask_within(left), logprobs, left)
         except LimitExceededError:
             found = []
         if not found:
-            return self._closed(hypothesis, matcher)
-        narrowed = [replace(one, narrowed=one.logprob < lost) for one in found]
-        return replace(hypothesis, continuations=tuple(narrowed))
+            return self._close(hypothesis, matcher)
+        continuations = [
+            replace(one, budget_limited=one.logprob < rejected_logprob) for one in found
+        ]
+        return replace(hypothesis, continuations=tuple(continuations))
 
-    def _fitting(
+    def _split_by_budget(
         self,
         matcher: Matcher,
         mask: NDArray[np.int32],
         logprobs: NDArray[np.float64],
         left: int,
     ) -> tuple[list[Continuation], float]:
-        """Return the likeliest tokens that fit, and the likeliest that did not (``-inf``: none)."""
+        """Return the likeliest continuations with which the answer can end within ``left`` tokens.
+
+        Also returns the log-probability of the likeliest one rejected for that, -inf if none was.
+        End tokens are never rejected.
+        """
         allowed = allowed_tokens(mask, len(logprobs))
         if not logprobs[allowed].max(initial=-np.inf) <= 0:  # also true if any is NaN
             raise ModelError("the model's logits are not numbers")
         is_end = np.isin(allowed, self._end_ids)
-        found, lost = [], -np.inf
+        found, rejected_logprob = [], -np.inf
         # Which of several end tokens is chosen makes no difference to the answer.
         ends = allowed[is_end]
-        for index in least(-logprobs[ends], min(1, len(ends))):
+        for index in smallest_indices(-logprobs[ends], min(1, len(ends))):
             token = TokenId(int(ends[index]))
-            found.append(Continuation(token, float(logprobs[token]), None, narrowed=False))
+            found.append(Continuation(token, float(logprobs[token]), None, budget_limited=False))
         # A round considers twice the width of extensions, and one beam may have all of them.
         texts = allowed[~is_end]
-        for index in least(-logprobs[texts], min(2 * self.width, len(texts))):
+        for index in smallest_indices(-logprobs[texts], min(2 * self.width, len(texts))):
             token = TokenId(int(texts[index]))
-            after = matcher.advance(token)
-            if after.fits(left - 1):
-                found.append(Continuation(token, float(logprobs[token]), after, narrowed=False))
+            logprob, after = float(logprobs[token]), matcher.advance(token)
+            if after.can_complete_within(left - 1):
+                found.append(Continuation(token, logprob, after, budget_limited=False))
             else:
-                lost = max(lost, float(logprobs[token]))
-        return found, lost
+                rejected_logprob = max(rejected_logprob, logprob)
+        return found, rejected_logprob
 
-    def _early_end(self) -> FinishReason:
+    def _early_finish_reason(self) -> FinishReason:
         return FinishReason.LENGTH_CLOSED if self._is_constrained else FinishReason.LENGTH
 
-    def _penalised(self, score: float, count: int) -> float:
+    def _apply_length_penalty(self, score: float, count: int) -> float:
         divisor: float = float(count) ** self._beams.length_penalty
         return score / divisor

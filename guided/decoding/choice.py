@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.draw import Draw
+from guided.decoding.device_draw import DeviceDraw
 from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
 from guided.decoding.penalties import History
 from guided.decoding.rejection import Proposal, choose_by_rejection
@@ -30,20 +30,24 @@ class Choice(NamedTuple):
     token: TokenId
     matcher: Matcher | None
     """The position after the token; ``None`` if the token ends the answer."""
-    narrowed: bool
+    budget_limited: bool
     """Whether the budget ruled out the first choice, which left no room for an end."""
     logprobs: ChoiceLogprobs | None = None
     """Its log-probabilities, if the request wants them."""
 
 
-_LEAST_TEMPERATURE: Final = 1e-6
+_MIN_DEVICE_TEMPERATURE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class FinalCompletion:
-    """The answer is over: only these tokens, its shortest completion, still follow."""
+    """The result of a choice where the answer has to end: its last tokens, without a choice.
+
+    The budget leaves room for nothing else, or the constraint is at a limit.
+    """
 
     tokens: tuple[TokenId, ...]
+    """The constraint's shortest completion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,14 @@ class Chooser:
         """Return how many tokens the answer may still have when it has ``position`` of them."""
         return self.max_tokens - position
 
-    def fits(self, matcher: Matcher, position: int) -> bool:
-        """Whether an answer of ``position`` tokens that got here can still end in its budget."""
-        return matcher.fits(self.remaining(position))
+    def can_complete(self, matcher: Matcher, position: int) -> bool:
+        """Whether an answer of ``position`` tokens can still end within its budget."""
+        return matcher.can_complete_within(self.remaining(position))
 
-    def still_fits(self, matcher: Matcher, position: int) -> bool:
-        """The same if a constraint may be at a limit, where it cannot continue."""
+    def can_continue(self, matcher: Matcher, position: int) -> bool:
+        """As ``can_complete``, but False where the constraint meets a limit instead of raising."""
         try:
-            return self.fits(matcher, position)
+            return self.can_complete(matcher, position)
         except LimitExceededError:
             return False
 
@@ -89,56 +93,61 @@ class Chooser:
     ) -> Choice | FinalCompletion:
         """Choose the token at ``position`` of an answer that fits so far.
 
-        ``proposals`` are tried by rejection, which leaves the law of the choice unchanged. A
-        constraint that passes a limit here cannot continue, but it can close.
+        ``proposals`` are tried by rejection, which leaves the distribution of the choice unchanged.
+        Returns ``FinalCompletion`` if only the shortest completion fits the budget, or if the
+        constraint meets a limit here.
         """
         try:
             return self._choose(logits, matcher, position, history, proposals)
         except LimitExceededError:
             return FinalCompletion(matcher.shortest_completion())
 
-    def to_draw(self, matcher: Matcher, position: int) -> Draw | None:
-        """Return what to draw at ``position`` on the device; ``None`` if a mask is not enough.
+    def device_draw(self, matcher: Matcher, position: int) -> DeviceDraw | None:
+        """Return what the device needs to draw the token at ``position`` itself.
 
-        May raise what a mask raises.
+        ``None`` if the draw depends on more than a mask and a temperature. Raises what
+        ``Matcher.mask`` raises.
         """
         sampling = self.sampling
         is_plain = (
             not sampling.adjusts_logits
             and (sampling.temperature == 0.0 or not sampling.filters)
             # A lower temperature rounds divided scores otherwise than the shifted ones here.
-            and not 0.0 < sampling.temperature < _LEAST_TEMPERATURE
+            and not 0.0 < sampling.temperature < _MIN_DEVICE_TEMPERATURE
             and self.top_logprobs is None
             and self.rule is Verification.COUPLED
         )
         if not is_plain:
             return None
         stream = noise_stream(self.seed, position)
-        return Draw(matcher.mask(), sampling.temperature, stream)
+        return DeviceDraw(matcher.mask(), sampling.temperature, stream)
 
-    def take_drawn(self, token: TokenId, matcher: Matcher, position: int) -> Choice | None:
-        """Return the choice of a token that was drawn on the device (``to_draw``).
+    def make_drawn_choice(self, token: TokenId, matcher: Matcher, position: int) -> Choice | None:
+        """Return the choice of a token that was drawn on the device (``device_draw``).
 
-        Draws heed the mask alone: ``None`` if the budget or a limit rules the token out.
+        ``None`` if the budget or a limit rules the token out, of which the device knows nothing.
         """
         after = None if token in self.end_ids else matcher
         try:
             if after is not None:
                 after = after.advance(token)
-                if not self.fits(after, position + 1):
+                if not self.can_complete(after, position + 1):
                     return None
         except LimitExceededError:
             return None
-        return Choice(token, after, narrowed=False)
+        return Choice(token, after, budget_limited=False)
 
-    def law(
+    def distribution(
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
     ) -> TokenDistribution:
-        """Return the law of the token at ``position``, without a budget; for draws only."""
+        """Return the distribution that the token at ``position`` is drawn from, without a budget.
+
+        The temperature is not 0.
+        """
         scored = scored_tokens(
             logits, matcher.mask(), self.sampling, position=position, history=history
         )
-        return TokenDistribution.of_scores(*scored)
+        return TokenDistribution.from_scores(*scored)
 
     def _choose(
         self,
@@ -150,23 +159,23 @@ class Chooser:
     ) -> Choice | FinalCompletion:
         """Choose as in ``choose``; a limit of the constraint raises LimitExceededError."""
         # First without the budget: it matters only near its end, and finding all tokens that fit
-        # takes longer than trying one.
+        # takes longer than testing one.
         if proposals:
-            law = self.law(logits, matcher, position, history)
-            token = choose_by_rejection(law, proposals, seed=self.seed, position=position)
-            choice = self.take(logits, matcher.mask(), token, matcher)
+            whole = self.distribution(logits, matcher, position, history)
+            token = choose_by_rejection(whole, proposals, seed=self.seed, position=position)
+            choice = self.make_choice(logits, matcher.mask(), token, matcher)
         else:
             choice = self._draw(logits, matcher, None, position, history)
-        if choice.matcher is None or self.fits(choice.matcher, position + 1):
+        if choice.matcher is None or self.can_complete(choice.matcher, position + 1):
             return choice
-        # A choice that is among the tokens that fit would be chosen again, see below.
+        # The choice itself may be in this mask, see the last comment; drawing it again is useless.
         within = matcher.mask_within(self.remaining(position))
-        if not _holds(within, choice.token):
+        if not _allows(within, choice.token):
             # Without proposals both draws have the same noise, with them the second has another.
             # Either way, the two together are one draw from the tokens that fit.
             choice = self._draw(logits, matcher, within, position, history)
-            choice = choice._replace(narrowed=True)
-            if choice.matcher is None or self.fits(choice.matcher, position + 1):
+            choice = choice._replace(budget_limited=True)
+            if choice.matcher is None or self.can_complete(choice.matcher, position + 1):
                 return choice
         # Completions are short but not always the shortest: after the first token of one that
         # fits, a longer one may be found that does not. Then the first is taken whole.
@@ -192,21 +201,22 @@ class Chooser:
             within=within,
         )
         # Log-probabilities are relative to the tokens that could be drawn.
-        return self.take(logits, mask if within is None else within, token, matcher)
+        return self.make_choice(logits, mask if within is None else within, token, matcher)
 
-    def take(
+    def make_choice(
         self, logits: NDArray[np.float32], mask: NDArray[np.int32], token: TokenId, matcher: Matcher
     ) -> Choice:
-        """Return the choice of a given token, with the position that it leads to."""
+        """Return the choice of this token: the position after it, and its log-probabilities."""
         # A token that ends the answer is not text, so the constraint does not read it.
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:
             logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
-        return Choice(token, after, narrowed=False, logprobs=logprobs)
+        return Choice(token, after, budget_limited=False, logprobs=logprobs)
 
 
-def _holds(mask: NDArray[np.int32], token: TokenId) -> bool:
+def _allows(mask: NDArray[np.int32], token: TokenId) -> bool:
+    """Whether a token is in a packed mask."""
     return bool(int(mask[token >> 5]) >> (token & 31) & 1)
 
 

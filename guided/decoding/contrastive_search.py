@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.choice import Choice, Chooser, FinalCompletion
-from guided.decoding.filters import least
+from guided.decoding.filters import smallest_indices
 from guided.decoding.penalties import History
 from guided.decoding.sampling import adjusted_tokens
 from guided.errors import LimitExceededError, ModelError
@@ -39,7 +39,7 @@ class CandidateToken:
 
     choice: Choice
     probability: float
-    """Its share among the allowed tokens, after bias and penalties."""
+    """Relative to the allowed tokens, after bias and penalties."""
 
 
 class SeenStates:
@@ -61,13 +61,13 @@ class SeenStates:
             if self._rows is not None:
                 rows[: self._count] = self._rows[: self._count]
             self._rows = rows
-        self._rows[self._count : count] = _directions(states)
+        self._rows[self._count : count] = _normalise(states)
         self._count = count
 
-    def likeness(self, states: Rows) -> NDArray[np.float64]:
+    def max_similarity(self, states: Rows) -> NDArray[np.float64]:
         """Return each state's (``[tokens, size]``) largest cosine similarity with the text's."""
         assert self._rows is not None, "there is no text to be like"
-        cosines = _directions(states) @ self._rows[: self._count].T  # [tokens, seen]
+        cosines = _normalise(states) @ self._rows[: self._count].T  # [tokens, seen]
         likeness: NDArray[np.float64] = cosines.max(axis=1).astype(np.float64)
         return likeness
 
@@ -78,35 +78,36 @@ def find_candidate_tokens(
     """Return the likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
 
     ``logits`` are one row, ``[vocab]``. If one of the tokens would leave no room for an end, the
-    search is repeated among those that fit. A constraint that passes a limit closes.
+    search is repeated among those that fit. Returns ``FinalCompletion`` if no token leaves room for
+    an end, or if the constraint meets a limit.
     """
     try:
         # First without the budget, as in ``Chooser``: it matters only near its end.
-        found = _likeliest(logits, matcher, matcher.mask(), position, history, chooser)
-        if all(_fits(chooser, one, position) for one in found):
+        found = _find_likeliest(logits, matcher, matcher.mask(), position, history, chooser)
+        if all(_can_complete(chooser, one, position) for one in found):
             return found
         # After some of them the answer could not end in time: search among tokens that fit.
         within = matcher.mask_within(chooser.remaining(position))
-        found = _likeliest(logits, matcher, within, position, history, chooser)
+        found = _find_likeliest(logits, matcher, within, position, history, chooser)
         # A completion may turn out longer than before; see ``Chooser``.
-        fitting = [one for one in found if _fits(chooser, one, position)]
+        fitting = [one for one in found if _can_complete(chooser, one, position)]
     except LimitExceededError:
         fitting = []
     if not fitting:
         return FinalCompletion(matcher.shortest_completion())
-    return tuple(replace(one, choice=one.choice._replace(narrowed=True)) for one in fitting)
+    return tuple(replace(one, choice=one.choice._replace(budget_limited=True)) for one in fitting)
 
 
 def best_candidate_token(
-    candidates: Sequence[CandidateToken], likeness: NDArray[np.float64], alpha: float
+    candidates: Sequence[CandidateToken], similarity: NDArray[np.float64], alpha: float
 ) -> int:
     """Return the index of the one to take; of equals the likeliest."""
     # ``argmax`` takes the first of equals, and candidates come likeliest first.
     probabilities = np.array([one.probability for one in candidates])
-    return int(((1 - alpha) * probabilities - alpha * likeness).argmax())
+    return int(((1 - alpha) * probabilities - alpha * similarity).argmax())
 
 
-def _likeliest(
+def _find_likeliest(
     logits: Rows,
     matcher: Matcher,
     mask: NDArray[np.int32],
@@ -120,19 +121,20 @@ def _likeliest(
     tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
     # Among the allowed tokens: under a mask the model's own probabilities may all be tiny.
     probabilities = _softmax(adjusted)
-    likeliest = least(-probabilities, min(chooser.sampling.num_candidate_tokens, len(tokens)))
+    count = min(chooser.sampling.num_candidate_tokens, len(tokens))
+    likeliest = smallest_indices(-probabilities, count)
     return tuple(
         CandidateToken(
-            chooser.take(logits, mask, TokenId(int(tokens[index])), matcher),
+            chooser.make_choice(logits, mask, TokenId(int(tokens[index])), matcher),
             float(probabilities[index]),
         )
         for index in likeliest
     )
 
 
-def _fits(chooser: Chooser, candidate: CandidateToken, position: int) -> bool:
+def _can_complete(chooser: Chooser, candidate: CandidateToken, position: int) -> bool:
     after = candidate.choice.matcher
-    return after is None or chooser.fits(after, position + 1)
+    return after is None or chooser.can_complete(after, position + 1)
 
 
 def _softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -144,7 +146,7 @@ def _softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return weights
 
 
-def _directions(states: Rows) -> Rows:
+def _normalise(states: Rows) -> Rows:
     """Return the states, scaled to length 1."""
     lengths = np.linalg.norm(states, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():

@@ -19,7 +19,7 @@ __all__ = ["AcceptanceRates", "CostCurve", "DraftBudget"]
 
 _LEAST_CHANCE: Final = 0.06
 """The least chance worth a draft: drafting takes time even where a wider call is free."""
-_ROUNDED: Final = 1.0 + 1e-9
+_ROUNDING_MARGIN: Final = 1.0 + 1e-9
 """Tokens have to be worth more than they cost, not just as much and rounded up."""
 
 
@@ -79,8 +79,11 @@ class DraftBudget:
         tokens = self._sequences + self._undrafted
         return self._slowness * self._costs.seconds(tokens) / tokens
 
-    def seconds_of(self, nodes: int) -> float:
-        """A sequence's share of what its last ``nodes`` add to the call; 0 without a curve."""
+    def added_seconds(self, nodes: int) -> float:
+        """Return this sequence's share of the seconds that its last ``nodes`` add to the call.
+
+        0 without a curve.
+        """
         if self._costs is None:
             return 0.0
         seconds, each = self._costs.seconds, self._sequences
@@ -101,7 +104,7 @@ class DraftBudget:
         before = self._certain + self._drafted * each
         # The value of a second, in tokens for each sequence; the undrafted ones add theirs.
         gain = self._gain + self._undrafted / each
-        worth = _ROUNDED * gain / seconds((1 + self._drafted) * each + self._undrafted)
+        worth = _ROUNDING_MARGIN * gain / seconds((1 + self._drafted) * each + self._undrafted)
         expected, likely = 0.0, chance
         most = self._room if following is None else min(self._room, nodes + following)
         for more in range(nodes, most + 1):
@@ -121,7 +124,7 @@ class DraftBudget:
         self._gain += chance
 
 
-_FEW: Final = 512
+_TABLE_SIZE: Final = 512
 
 
 @dataclass(frozen=True)
@@ -133,17 +136,17 @@ class CostCurve:
 
     points: tuple[tuple[int, float], ...]
     """Tokens and seconds, ascending in both; at least two."""
-    _few: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    _table: tuple[float, ...] = field(init=False, repr=False, compare=False)
     """The seconds of small calls, which are looked up several times for each drafted token."""
 
     def __post_init__(self) -> None:
         assert len(self.points) >= 2, f"a curve through {len(self.points)} points"
         for (fewer, less), (more, longer) in pairwise(self.points):
             assert fewer < more and 0 < less <= longer, f"{self.points!r} does not rise"
-        object.__setattr__(self, "_few", tuple(map(self._seconds, range(_FEW))))
+        object.__setattr__(self, "_table", tuple(map(self._interpolate, range(_TABLE_SIZE))))
 
     @classmethod
-    def through(cls, measured: Mapping[int, float]) -> CostCurve:
+    def from_measurements(cls, measured: Mapping[int, float]) -> CostCurve:
         """Make a rising curve from measured seconds, which may be too long but never too short.
 
         No call takes longer than one of more tokens, so each size counts with the least time of it
@@ -159,9 +162,9 @@ class CostCurve:
     def seconds(self, tokens: int) -> float:
         """Return the seconds of a call over this number of tokens."""
         # Wider calls are rare: a long prompt, or a large batch.
-        return self._few[tokens] if tokens < _FEW else self._seconds(tokens)
+        return self._table[tokens] if tokens < _TABLE_SIZE else self._interpolate(tokens)
 
-    def _seconds(self, tokens: int) -> float:
+    def _interpolate(self, tokens: int) -> float:
         right = min(max(bisect_left(self.points, (tokens, 0.0)), 1), len(self.points) - 1)
         (fewer, less), (more, longer) = self.points[right - 1 : right + 1]
         share = max(0.0, (tokens - fewer) / (more - fewer))
@@ -174,7 +177,7 @@ Kind = TypeVar("Kind", bound=Hashable)
 
 _PRIOR_WEIGHT: Final = 4.0
 """How many drafted tokens an assumption counts for."""
-_KEPT: Final = 0.97
+_DECAY: Final = 0.97
 """The share of a token's weight that remains after each step: half after about 23."""
 
 
@@ -186,7 +189,7 @@ class AcceptanceRates(Generic[Kind]):
 
     def __init__(self, assumed: Mapping[Kind, float]) -> None:
         self.judged: defaultdict[Kind, float] = defaultdict(float)
-        """How many drafted tokens of each kind were judged in all, in shares."""
+        """How many drafted tokens of each kind were judged in all, by weight."""
         self.accepted: defaultdict[Kind, int] = defaultdict(int)
         """How many of them were right."""
         self._assumed = assumed
@@ -199,16 +202,16 @@ class AcceptanceRates(Generic[Kind]):
         hits = self._assumed[kind] * _PRIOR_WEIGHT + self._hits[kind]
         return min(1.0, hits / (_PRIOR_WEIGHT + self._trials[kind]))
 
-    def add(self, kind: Kind, share: float, *, is_hit: bool) -> None:
-        """Record a token that the model judged; ``share`` is how much of a token it counts for."""
-        self.judged[kind] += share
+    def add(self, kind: Kind, weight: float, *, is_hit: bool) -> None:
+        """Record a token that the model judged; ``weight`` is how much of a token it counts for."""
+        self.judged[kind] += weight
         self.accepted[kind] += is_hit
-        self._trials[kind] += share
+        self._trials[kind] += weight
         self._hits[kind] += is_hit
 
-    def pass_step(self) -> None:
+    def decay(self) -> None:
         """Make everything recorded so far count a little less."""
         # Trials and hits shrink alike: the rate stays, and the assumption gains weight against it.
         for kind in self._trials:
-            self._trials[kind] *= _KEPT
-            self._hits[kind] *= _KEPT
+            self._trials[kind] *= _DECAY
+            self._hits[kind] *= _DECAY

@@ -28,28 +28,28 @@ class DraftCounts:
     """Counts the trees of one answer; not the runs that drafted tokens force."""
 
     def __init__(self) -> None:
-        self._whole = _Counts()
+        self._total = _Counts()
         self._by_drafter: dict[str, _Counts] = {}
 
     @property
     def tokens(self) -> int:
         """Drafted tokens that the model judged."""
-        return self._whole.tokens
+        return self._total.tokens
 
     @property
     def accepted(self) -> int:
         """Drafted tokens that the model accepted."""
-        return self._whole.accepted
+        return self._total.accepted
 
     @property
     def calls(self) -> int:
         """Calls that had drafted tokens."""
-        return self._whole.calls
+        return self._total.calls
 
     @property
     def corrected(self) -> int:
         """Calls that ended where every drafted token was wrong."""
-        return self._whole.corrected
+        return self._total.corrected
 
     def by_drafter(self) -> tuple[DrafterUsage, ...]:
         """The counters of each drafter, in the order of its first use."""
@@ -68,39 +68,43 @@ class DraftCounts:
             ]
         )
 
-    def asked(self, nanoseconds: Mapping[str, int], skipped: Collection[str]) -> None:
+    def add_proposal_time(self, nanoseconds: Mapping[str, int], skipped: Collection[str]) -> None:
         """Count the time that drafters took for one tree, and the drafters that were skipped."""
         for name, time in nanoseconds.items():
-            self._of(name).nanoseconds += time
+            self._counts_of(name).nanoseconds += time
         for name in skipped:
-            self._of(name).skipped += 1
+            self._counts_of(name).skipped += 1
 
-    def add(self, tree: DraftTree, path: Sequence[int], *, is_followed: bool) -> None:
-        """Count one verified tree, of which ``path`` was taken; ``is_followed`` by a choice."""
+    def add(self, tree: DraftTree, path: Sequence[int], *, path_ends_in_choice: bool) -> None:
+        """Count one verified tree, of which the model accepted the nodes in ``path``.
+
+        ``path_ends_in_choice`` is False where the answer ended at the last of them, so that nothing
+        was chosen after it.
+        """
         drafted = () if tree.is_trunk else tree.drafted
         # Calls without drafts would lower the mean accepted length.
         if not drafted:
             return
         taken, last = frozenset(path), path[-1]
-        sources: dict[str, bool] = {}
+        corrected_by_source: dict[str, bool] = {}
         for node in drafted:
             source = tree.sources[node]
-            counts = self._of(source)
+            counts = self._counts_of(source)
             counts.tokens += 1
             counts.accepted += node in taken
-            # Drafts after the path are wrong if something else was chosen there.
-            is_wrong = is_followed and tree.parents[node] == last
-            sources[source] = sources.get(source, False) or is_wrong
-        for source, is_corrected in sources.items():
-            counts = self._of(source)
+            # Drafts after the path are wrong: something else was chosen there.
+            is_wrong = path_ends_in_choice and tree.parents[node] == last
+            corrected_by_source[source] = corrected_by_source.get(source, False) or is_wrong
+        for source, is_corrected in corrected_by_source.items():
+            counts = self._counts_of(source)
             counts.calls += 1
             counts.corrected += is_corrected
-        self._whole.calls += 1
-        self._whole.tokens += len(drafted)
-        self._whole.accepted += sum([node in taken for node in drafted])
-        self._whole.corrected += any(sources.values())
+        self._total.calls += 1
+        self._total.tokens += len(drafted)
+        self._total.accepted += sum([node in taken for node in drafted])
+        self._total.corrected += any(corrected_by_source.values())
 
-    def _of(self, source: str) -> _Counts:
+    def _counts_of(self, source: str) -> _Counts:
         counts = self._by_drafter.get(source)
         if counts is None:
             counts = self._by_drafter[source] = _Counts()

@@ -71,7 +71,7 @@ class DraftTree:
         draws that are not nodes, because whether they are depends on what was drawn."""
         self.scouts: Final = scouts
         """The scouts among the nodes, each with whether the logits after it are needed."""
-        self.trunk: Final = _trunk(parents, certain)
+        self.trunk: Final = _count_trunk(parents, certain)
         """How many nodes at the start are certain, in a row."""
 
     @classmethod
@@ -105,19 +105,19 @@ class DraftTree:
         )
 
     @property
-    def deciding(self) -> tuple[int, ...]:
+    def nodes_needing_logits(self) -> tuple[int, ...]:
         """The nodes whose logits are needed: those with a choice after them, and scouts that want
-        theirs."""
-        first = self.trunk - 1  # after a node with a certain child there is no choice
+        theirs. After a node with a certain child nothing is chosen."""
         if self.is_trunk:
-            last = self.matchers[first]
-            return () if last is None or last.is_complete else (first,)
-        decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}
+            matcher = self.matchers[self.trunk - 1]
+            return () if matcher is None or matcher.is_complete else (self.trunk - 1,)
+        pairs = zip(self.parents, self.certain, strict=True)
+        certain_parents = {parent for parent, is_certain in pairs if is_certain}
         return tuple(
             node
             for node, matcher in enumerate(self.matchers)
             if self.scouts.get(node, False)
-            or (matcher is not None and not matcher.is_complete and node not in decided)
+            or (matcher is not None and not matcher.is_complete and node not in certain_parents)
         )
 
     @property
@@ -214,7 +214,7 @@ class DraftTree:
             )
 
 
-def _trunk(parents: Sequence[int | None], certain: Sequence[bool]) -> int:
+def _count_trunk(parents: Sequence[int | None], certain: Sequence[bool]) -> int:
     """Return how many nodes at the start are certain, in a row."""
     count = 0
     # A certain node further on is in the run of a drafted token, not in the trunk.

@@ -51,8 +51,8 @@ class DraftContext:
     max_drafted: int | None = None
     """The most tokens drafted for the request in one step."""
 
-    def within(self, widths: tuple[int, ...]) -> tuple[int, ...]:
-        """Limit a drafter's own expansion widths to the request's: no wider, and no deeper."""
+    def limit_widths(self, widths: tuple[int, ...]) -> tuple[int, ...]:
+        """Return a drafter's expansion widths, reduced to those of the request in each level."""
         if not self.widths:
             return widths
         return tuple([min(pair) for pair in zip(widths, self.widths, strict=False)])
@@ -72,36 +72,36 @@ class Verified:
     with rows as in ``states``; no columns unless the engine's runner taps layers."""
     first: int
     """Position of the tree's first node in the sequence."""
-    scouted: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
+    scout_logits: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
     """The logits after scouts that want them, ``[vocabulary]`` each, by node."""
 
     @property
-    def judged(self) -> frozenset[int]:
+    def judged_nodes(self) -> frozenset[int]:
         """The nodes after which the model chose something, so that drafts there were tried."""
         path = self.acceptance.path
         # Nothing was chosen after the last node of a path that ends without a choice.
         return frozenset(path if self.acceptance.choice is not None else path[:-1])
 
     @property
-    def taken(self) -> frozenset[tuple[int | None, TokenId]]:
-        """The tokens that the model chose, each with the node that it follows."""
+    def chosen_edges(self) -> frozenset[tuple[int | None, TokenId]]:
+        """The tokens of the accepted path and the choice after it, each with the node before it."""
         tree, (path, choice) = self.tree, self.acceptance[:2]
-        taken = {(tree.parents[node], tree.tokens[node]) for node in path}
+        edges = {(tree.parents[node], tree.tokens[node]) for node in path}
         # The last one may have been drawn without becoming a node.
         if isinstance(choice, Choice):
-            taken.add((path[-1], choice.token))
-        return frozenset(taken)
+            edges.add((path[-1], choice.token))
+        return frozenset(edges)
 
     @property
-    def chosen(self) -> dict[int, TokenId]:
-        """The tokens that the model chose, each keyed by the node that it follows."""
+    def choice_by_node(self) -> dict[int, TokenId]:
+        """The tokens that the model chose, without certain ones, by the node that each follows."""
         tree, path, choice = self.tree, self.acceptance.path, self.acceptance.choice
-        chosen = {
+        choices = {
             before: tree.tokens[node] for before, node in pairwise(path) if not tree.certain[node]
         }
         if isinstance(choice, Choice):
-            chosen[path[-1]] = choice.token
-        return chosen
+            choices[path[-1]] = choice.token
+        return choices
 
 
 class DraftMemory(Protocol):
@@ -117,7 +117,7 @@ class DraftMemory(Protocol):
 
 
 class Drafter(Protocol):
-    """Proposes tokens for the sequences of one engine."""
+    """Proposes tokens for the sequences of one engine; a step drafts for all of them at once."""
 
     @property
     def name(self) -> str:
@@ -181,10 +181,10 @@ class DraftBuilder:
         forcing: Forcing,
         *,
         budget: DraftBudget,
-        longest: int,
+        tokens_left: int,
         end_ids: frozenset[TokenId],
     ) -> None:
-        """``longest`` is how many tokens may still come; no drafted token goes deeper."""
+        """``tokens_left`` is how many tokens the answer may still have; no path is longer."""
         self._tokens = list(trunk.tokens)
         self._parents = list(trunk.parents)
         self._certain = list(trunk.certain)
@@ -199,10 +199,10 @@ class DraftBuilder:
         self._forcing = forcing
         self._end_ids = end_ids
         # How many tokens may come after each node. Of the trunk only the last node is read.
-        self._left = [longest] * len(trunk)
+        self._tokens_left = [tokens_left] * len(trunk)
         self.budget = budget
         """Says what pays, and what there is room for."""
-        self.most: Final = len(trunk) + budget.room
+        self.most_nodes: Final = len(trunk) + budget.room
         """The most nodes of the finished tree."""
         # The node from which to continue, by parent and token. Nothing is drafted after the inner
         # nodes of the trunk, so they are not in it.
@@ -214,9 +214,9 @@ class DraftBuilder:
         """The number of nodes that may still be added."""
         return self.budget.room
 
-    def left(self, node: int) -> int:
+    def tokens_left(self, node: int) -> int:
         """Return how many tokens the answer may have after a drafted node, or after the root."""
-        return self._left[node]
+        return self._tokens_left[node]
 
     @property
     def root(self) -> int:
@@ -251,7 +251,7 @@ class DraftBuilder:
         answer, is in the tree already, does not pay together with its run, or if the constraint is
         at a limit.
         """
-        tip = self._add(node, token, chance, following)
+        tip = self._try_add(node, token, chance, following)
         if tip is not None and node in self._draws:
             self._draws[node].append(Proposal(token, None))
         return tip
@@ -260,34 +260,39 @@ class DraftBuilder:
         self,
         node: int,
         token: TokenId,
-        law: TokenDistribution,
+        distribution: TokenDistribution,
         chance: float = 1.0,
         following: int | None = None,
     ) -> int | None:
-        """Draft ``token``, which was drawn from ``law``, as ``add`` does.
+        """Draft ``token``, which was drawn from ``distribution``, as ``add`` does.
 
         The draw is kept even if it does not become a node: leaving out draws because of their
-        values would change the law of the answer. So every draw has to be passed in here.
+        values would change the distribution of the answer. So every draw has to be passed in here.
         """
         if node not in self._draws:
-            self._draws[node] = [Proposal(child, None) for child in self.proposed(node)]
-        self._draws[node].append(Proposal(token, law))
-        return self._add(node, token, chance, following)
+            self._draws[node] = [Proposal(child, None) for child in self.proposed_tokens(node)]
+        self._draws[node].append(Proposal(token, distribution))
+        return self._try_add(node, token, chance, following)
 
-    def proposed(self, node: int) -> list[TokenId]:
+    def proposed_tokens(self, node: int) -> list[TokenId]:
         """Return the tokens that were proposed after a node so far, in order."""
         drawn = self._draws.get(node)
         if drawn is not None:
             return [proposal.token for proposal in drawn]
         return [token for parent, token in self._children if parent == node]
 
-    def _add(self, node: int, token: TokenId, chance: float, following: int | None) -> int | None:
-        """Do ``add`` without keeping the proposal: add the token with its whole run, or nothing."""
+    def _try_add(
+        self, node: int, token: TokenId, chance: float, following: int | None
+    ) -> int | None:
+        """Add a token with its whole run, or nothing; as ``add``, but without keeping the proposal.
+
+        Returns the node from which to continue.
+        """
         matcher = self.matcher(node)
         # Cheap checks come first: most proposals are pruned, and advancing a matcher takes longer.
         if token in self._end_ids or (node, token) in self._children:
             return None
-        left = self._left[node] - 1
+        left = self._tokens_left[node] - 1
         after_it = left if following is None else min(left, following)
         if left < 0 or not self.pays(1, chance, after_it):
             return None
@@ -297,7 +302,9 @@ class DraftBuilder:
             after = matcher.advance(token)
             run = after.forced_run(self._forcing)
         except LimitExceededError:
-            return None  # the choice at this node closes the answer
+            # Drafting stops here: choosing at this node will meet the same limit, and then the
+            # answer ends with its shortest completion.
+            return None
         # The run is part of the node: with half of it the verifier could not follow the path.
         left -= len(run)
         if left < 0 or not self.pays(1 + len(run), chance, min(left, after_it)):
@@ -311,30 +318,30 @@ class DraftBuilder:
         self._children[node, token] = self.tip
         return self.tip
 
-    def masked(
+    def note_logits(
         self,
         node: int,
         logits: NDArray[np.float32],
         chance: float,
         width: int,
     ) -> None:
-        """Receive logits by which tokens are proposed; only a trace uses them.
+        """Record the logits by which a drafter will propose tokens; does nothing without a trace.
 
         ``width`` tokens are proposed after ``node``, which has this ``chance``.
         """
 
-    def scout(self, before: int, token: TokenId, *, asks: bool = False) -> int:
+    def add_scout(self, before: int, token: TokenId, *, wants_logits: bool = False) -> int:
         """Add a token to be computed after the root or another scout, and return its node.
 
         It is computed like a drafted one, but no matcher prunes it, the verifier does not see it,
-        and its row is released. If it ``asks``, ``Verified.scouted`` has the logits after it. The
-        caller has to check the room, and the cost (``pays``).
+        and its row is released. If it ``wants_logits``, ``Verified.scout_logits`` has those after
+        it. The caller has to check the room, and the cost (``pays``).
         """
         assert before == self._root or before in self._scouts, f"node {before} is no scout"
-        assert self.budget.room > 0 and self._left[before] > 0, "no room for a scout"
+        assert self.budget.room > 0 and self._tokens_left[before] > 0, "no room for a scout"
         self.budget.spend(1, 0.0)
         node = len(self._tokens)
-        self._scouts[node] = asks
+        self._scouts[node] = wants_logits
         self._append_node(before, token, None, certain=False)
         return node
 
@@ -377,7 +384,7 @@ class DraftBuilder:
     ) -> None:
         """Add a node without checks; all columns of the tree get their entry here."""
         self._tokens.append(token)
-        self._left.append(self._left[parent] - 1)
+        self._tokens_left.append(self._tokens_left[parent] - 1)
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)

@@ -11,7 +11,7 @@ requires::
 
 *Coupled*: the noise is the one that the verifier draws with, so if both models agree on the
 scores they choose the same token. *Rejection*: tokens are drawn one after the other, none twice,
-and the builder keeps the law of each draw.
+and the builder keeps the distribution of each draw.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.drafter import DraftBuilder, DraftContext, Verified
-from guided.decoding.filters import least
+from guided.decoding.filters import smallest_indices
 from guided.decoding.judged_proposals import JudgedProposals
 from guided.decoding.penalties import NO_HISTORY
 from guided.decoding.sampling import (
     adjusted_tokens,
     gumbel_noise,
-    hashed,
+    hash_words,
     scored_tokens,
     uniform,
 )
@@ -47,8 +47,8 @@ _WIDEST: Final = 8
 """The most tokens that are drafted after one node."""
 
 _MOST_DRAWN_FROM: Final = 4096
-"""The most tokens to draw from, the likeliest: each node's law is kept until verification."""
-_DRAFT: Final = 0xA4093822299F31D0
+"""The most tokens to draw from, the likeliest: a node's distribution is kept until verification."""
+_DRAFT_STREAM: Final = 0xA4093822299F31D0
 """Separates the noise of drafts from all other noise of a seed; digits of pi."""
 _DRAWN_RATE: Final = 0.7
 """The share of draws assumed to be accepted if all before them were refused."""
@@ -57,7 +57,7 @@ ProposalKind: TypeAlias = tuple[int, int]
 """The rank of a token among those proposed after a node, and the bin of its probability.
 
 Ranks of drawn tokens follow those of chosen ones, because a drawn token is accepted the more often
-the more its law is like the model's, however likely the token is.
+the more its distribution is like the model's, however likely the token is.
 """
 ProposalRates: TypeAlias = AcceptanceRates[ProposalKind]
 """How often proposals were right, over all sequences of one drafter."""
@@ -84,7 +84,7 @@ class Expansion:
         self._proposed = JudgedProposals[ProposalKind](rates)
 
     def begin(self) -> None:
-        """Begin a new tree."""
+        """Begin a new tree: forget the proposals for the one before."""
         self._proposed.clear()
 
     def expand(
@@ -110,18 +110,19 @@ class Expansion:
         try:
             tokens, scores = self._scores(logits, matcher.mask(), position)
         except LimitExceededError:
-            return []  # the choice at this node closes the answer
-        builder.masked(node, logits, chance, width)
+            return []  # choosing at this node will meet the same limit, and end the answer
+        builder.note_logits(node, logits, chance, width)
         if self._chooser.rule is Verification.REJECTION:
             return self._draw(builder, node, tokens, scores, chance, width, following)
         order = scores
         if self._chooser.rule is Verification.COUPLED and not self._is_greedy:
             order = scores + gumbel_noise(tokens, seed=self._chooser.seed, position=position)
-        shares = TokenDistribution.of_scores(tokens, scores).shares
+        probabilities = TokenDistribution.from_scores(tokens, scores).probabilities
         found = []
-        for rank, at in enumerate(least(-order, min(width, _WIDEST, len(order))).tolist()):
+        best = smallest_indices(-order, min(width, _WIDEST, len(order)))
+        for rank, at in enumerate(best.tolist()):
             token = TokenId(int(tokens[at]))
-            kind = (rank, _bin(float(shares[at])))
+            kind = (rank, _bin(float(probabilities[at])))
             likely = chance * self._rates.rate(kind)
             tip = builder.add(node, token, likely, following)
             if tip is None:
@@ -136,7 +137,7 @@ class Expansion:
         tree = verified.tree
         # All sequences share the rates, so steps without drafts do not age them.
         if tree.trunk < len(tree) or tree.draws:
-            self._rates.pass_step()
+            self._rates.decay()
         self._proposed.learn(verified)
 
     @property
@@ -145,12 +146,15 @@ class Expansion:
 
     def _position(self, builder: DraftBuilder, node: int) -> int:
         """Return how many tokens of the answer come before the one after a node."""
-        return self._chooser.max_tokens - builder.left(node)
+        return self._chooser.max_tokens - builder.tokens_left(node)
 
     def _scores(
         self, logits: NDArray[np.float32], mask: NDArray[np.int32], position: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The tokens that may be proposed, ascending, and the logarithms of their weights."""
+        """Return the tokens that may be proposed, ascending, and the logarithms of their weights.
+
+        Raises ``ModelError`` if logits are not numbers.
+        """
         sampling = self._chooser.sampling
         if not self._is_greedy:
             return scored_tokens(logits, mask, sampling, position=position)
@@ -170,57 +174,59 @@ class Expansion:
     ) -> list[tuple[int, float]]:
         """Draw tokens not proposed there yet, each from what the draws before it left."""
         if len(tokens) > _MOST_DRAWN_FROM:
-            kept = np.sort(least(-scores, _MOST_DRAWN_FROM))
+            kept = np.sort(smallest_indices(-scores, _MOST_DRAWN_FROM))
             tokens, scores = tokens[kept], scores[kept]
-        whole = TokenDistribution.of_scores(tokens, scores)
-        proposed = builder.proposed(node)
-        found = self._join(builder, node, whole, proposed, chance, width)
-        law = whole.without(proposed) if proposed else whole
+        whole = TokenDistribution.from_scores(tokens, scores)
+        proposed = builder.proposed_tokens(node)
+        found = self._adopt_proposals(builder, node, whole, proposed, chance, width)
+        distribution = whole.without(proposed) if proposed else whole
         # Never the same noise twice: nodes have their places in the tree, trees begin at different
         # positions, and a later drafter at the same node finds more tokens proposed.
-        noise = hashed(
+        noise = hash_words(
             self._chooser.seed,
-            _DRAFT,
+            _DRAFT_STREAM,
             self._position(builder, builder.root),
             node,
             len(proposed),
         )
         for rank in range(min(width, _WIDEST) - len(found)):
-            if law is None:
+            if distribution is None:
                 break
-            token = law.draw(uniform(noise, rank, _DRAFT))
-            kind = (_WIDEST + rank, _bin(law.share(token)))
+            token = distribution.draw(uniform(noise, rank, _DRAFT_STREAM))
+            kind = (_WIDEST + rank, _bin(distribution.probability(token)))
             likely = chance * self._rates.rate(kind)
-            tip = builder.draw(node, token, law, likely, following)
+            tip = builder.draw(node, token, distribution, likely, following)
             self._proposed.note(node, token, kind)
             if tip is not None:
                 found.append((tip, likely))
-            law = law.without([token])
+            distribution = distribution.without([token])
         return found
 
-    def _join(
+    def _adopt_proposals(
         self,
         builder: DraftBuilder,
         node: int,
-        law: TokenDistribution,
+        distribution: TokenDistribution,
         proposed: list[TokenId],
         chance: float,
         width: int,
     ) -> list[tuple[int, float]]:
         """Return another drafter's proposals there that are likely enough to continue from.
 
-        ``law`` is the law before any token was taken out. Tokens are recorded with the ranks of
-        chosen ones, because they were not drawn from it; those below the first bin are ignored.
+        ``distribution`` is that of all tokens, before any draw. Tokens are recorded with the ranks
+        of chosen ones, because they were not drawn from it; those below the first bin are ignored.
         """
         found: list[tuple[int, float]] = []
         for token in proposed:
-            tip, share = builder.find(node, token), law.share(token)
-            if tip is not None and share * BINS >= 1 and len(found) < min(width, _WIDEST):
-                kind = (len(found), _bin(share))
+            tip, probability = builder.find(node, token), distribution.probability(token)
+            is_likely = probability * BINS >= 1
+            if tip is not None and is_likely and len(found) < min(width, _WIDEST):
+                kind = (len(found), _bin(probability))
                 self._proposed.note(node, token, kind)
                 found.append((tip, chance * self._rates.rate(kind)))
         return found
 
 
-def _bin(share: float) -> int:
-    return min(int(share * BINS), BINS - 1)
+def _bin(probability: float) -> int:
+    """Return the number of the bin that a probability lies in."""
+    return min(int(probability * BINS), BINS - 1)

@@ -19,9 +19,9 @@ __all__ = [
     "epsilon_cutoff",
     "eta_cutoff",
     "filter_tokens",
-    "least",
     "log_softmax",
     "min_p",
+    "smallest_indices",
     "top_k",
     "top_p",
     "typical_p",
@@ -61,14 +61,14 @@ def _filters(sampling: Sampling) -> Iterator[Callable[[Scores], Indices]]:
 
 def top_k(scores: Scores, k: int) -> Indices:
     """Keep the k likeliest; of equals at the edge the lower index stays."""
-    return np.sort(least(-scores, k))
+    return np.sort(smallest_indices(-scores, k))
 
 
 def top_p(scores: Scores, p: float) -> Indices:
     """Keep the fewest likeliest whose sum reaches p; of equals the lower index stays."""
     if p >= 1.0:
         return np.arange(len(scores))
-    return np.sort(_reaching(-scores, scores, p))
+    return np.sort(_fewest_reaching(-scores, scores, p))
 
 
 def min_p(scores: Scores, p: float) -> Indices:
@@ -87,7 +87,7 @@ def typical_p(scores: Scores, p: float) -> Indices:
     logarithms = log_softmax(scores)
     # Surprise is -log p; its mean is the entropy.
     distances = np.abs(-logarithms - _entropy(logarithms))
-    furthest = _reaching(distances, scores, p)[-1]
+    furthest = _fewest_reaching(distances, scores, p)[-1]
     return np.flatnonzero(distances <= distances[furthest])
 
 
@@ -124,14 +124,17 @@ def _entropy(logarithms: Scores) -> float:
     return -float(parts.sum())
 
 
-def _reaching(keys: Scores, scores: Scores, p: float) -> Indices:
-    """Return the fewest smallest keys whose probability reaches ``p``, in the order of keys."""
+def _fewest_reaching(keys: Scores, scores: Scores, p: float) -> Indices:
+    """Return the indices of the fewest smallest keys whose probabilities sum to at least ``p``.
+
+    They are in the order of their keys.
+    """
     weights = np.exp(scores - scores.max())
     needed = p * weights.sum()
     count = min(_HEAD, len(scores))
     while True:
         # Sorting a whole vocabulary takes milliseconds, and the head is nearly always enough.
-        head = least(keys, count)
+        head = smallest_indices(keys, count)
         reached = np.cumsum(weights[head])
         if reached[-1] >= needed:
             return head[: int(np.searchsorted(reached, needed)) + 1]
@@ -140,7 +143,7 @@ def _reaching(keys: Scores, scores: Scores, p: float) -> Indices:
         count = min(16 * count, len(scores))
 
 
-def least(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def smallest_indices(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """Return the indices of the ``count`` smallest keys, ascending; of equals the lower first."""
     if count == 0:
         return np.empty(0, np.int64)

@@ -23,30 +23,30 @@ class JudgedProposals(Generic[Kind]):
     def __init__(self, rates: AcceptanceRates[Kind]) -> None:
         self.rates: Final = rates
         """How often proposals of each kind were right."""
-        self._noted: dict[tuple[int, TokenId], tuple[Kind, float]] = {}
+        self._proposed: dict[tuple[int, TokenId], tuple[Kind, float]] = {}
 
     def clear(self) -> None:
         """Begin a new tree."""
-        self._noted.clear()
+        self._proposed.clear()
 
-    def note(self, node: int, token: TokenId, kind: Kind, share: float = 1.0) -> None:
-        """Record a token proposed after a node; ``share`` is how much of a token it counts for."""
-        self._noted[node, token] = (kind, share)
+    def note(self, node: int, token: TokenId, kind: Kind, weight: float = 1.0) -> None:
+        """Record a token proposed after a node; ``weight`` is how much of a token it counts for."""
+        self._proposed[node, token] = (kind, weight)
 
     def learn(self, verified: Verified) -> bool:
         """Judge and forget what was recorded; return whether any of it was right.
 
         A tree that ends with its trunk holds none of it: the draft was given up for lack of room.
         """
-        noted, self._noted = self._noted, {}
+        proposed, self._proposed = self._proposed, {}
         tree = verified.tree
         if tree.trunk == len(tree) and not tree.draws:
             return False
-        judged, taken = verified.judged, verified.taken
+        judged, chosen = verified.judged_nodes, verified.chosen_edges
         was_right = False
-        for (node, token), (kind, share) in noted.items():
+        for (node, token), (kind, weight) in proposed.items():
             if node in judged:
-                is_hit = (node, token) in taken
+                is_hit = (node, token) in chosen
                 was_right = was_right or is_hit
-                self.rates.add(kind, share, is_hit=is_hit)
+                self.rates.add(kind, weight, is_hit=is_hit)
         return was_right

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
-from guided.decoding.filters import least
+from guided.decoding.filters import smallest_indices
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Alternative, TokenId, TokenLogprobs
 
@@ -29,8 +29,8 @@ class ChoiceLogprobs:
     top: tuple[tuple[TokenId, float, float], ...]
     """The likeliest allowed tokens with their ``raw`` and ``masked``, likeliest first."""
 
-    def of(self, token: TokenId, vocabulary: Vocabulary) -> TokenLogprobs:
-        """Return the same with texts, for the caller."""
+    def with_texts(self, token: TokenId, vocabulary: Vocabulary) -> TokenLogprobs:
+        """Return the same with the texts of the tokens, in the form that the caller gets."""
         return TokenLogprobs(
             token=token,
             text=vocabulary.decode([token]),
@@ -58,20 +58,20 @@ def choice_logprobs(
     # In float64: a float32 sum over a vocabulary loses digits that callers see.
     tokens = allowed_tokens(mask, len(logits))
     allowed = logits[tokens].astype(np.float64)
-    everything = _log_sum(logits.astype(np.float64))
-    within = _log_sum(allowed)
+    everything = _log_sum_exp(logits.astype(np.float64))
+    within = _log_sum_exp(allowed)
     return ChoiceLogprobs(
         raw=float(logits[token]) - everything,
         masked=float(logits[token]) - within,
         is_only=len(tokens) == 1,
         top=tuple(
             (TokenId(int(tokens[i])), float(allowed[i] - everything), float(allowed[i] - within))
-            for i in least(-allowed, top)
+            for i in smallest_indices(-allowed, top)
         ),
     )
 
 
-def _log_sum(logits: NDArray[np.float64]) -> float:
+def _log_sum_exp(logits: NDArray[np.float64]) -> float:
     """Return the logarithm of the sum of exponentials."""
     largest = logits.max()
     if largest == -np.inf:

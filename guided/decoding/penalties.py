@@ -18,13 +18,13 @@ from guided.spec.sampling import Sampling
 
 __all__ = [
     "NO_HISTORY",
+    "GrowingTokenArray",
     "History",
-    "TokenLog",
     "add_bias",
     "adjust_logits",
+    "find_repeating_tokens",
     "penalise_answer",
     "penalise_repetition",
-    "repeating",
 ]
 
 Tokens = NDArray[np.int64]
@@ -47,8 +47,8 @@ def adjust_logits(
     if sampling.no_repeat_ngram_size is None:
         return tokens, adjusted
     # The ban comes last: it considers what penalties have left possible.
-    repeats = repeating(sampling.no_repeat_ngram_size, history)
-    banned, _ = _find(tokens, repeats[_ends_nothing(repeats, history)])
+    repeats = find_repeating_tokens(sampling.no_repeat_ngram_size, history)
+    banned, _ = _find(tokens, repeats[_are_not_ends(repeats, history)])
     if len(banned) == 0:
         return tokens, adjusted
     left = np.delete(np.arange(len(tokens)), banned)
@@ -72,7 +72,7 @@ def penalise_repetition(tokens: Tokens, logits: Logits, penalty: float, history:
 
     Prompt and answer count, as in CTRL (arXiv:1909.05858) and transformers.
     """
-    seen, _ = _counted(tokens, history.tokens, history)
+    seen, _ = _count_in_text(tokens, history.tokens, history)
     # Dividing a negative logit would make the token likelier.
     before = logits[seen]
     logits[seen] = np.where(before < 0, before * penalty, before / penalty)
@@ -85,11 +85,11 @@ def penalise_answer(
 
     Forced tokens count and the prompt does not, as the OpenAI API defines it.
     """
-    seen, counts = _counted(tokens, history.answer, history)
+    seen, counts = _count_in_text(tokens, history.answer, history)
     logits[seen] -= presence + frequency * counts
 
 
-def repeating(size: int, history: History) -> Tokens:
+def find_repeating_tokens(size: int, history: History) -> Tokens:
     """Return the tokens that would complete a run of ``size`` tokens that occurred before.
 
     ``a b c a b`` and 3 → ``c``.
@@ -105,7 +105,7 @@ def repeating(size: int, history: History) -> Tokens:
     return np.unique(tokens[size - 1 :][matches])
 
 
-def _counted(
+def _count_in_text(
     tokens: Tokens, text: Tokens, history: History
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the indices of the ``tokens`` that occur in a text, and how often each does.
@@ -114,12 +114,12 @@ def _counted(
     """
     # With counts numpy sorts, which is many times faster than its hashing.
     seen, counts = np.unique(text, return_counts=True)
-    is_penalised = _ends_nothing(seen, history)
+    is_penalised = _are_not_ends(seen, history)
     found, is_there = _find(tokens, seen[is_penalised])
     return found, counts[is_penalised][is_there]
 
 
-def _ends_nothing(seen: Tokens, history: History) -> NDArray[np.bool_]:
+def _are_not_ends(seen: Tokens, history: History) -> NDArray[np.bool_]:
     """Return which of these tokens do not end an answer."""
     ends_nothing = np.ones(len(seen), dtype=np.bool_)
     for end in history.end_ids:
@@ -161,18 +161,18 @@ NO_HISTORY = History(np.empty(0, dtype=np.int64), 0, frozenset())
 """For an empty prompt, or for sampling that does not read the history."""
 
 
-class TokenLog:
+class GrowingTokenArray:
     """A growing sequence of tokens as an array, each token converted once."""
 
     def __init__(self) -> None:
-        self._held = np.empty(256, dtype=np.int64)
+        self._buffer = np.empty(256, dtype=np.int64)
         self._count = 0
 
-    def read(self, tokens: Sequence[TokenId]) -> NDArray[np.int64]:
-        """Return all of ``tokens``; it must begin with what was read before."""
-        if len(tokens) > len(self._held):
+    def extend_to(self, tokens: Sequence[TokenId]) -> NDArray[np.int64]:
+        """Return all of ``tokens`` as an array; they must begin with those of the last call."""
+        if len(tokens) > len(self._buffer):
             # Views that were handed out keep the old memory, whose tokens are the same.
-            self._held = np.resize(self._held, 2 * len(tokens))
-        self._held[self._count : len(tokens)] = tokens[self._count :]
+            self._buffer = np.resize(self._buffer, 2 * len(tokens))
+        self._buffer[self._count : len(tokens)] = tokens[self._count :]
         self._count = len(tokens)
-        return self._held[: self._count]
+        return self._buffer[: self._count]

@@ -1,7 +1,7 @@
 """The choice of one token: pure functions of logits, mask, sampling, history, seed and position.
 
 The mask comes first, then bias, penalties and bans, the temperature, the filters, and the draw. A
-draw adds Gumbel noise to the scores and takes the largest sum, which has the law of the softmax.
+draw adds Gumbel noise to the scores and takes the largest sum: so it is drawn from the softmax.
 The noise of a token is a hash of (seed, position, token), so a request draws the same tokens alone
 or in any batch, and a draft tree draws what one-token decoding would.
 """
@@ -23,7 +23,7 @@ __all__ = [
     "adjusted_tokens",
     "choose_token",
     "gumbel_noise",
-    "hashed",
+    "hash_words",
     "noise_stream",
     "scored_tokens",
     "uniform",
@@ -55,7 +55,7 @@ def choose_token(
     """
     if sampling.temperature == 0.0:
         allowed = mask if within is None else within
-        return _likeliest(logits, allowed, sampling, position, history)
+        return _choose_greedily(logits, allowed, sampling, position, history)
     tokens, scores = scored_tokens(
         logits, mask, sampling, position=position, history=history, within=within
     )
@@ -65,7 +65,7 @@ def choose_token(
     return TokenId(int(tokens[(scores + noise).argmax()]))
 
 
-def _likeliest(
+def _choose_greedily(
     logits: NDArray[np.float32],
     mask: NDArray[np.int32],
     sampling: Sampling,
@@ -99,7 +99,7 @@ def scored_tokens(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the tokens that may be drawn, ascending, and their scores: logarithms of weights.
 
-    This is the law of ``choose_token``, whose arguments these are; the temperature is not 0.
+    They are those that ``choose_token`` draws from with these arguments; the temperature is not 0.
     """
     # Without filters a draw from ``within`` equals that from the mask wherever that one fits,
     # because the noise is the same. With filters it does not: they would see other tokens.
@@ -173,10 +173,10 @@ def noise_stream(seed: int, position: int) -> int:
 def uniform(seed: int, position: int, purpose: int, number: int = 0) -> float:
     """Return a random number for one purpose at a position: a hash, like the noise."""
     # 52 bits, shifted by half a step: strictly between 0 and 1.
-    return ((hashed(seed, position, purpose, number) >> 12) + 0.5) * 2.0**-52
+    return ((hash_words(seed, position, purpose, number) >> 12) + 0.5) * 2.0**-52
 
 
-def hashed(seed: int, *words: int) -> int:
+def hash_words(seed: int, *words: int) -> int:
     """Return 64 bits that depend on every word, and on their order."""
     bits = _mix(seed)
     for word in words:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from guided.spec import TokenId
 
-__all__ = ["Beginnings", "StopSearch"]
+__all__ = ["PartialMatches", "StopSearch"]
 
 
 class StopSearch:
@@ -40,12 +40,12 @@ class StopSearch:
         self.length: int | None = None
         """Bytes of the answer's text, once it has ended."""
 
-    def reads(self, token: TokenId) -> bool:
+    def read_token(self, token: TokenId) -> bool:
         """Read one more token, and return whether the answer ends with it."""
         assert self.length is None, "the answer has ended"
         before = len(self._text)
         self._text += self._token_bytes[token] or b""
-        if self._start is None and not self._opens(before):
+        if self._start is None and not self._find_opening(before):
             return False
         found = self._find(before)
         # A string inside a stop token ends the answer first, so it is searched for first.
@@ -55,8 +55,11 @@ class StopSearch:
             self.length = found[1] if self._include else found[0]
         return found is not None
 
-    def _opens(self, before: int) -> bool:
-        """Whether the opening is complete, which it was not ``before``."""
+    def _find_opening(self, before: int) -> bool:
+        """Find the opening, which the first ``before`` bytes do not contain.
+
+        The search for stops starts after it. Return False if the text does not contain it yet.
+        """
         found = self._text.find(self._opening, max(0, before - len(self._opening) + 1))
         if found < 0:
             return False
@@ -64,7 +67,10 @@ class StopSearch:
         return True
 
     def _find(self, before: int) -> tuple[int, int] | None:
-        """Return start and end of the string that is complete first; none was so ``before``."""
+        """Return start and end of the string that is complete first, or ``None``.
+
+        None was complete in the first ``before`` bytes.
+        """
         assert self._start is not None, "the answer itself has not begun"
         found = []
         for string in self._strings:
@@ -79,8 +85,8 @@ class StopSearch:
         return start, end
 
 
-class Beginnings:
-    """Reads a text piece by piece, and knows how much of its end could still become a string.
+class PartialMatches:
+    """Reads a text piece by piece, and knows how many of its last bytes may begin a string.
 
     ::
 
@@ -92,14 +98,14 @@ class Beginnings:
     """
 
     def __init__(self, strings: Iterable[bytes]) -> None:
-        self._searches = tuple(_Beginning(string) for string in strings)
+        self._searches = tuple(_PartialMatch(string) for string in strings)
 
     def read(self, piece: bytes) -> int:
         """Read a piece, and return how many bytes at the end of the text may belong to a string."""
         return max((search.read(piece) for search in self._searches), default=0)
 
 
-class _Beginning:
+class _PartialMatch:
     """The longest beginning of one string, short of all of it, that the text ends with."""
 
     def __init__(self, string: bytes) -> None:
@@ -112,18 +118,21 @@ class _Beginning:
     def read(self, piece: bytes) -> int:
         """Read a piece, and return the length of that beginning."""
         for byte in piece:
-            self._length = self._longer(self._length, byte)
+            self._length = self._extend_match(self._length, byte)
             # All of it was read; now the longest beginning short of that counts.
             if self._length == len(self._string):
                 self._length = self._border(self._length)
         return self._length
 
-    def _longer(self, length: int, byte: int) -> int:
+    def _extend_match(self, length: int, byte: int) -> int:
+        """Return the length of the longest match after one more byte."""
         while length and self._string[length] != byte:
             length = self._border(length)
         return length + 1 if self._string[length] == byte else 0
 
     def _border(self, length: int) -> int:
+        """Return the length of the next shorter match that ends a match of this length."""
         while len(self._borders) < length:
-            self._borders.append(self._longer(self._borders[-1], self._string[len(self._borders)]))
+            byte = self._string[len(self._borders)]
+            self._borders.append(self._extend_match(self._borders[-1], byte))
         return self._borders[length - 1]

@@ -15,7 +15,7 @@ from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftBuilder
-from guided.decoding.filters import least
+from guided.decoding.filters import smallest_indices
 from guided.decoding.token_distribution import TokenDistribution
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
@@ -59,10 +59,10 @@ class TracedBuilder(DraftBuilder):
         forcing: Forcing,
         *,
         budget: DraftBudget,
-        longest: int,
+        tokens_left: int,
         end_ids: frozenset[TokenId],
     ) -> None:
-        super().__init__(trunk, forcing, budget=budget, longest=longest, end_ids=end_ids)
+        super().__init__(trunk, forcing, budget=budget, tokens_left=tokens_left, end_ids=end_ids)
         self.proposals: list[TracedProposal] = []
 
     def add(
@@ -71,22 +71,22 @@ class TracedBuilder(DraftBuilder):
         """Draft a token as any builder does, and record it."""
         is_known = self.find(node, token) is not None
         tip = super().add(node, token, chance, following)
-        return self._noted(node, token, chance, tip, is_known)
+        return self._record(node, token, chance, tip, is_known)
 
     def draw(
         self,
         node: int,
         token: TokenId,
-        law: TokenDistribution,
+        distribution: TokenDistribution,
         chance: float = 1.0,
         following: int | None = None,
     ) -> int | None:
         """Draft a drawn token as any builder does, and record it."""
         is_known = self.find(node, token) is not None
-        tip = super().draw(node, token, law, chance, following)
-        return self._noted(node, token, chance, tip, is_known)
+        tip = super().draw(node, token, distribution, chance, following)
+        return self._record(node, token, chance, tip, is_known)
 
-    def _noted(
+    def _record(
         self, node: int, token: TokenId, chance: float, tip: int | None, is_known: bool
     ) -> int | None:
         """Record a proposal after ``node`` and what became of it, and return ``tip`` unchanged.
@@ -97,11 +97,11 @@ class TracedBuilder(DraftBuilder):
         if tip is not None:
             outcome = Outcome.ADDED
         else:
-            outcome = Outcome.KNOWN if is_known else self._why_not(node, token)
+            outcome = Outcome.KNOWN if is_known else self._find_outcome(node, token)
         self.proposals.append(TracedProposal(node, token, chance, self.source, self.kind, outcome))
         return tip
 
-    def masked(
+    def note_logits(
         self,
         node: int,
         logits: NDArray[np.float32],
@@ -111,7 +111,7 @@ class TracedBuilder(DraftBuilder):
         """Record the likeliest tokens that a drafter gave up because they are not allowed."""
         allowed = allowed_tokens(self.matcher(node).mask(), len(logits))
         weights = np.exp(logits.astype(np.float64) - float(logits.max()))
-        likeliest = least(-weights, min(width, len(weights)))
+        likeliest = smallest_indices(-weights, min(width, len(weights)))
         for token in likeliest[~np.isin(likeliest, allowed)].tolist():
             likely = chance * float(weights[token] / weights.sum())
             self.proposals.append(
@@ -120,8 +120,8 @@ class TracedBuilder(DraftBuilder):
                 )
             )
 
-    def _why_not(self, node: int, token: TokenId) -> Outcome:
-        """Return why a token is not in the tree."""
+    def _find_outcome(self, node: int, token: TokenId) -> Outcome:
+        """Return the outcome of a proposal that was not added and is not in the tree."""
         if token in self._end_ids:
             return Outcome.ENDING
         try:

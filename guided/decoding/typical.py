@@ -1,6 +1,6 @@
 """Typical acceptance: drafted tokens stay if they are likely enough. It is not an exact rule.
 
-A token stays if, in the law ``p`` that the choice would be drawn from,
+A token stays if, in the distribution ``p`` that the choice would be drawn from,
 
     p(token)  ≥  min(EPSILON, DELTA · exp(-entropy of p))
 
@@ -33,9 +33,9 @@ DELTA: Final = 0.3
 """The published values of Medusa: a bound, and its square root."""
 
 
-def threshold(law: TokenDistribution) -> float:
-    """Return how likely a token has to be to stay."""
-    return min(EPSILON, DELTA * math.exp(-law.entropy()))
+def threshold(distribution: TokenDistribution) -> float:
+    """Return the least probability with which a drafted token stays."""
+    return min(EPSILON, DELTA * math.exp(-distribution.entropy()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class TypicalPath:
     """The surprise of its drafted tokens together, in nats."""
     logprobs: tuple[ChoiceLogprobs, ...] = ()
     """Those of its drafted tokens, if the request wants them."""
-    is_whole: bool = False
+    is_final: bool = False
     """Whether nothing can be chosen after it."""
 
 
@@ -66,14 +66,14 @@ def typical_path(
     """
     search = _Search(tree, logits, chooser, position, history)
     best = TypicalPath()
-    unfinished = [best]
-    while unfinished:
-        path = unfinished.pop()
+    worklist = [best]
+    while worklist:
+        path = worklist.pop()
         if (-len(path.nodes), path.surprise) < (-len(best.nodes), best.surprise):
             best = path
-        if not path.is_whole:
+        if not path.is_final:
             end = path.nodes[-1] if path.nodes else node
-            unfinished += search.continued(path, end)
+            worklist += search.extend_path(path, end)
     return best
 
 
@@ -95,7 +95,7 @@ class _Search:
         self._position = position
         self._history = history
 
-    def continued(self, path: TypicalPath, end: int) -> Iterator[TypicalPath]:
+    def extend_path(self, path: TypicalPath, end: int) -> Iterator[TypicalPath]:
         """Return the paths that are a drafted token longer, with the run that it forces."""
         tree, chooser = self._tree, self._chooser
         children, matcher = self._children[end], tree.matchers[end]
@@ -107,38 +107,39 @@ class _Search:
         if chooser.sampling.reads_history:
             history = history.after([tree.tokens[node] for node in path.nodes])
         try:
-            law = chooser.law(logits, matcher, position, history)
+            distribution = chooser.distribution(logits, matcher, position, history)
         except LimitExceededError:
-            return  # the choice at this node closes the answer
-        least = threshold(law)
+            return  # choosing at this node will meet the same limit, and end the answer
+        minimum = threshold(distribution)
         for child in children:
-            share = law.share(tree.tokens[child])
+            probability = distribution.probability(tree.tokens[child])
             after = tree.matchers[child]
             assert after is not None, f"drafted node {child} has no matcher"
-            if share < least or share == 0.0 or not chooser.still_fits(after, position + 1):
+            is_likely = probability >= minimum and probability > 0.0
+            if not is_likely or not chooser.can_continue(after, position + 1):
                 continue
             logprobs = path.logprobs
-            taken = chooser.take(logits, matcher.mask(), tree.tokens[child], matcher)
-            if taken.logprobs is not None:
-                logprobs += (taken.logprobs,)
+            choice = chooser.make_choice(logits, matcher.mask(), tree.tokens[child], matcher)
+            if choice.logprobs is not None:
+                logprobs += (choice.logprobs,)
             run = tree.certain_run(child, self._children)
-            surprise = path.surprise - math.log(share)
-            yield self._path((*path.nodes, child), run, surprise, logprobs)
+            surprise = path.surprise - math.log(probability)
+            yield self._append_run((*path.nodes, child), run, surprise, logprobs)
 
-    def _path(
+    def _append_run(
         self,
         nodes: tuple[int, ...],
         run: list[int],
         surprise: float,
         logprobs: tuple[ChoiceLogprobs, ...],
     ) -> TypicalPath:
-        """Return the path of these nodes and a run; without the run if no end fits after it."""
+        """Return the path of these nodes and a run; without the run if the budget is too short."""
         tree, chooser = self._tree, self._chooser
         whole = (*nodes, *run)
         after = tree.matchers[whole[-1]]
         position = self._position + len(whole)
         assert after is not None, f"node {whole[-1]} has no matcher"
-        if not chooser.still_fits(after, position):
-            return TypicalPath(nodes, surprise, logprobs, is_whole=True)
+        if not chooser.can_continue(after, position):
+            return TypicalPath(nodes, surprise, logprobs, is_final=True)
         is_whole = after.is_complete or chooser.remaining(position) == 0
         return TypicalPath(whole, surprise, logprobs, is_whole)

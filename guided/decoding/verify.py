@@ -4,8 +4,8 @@ At each node something is chosen, and a drafted token stays if it equals the cho
 verification differ in the choice (docs/verification.md):
 
 *coupled*    that of one-token decoding at that position, with the same noise
-*rejection*  of the same law, and a drafted token where possible (``rejection``)
-*typical*    a drafted token wherever one is likely enough (``typical``); of another law
+*rejection*  of the same distribution, and a drafted token where possible (``rejection``)
+*typical*    a drafted token wherever one is likely enough (``typical``); of another distribution
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from guided.spec import TokenId, Verification
 
 __all__ = ["Acceptance", "verify"]
 
-_NOTHING: Final[Mapping[int, TokenId]] = MappingProxyType({})
+_NOTHING_DRAWN: Final[Mapping[int, TokenId]] = MappingProxyType({})
 
 
 class Acceptance(NamedTuple):
@@ -36,7 +36,7 @@ class Acceptance(NamedTuple):
     """Nodes from the root on; their rows stay in the cache."""
     choice: Choice | FinalCompletion | None
     """The choice after the path; ``None`` if that was decided before, or nothing may come."""
-    narrowed: bool
+    budget_limited: bool
     """Whether the budget ruled out at least one choice on the way."""
     logprobs: tuple[ChoiceLogprobs, ...] = ()
     """Those of the drafted tokens that stay, in order, if the request wants them."""
@@ -48,14 +48,14 @@ def verify(
     chooser: Chooser,
     position: int,
     history: History,
-    drawn: Mapping[int, TokenId] = _NOTHING,
+    drawn: Mapping[int, TokenId] = _NOTHING_DRAWN,
 ) -> Acceptance:
     """Walk the tree from its root.
 
-    ``logits`` has a row for every node in ``tree.deciding``; ``position`` counts the answer's
-    tokens up to the end of the trunk, and ``history`` holds them, if the sampling reads it.
-    ``drawn`` has the tokens already drawn after some nodes (``Chooser.to_draw``), whose logits are
-    read only if that token cannot be taken.
+    ``logits`` has a row for every node in ``tree.nodes_needing_logits``; ``position`` counts the
+    answer's tokens up to the end of the trunk, and ``history`` holds them, if the sampling reads
+    it. ``drawn`` has the tokens already drawn after some nodes (``Chooser.device_draw``), whose
+    logits are read only if that token cannot be taken.
     """
     trunk = tree.trunk
     # The trunk is certain, so the walk begins at its end.
@@ -65,7 +65,7 @@ def verify(
     rule = chooser.rule
     reads_history = chooser.sampling.reads_history
     logprobs: list[ChoiceLogprobs] = []
-    narrowed = False
+    budget_limited = False
     last: Choice | FinalCompletion | None = None
     while True:
         node = path[-1]
@@ -76,7 +76,7 @@ def verify(
             assert after is not None, f"node {run[-1]} has no matcher"
             # One-token decoding would not take a run after which the answer cannot end in its
             # budget. It closes there instead, and so does the answer (``AnswerState``).
-            if not chooser.still_fits(after, position + len(run)):
+            if not chooser.can_continue(after, position + len(run)):
                 break
             path += run
             position += len(run)
@@ -99,13 +99,13 @@ def verify(
         proposals = tree.proposals(node, drafted) if rule is Verification.REJECTION else ()
         choice: Choice | FinalCompletion | None = None
         if node in drawn:
-            choice = chooser.take_drawn(drawn[node], matcher, position)
+            choice = chooser.make_drawn_choice(drawn[node], matcher, position)
         if choice is None:
             choice = chooser.choose(logits[node], matcher, position, before, proposals)
         if isinstance(choice, FinalCompletion):
             last = choice
             break
-        narrowed = narrowed or choice.narrowed
+        budget_limited = budget_limited or choice.budget_limited
         # A drafted token stays if it equals the choice; else the choice ends the path.
         # Siblings are different tokens, so at most one of them is the choice.
         child = next((c for c in drafted if tree.tokens[c] == choice.token), None)
@@ -116,4 +116,4 @@ def verify(
         position += 1
         if choice.logprobs is not None:
             logprobs.append(choice.logprobs)
-    return Acceptance(tuple(path), last, narrowed, tuple(logprobs))
+    return Acceptance(tuple(path), last, budget_limited, tuple(logprobs))

@@ -20,24 +20,24 @@ State = TypeVar("State")
 
 def draft_best_first(
     builder: DraftBuilder,
-    begin: State,
+    root_state: State,
     propose: Callable[[int, State], Sequence[tuple[TokenId, float]]],
     follow: Callable[[State, list[TokenId]], State],
 ) -> None:
     """Draft from the root on, as long as it pays.
 
-    ``begin`` is the drafter's state at the root. ``propose`` returns the tokens that may follow a
-    node in some state, each with its chance if the node is right. ``follow`` returns the state
-    after some more tokens: a token and the run that it forces.
+    ``root_state`` is the drafter's state at the root. ``propose`` returns the tokens that may come
+    after a node in some state, each with its chance if the node is right. ``follow`` returns the
+    state after some more tokens: a token and the run that it forces.
     """
     root = builder.root
-    states = {root: begin}
+    states = {root: root_state}
     # The age breaks ties, so the same proposals always give the same tree.
     heap: list[tuple[float, int, int, TokenId]] = []
     made = 0
-    waiting: list[tuple[int, float]] = [(root, 1.0)]
-    while waiting or heap:
-        for node, chance in waiting:
+    worklist: list[tuple[int, float]] = [(root, 1.0)]
+    while worklist or heap:
+        for node, chance in worklist:
             # No token after a node is likelier than the node.
             if builder.matcher(node).is_complete or not builder.pays(1, chance):
                 continue
@@ -45,7 +45,7 @@ def draft_best_first(
                 if builder.pays(1, chance * likely):
                     heapq.heappush(heap, (1.0 - chance * likely, made, node, token))
                     made += 1
-        waiting = []
+        worklist = []
         if heap:
             loss, _, node, token = heapq.heappop(heap)
             tip = builder.add(node, token, 1.0 - loss)
@@ -54,4 +54,4 @@ def draft_best_first(
                 tip = builder.find(node, token)
             if tip is not None and tip not in states:
                 states[tip] = follow(states[node], builder.path(node, tip))
-                waiting = [(tip, 1.0 - loss)]
+                worklist = [(tip, 1.0 - loss)]

@@ -83,7 +83,7 @@ class LookaheadMemory:
         self._num_levels = ngram - 1
         self._levels: list[list[TokenId]] = []
         """The guesses of the latest calls, by call, the oldest first; equally many in each."""
-        self._asking: list[int] = []
+        self._guess_nodes: list[int] = []
         """The scouts of the latest tree after which the next guesses come."""
 
     @property
@@ -91,22 +91,22 @@ class LookaheadMemory:
         """The number of nodes that the window takes."""
         return sum(map(len, self._levels))
 
-    def begin(self, tokens: Sequence[TokenId]) -> None:
-        """Begin a tree."""
+    def begin_tree(self, tokens: Sequence[TokenId]) -> None:
+        """Begin a tree; before the first, fill the window with ``tokens``."""
         self.drafted.clear()
-        self._asking = []
+        self._guess_nodes = []
         if not self._levels:
             # The first guesses are worth nothing, so any tokens will do: those of the text. One is
             # lost with each call that adds a level.
             count = self._columns + self._num_levels - 1
             self._levels = [[tokens[place % len(tokens)] for place in range(count)]]
 
-    def scout(self, builder: DraftBuilder) -> None:
-        """Add the window to the tree where that pays."""
+    def add_window(self, builder: DraftBuilder) -> None:
+        """Add the window's scouts to the tree, if that pays."""
         levels = self._levels
         deepest = len(levels[0]) + len(levels) - 1
         chance = self.rates.rate(_WINDOW)
-        if builder.left(builder.root) < deepest:
+        if builder.tokens_left(builder.root) < deepest:
             return
         # Nothing is drafted after a scout.
         if not builder.pays(self.num_scouts, chance, following=0):
@@ -117,39 +117,39 @@ class LookaheadMemory:
             for column, token in enumerate(level):
                 # The oldest guesses are a chain, the later ones hang below them.
                 before = above[column] if above else nodes[-1] if nodes else builder.root
-                nodes.append(builder.scout(before, token, asks=number == len(levels)))
+                nodes.append(builder.add_scout(before, token, wants_logits=number == len(levels)))
             above = nodes
-        self._asking = above
+        self._guess_nodes = above
 
     def learn(self, verified: Verified) -> None:
         """Record which n-grams were right, and the model's new guesses."""
-        self._judge(verified)
-        guesses = [verified.scouted.get(node) for node in self._asking]
-        self._asking = []
+        self._record_rates(verified)
+        guesses = [verified.scout_logits.get(node) for node in self._guess_nodes]
+        self._guess_nodes = []
         # A window that was given up for lack of room is tried again as it is.
-        said = [TokenId(int(logits.argmax())) for logits in guesses if logits is not None]
-        if said and len(said) == len(guesses):
-            self._advance(said)
+        new_guesses = [TokenId(int(logits.argmax())) for logits in guesses if logits is not None]
+        if new_guesses and len(new_guesses) == len(guesses):
+            self._advance(new_guesses)
 
-    def _judge(self, verified: Verified) -> None:
-        self.rates.pass_step()
+    def _record_rates(self, verified: Verified) -> None:
+        self.rates.decay()
         was_right = self.drafted.learn(verified)
         was_given_up = verified.tree.trunk == len(verified.tree)  # for lack of room
         # A step pays for its window with what earlier windows gained.
-        if self._asking and len(self.pool) and not was_given_up:
+        if self._guess_nodes and len(self.pool) and not was_given_up:
             self.rates.add(_WINDOW, 1.0, is_hit=was_right)
 
-    def _advance(self, said: list[TokenId]) -> None:
-        """Take the model's output after the last level as the next one."""
+    def _advance(self, new_guesses: list[TokenId]) -> None:
+        """Make the model's new guesses the last level, and pool the n-grams that they complete."""
         levels = self._levels
         if len(levels) == self._num_levels:
-            for column, token in enumerate(said):
+            for column, token in enumerate(new_guesses):
                 first, *rest = [level[column] for level in levels]
                 self.pool.add(first, (*rest, token))
-            self._levels = [*levels[1:], said]
+            self._levels = [*levels[1:], new_guesses]
         else:
             # The text moves on by a token, so the first place of each level is passed.
-            self._levels = [level[1:] for level in (*levels, said)]
+            self._levels = [level[1:] for level in (*levels, new_guesses)]
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Do nothing: nothing is held."""
@@ -181,11 +181,14 @@ class LookaheadDrafter:
         for draft in drafts:
             memory = draft.memory
             assert isinstance(memory, LookaheadMemory), f"{memory!r} is of another drafter"
-            memory.begin(draft.tokens)
-            memory.scout(draft.builder)
+            memory.begin_tree(draft.tokens)
+            memory.add_window(draft.builder)
             begin: _Rests = list(enumerate(memory.pool.after(draft.tokens[-1])))
             draft_best_first(
-                draft.builder, begin, partial(_next_tokens, memory), partial(_follow, memory.pool)
+                draft.builder,
+                begin,
+                partial(_next_tokens, memory),
+                partial(_continue_rests, memory.pool),
             )
 
 
@@ -199,7 +202,7 @@ def _next_tokens(memory: LookaheadMemory, node: int, rests: _Rests) -> list[tupl
     return list(found.items())
 
 
-def _follow(pool: NgramPool, rests: _Rests, tokens: list[TokenId]) -> _Rests:
+def _continue_rests(pool: NgramPool, rests: _Rests, tokens: list[TokenId]) -> _Rests:
     """Return n-grams after more tokens: those that predicted these, then those of the last."""
     for token in tokens:
         rests = [(rank, rest[1:]) for rank, rest in rests if rest[0] == token and len(rest) > 1]

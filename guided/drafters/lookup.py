@@ -79,12 +79,12 @@ ASSUMED_RATES: Final[Mapping[DraftKind, float]] = MappingProxyType(
 class DraftToken:
     """One token that may come next."""
 
-    __slots__ = ("kind", "share", "token")
+    __slots__ = ("kind", "token", "weight")
 
-    def __init__(self, token: TokenId, kind: DraftKind, share: float = 1.0) -> None:
+    def __init__(self, token: TokenId, kind: DraftKind, weight: float = 1.0) -> None:
         self.token = token
         self.kind = kind
-        self.share = share
+        self.weight = weight
         """Its part of the kind's chance, among several tokens that exclude each other."""
 
 
@@ -105,7 +105,7 @@ class LookupMemory:
 
     def learn(self, verified: Verified) -> None:
         """Record which tokens of the latest tree the model agreed with."""
-        self.rates.pass_step()
+        self.rates.decay()
         self.drafted.learn(verified)
 
     def end(self, tokens: Sequence[TokenId]) -> None:
@@ -152,9 +152,9 @@ class LookupDrafter:
                 tip = builder.find(node, drafted.token)
             if tip is None or tip in tails:
                 continue
-            memory.drafted.note(node, drafted.token, drafted.kind, drafted.share)
+            memory.drafted.note(node, drafted.token, drafted.kind, drafted.weight)
             # A node is added with the run that it forces, so the text may grow by several tokens.
-            tails[tip] = (tails[node] + self._text(builder.path(node, tip)))[-_TAIL:]
+            tails[tip] = (tails[node] + self._decode(builder.path(node, tip)))[-_TAIL:]
             for entry in self._entries(memory, builder, tip, tails[tip], 1.0 - loss, made):
                 heapq.heappush(heap, entry)
                 made += 1
@@ -182,7 +182,7 @@ class LookupDrafter:
             return []  # the choice at this node closes the answer
         found: list[_Entry] = []
         for drafted in tokens:
-            likely = chance * memory.rates.rate(drafted.kind) * drafted.share
+            likely = chance * memory.rates.rate(drafted.kind) * drafted.weight
             # Checked again when it is added: by then the tree has grown, and nodes may cost more.
             if builder.pays(1, likely):
                 found.append((1.0 - likely, made + len(found), node, drafted))
@@ -224,5 +224,5 @@ class LookupDrafter:
         longest = self._table.longest(allowed)
         return longest if len(longest) <= _FEW_CHOICES else []
 
-    def _text(self, tokens: Sequence[TokenId]) -> bytes:
+    def _decode(self, tokens: Sequence[TokenId]) -> bytes:
         return b"".join([self._table.bytes[token] or b"" for token in tokens])

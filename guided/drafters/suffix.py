@@ -30,7 +30,7 @@ from guided.drafters.suffix_pools import (
     kind_of,
 )
 from guided.drafters.suffix_trie import LONGEST_CONTEXT, Contexts
-from guided.runtime.digest import digest_with_rests
+from guided.runtime.digest import digest_with_pauses
 from guided.spec import TokenId
 
 __all__ = ["SuffixDrafter", "SuffixMemory"]
@@ -41,12 +41,12 @@ _MOST_FOLLOWERS: Final = 32
 """A context that more tokens have followed says little of the next."""
 _MOST_KINDS: Final = 3
 """The most contexts that count at one place."""
-_LEAST: Final = 0.06
+_MIN_REMAINDER: Final = 0.06
 """Below this chance that longer contexts are wrong, shorter ones are not used."""
 
 
-class _Told:
-    """The predictions of one context at a place."""
+class _Prediction:
+    """The tokens that one context predicts at a node."""
 
     __slots__ = ("kind", "tokens")
 
@@ -62,27 +62,28 @@ class SuffixMemory:
     def __init__(self, pools: SuffixPools, key: PoolKey, prompt_length: int) -> None:
         self.pools = pools
         self.key = key
-        self.told: dict[int, list[_Told]] = {}
-        """By node of the latest tree."""
+        self.predictions: dict[int, list[_Prediction]] = {}
+        """Those made for the latest tree, by node, the longest context first."""
         self._prompt_length = prompt_length
-        # Prompt, and what the model confirmed or chose: not the tokens that close a cut answer.
-        self._said = prompt_length
+        # Tokens of the prompt, and those that the model confirmed or chose: without the
+        # completion of an answer that was cut short.
+        self._num_confirmed = prompt_length
 
     def learn(self, verified: Verified) -> None:
         """Record which contexts predicted the tokens that the model chose."""
         acceptance = verified.acceptance
-        said = verified.first + len(acceptance.path)
+        num_confirmed = verified.first + len(acceptance.path)
         if isinstance(acceptance.choice, Choice) and acceptance.choice.matcher is not None:
-            said += 1
+            num_confirmed += 1
         # A sequence that starts over reads again what was confirmed already.
-        self._said = max(self._said, said)
-        told, self.told = self.told, {}
+        self._num_confirmed = max(self._num_confirmed, num_confirmed)
+        predictions, self.predictions = self.predictions, {}
         pool = self.pools.find(self.key)
-        if pool is None or not told:
+        if pool is None or not predictions:
             return
-        pool.rates.pass_step()
-        for node, token in verified.chosen.items():
-            for each in told.get(node, ()):
+        pool.rates.decay()
+        for node, token in verified.choice_by_node.items():
+            for each in predictions.get(node, ()):
                 is_hit = token in each.tokens
                 pool.rates.add(each.kind, 1.0, is_hit=is_hit)
                 if is_hit:
@@ -92,7 +93,7 @@ class SuffixMemory:
         """Remember what the model confirmed, even of an answer that was cut short or cancelled."""
         begin = self._prompt_length
         # A stop string may have removed confirmed tokens.
-        end = min(self._said, len(tokens), begin + _MOST_TOKENS)
+        end = min(self._num_confirmed, len(tokens), begin + _MOST_TOKENS)
         if end > begin:
             # The end of the prompt goes with it, because it shows how answers begin.
             self.pools.add(self.key, tokens[max(0, begin - LONGEST_CONTEXT) : end])
@@ -110,7 +111,7 @@ class SuffixDrafter:
 
     def open(self, context: DraftContext) -> SuffixMemory:
         """Begin a sequence."""
-        digest = "" if context.constraint is None else digest_with_rests(context.constraint)
+        digest = "" if context.constraint is None else digest_with_pauses(context.constraint)
         key = PoolKey(context.cache_salt, digest)
         self.pools.use(key)
         return SuffixMemory(self.pools, key, context.prompt_length)
@@ -120,24 +121,24 @@ class SuffixDrafter:
         for draft in drafts:
             memory = draft.memory
             assert isinstance(memory, SuffixMemory), f"{memory!r} is of another drafter"
-            memory.told = {}
+            memory.predictions = {}
             pool = self.pools.find(memory.key)
             if pool is not None:
                 trie = pool.trie
                 draft_best_first(
                     draft.builder,
                     trie.contexts(draft.tokens),
-                    partial(_followers, memory, pool),
+                    partial(_predict, memory, pool),
                     trie.follow,
                 )
 
 
-def _followers(
+def _predict(
     memory: SuffixMemory, pool: SuffixPool, node: int, contexts: Contexts
 ) -> list[tuple[TokenId, float]]:
     """Return the tokens that followed some contexts, each with its chance after ``node``."""
     chances: dict[TokenId, float] = {}
-    told: list[_Told] = []
+    predictions: list[_Prediction] = []
     left, seen = 1.0, 0
     for context in contexts:
         if not context.length or context.num_followers > _MOST_FOLLOWERS:
@@ -153,9 +154,9 @@ def _followers(
         rate, total = pool.rates.rate(kind), sum([times for _, times in new])
         for token, times in new:
             chances[token] = left * rate * times / total
-        told.append(_Told(kind, frozenset([token for token, _ in new])))
+        predictions.append(_Prediction(kind, frozenset([token for token, _ in new])))
         left *= 1.0 - rate
-        if left < _LEAST or len(told) == _MOST_KINDS:
+        if left < _MIN_REMAINDER or len(predictions) == _MOST_KINDS:
             break
-    memory.told[node] = told
+    memory.predictions[node] = predictions
     return list(chances.items())

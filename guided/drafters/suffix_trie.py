@@ -52,14 +52,14 @@ class _Node:
 class Context:
     """The last tokens of a text, found in the trie."""
 
-    __slots__ = ("_ahead", "_node", "length")
+    __slots__ = ("_node", "_offset", "length")
 
-    def __init__(self, length: int, node: _Node, ahead: int) -> None:
+    def __init__(self, length: int, node: _Node, offset: int) -> None:
         self.length = length
         """How many tokens match."""
         self._node = node
         # How many tokens of a leaf's text were passed, which have no nodes of their own.
-        self._ahead = ahead
+        self._offset = offset
 
     @property
     def count(self) -> int:
@@ -76,7 +76,7 @@ class Context:
         """Return the tokens that followed, each with its count, the most frequent first."""
         node = self._node
         if node.children is None:
-            at = node.place + self._ahead
+            at = node.place + self._offset
             return [(node.text[at], 1)] if at < len(node.text) else []
         counted = [(token, child.count) for token, child in node.children.items()]
         # Ties by id, so that the order does not depend on what was forgotten.
@@ -87,9 +87,9 @@ class Context:
         """Return the context with one more token; ``None`` if that never followed."""
         node = self._node
         if node.children is None:
-            at = node.place + self._ahead
+            at = node.place + self._offset
             if at < len(node.text) and node.text[at] == token:
-                return Context(self.length + 1, node, self._ahead + 1)
+                return Context(self.length + 1, node, self._offset + 1)
             return None
         child = node.children.get(token)
         return None if child is None else Context(self.length + 1, child, 0)
@@ -145,19 +145,19 @@ class SuffixTrie:
 
     def follow(self, contexts: Contexts, tokens: Iterable[TokenId]) -> Contexts:
         """Return the contexts after some more tokens."""
-        nothing = Context(0, self._root, 0)
+        empty = Context(0, self._root, 0)
         for token in tokens:
-            longer = [context.after(token) for context in contexts or [nothing]]
+            longer = [context.after(token) for context in contexts or [empty]]
             contexts = [context for context in longer if context is not None]
-            contexts.append(nothing)
-        return contexts or [nothing]
+            contexts.append(empty)
+        return contexts or [empty]
 
     def check(self) -> None:
         """Raise unless the nodes are as many as counted, and children no more than their parent."""
         assert self._root.children is not None
-        found, tables, waiting = 0, 0, list(self._root.children.values())
-        while waiting:
-            node = waiting.pop()
+        found, tables, worklist = 0, 0, list(self._root.children.values())
+        while worklist:
+            node = worklist.pop()
             found += 1
             assert node.count > 0, "a node that nothing passes"
             if node.children is None:
@@ -167,7 +167,7 @@ class SuffixTrie:
             assert not node.text, "a node with children holds on to a text"
             counts = [child.count for child in node.children.values()]
             assert sum(counts) <= node.count, f"{counts} followed {node.count} times"
-            waiting += node.children.values()
+            worklist += node.children.values()
         counted = self._num_nodes, self._num_tables
         assert (found, tables) == counted, f"{found} nodes, {tables} tables, counted as {counted}"
 
@@ -190,10 +190,10 @@ class SuffixTrie:
             child.count += 1
             # Seen twice, it may continue in two ways: from here on those are counted.
             if child.children is None and not is_cut:
-                self._grow(child, is_cut=place + 2 == start + _DEPTH)
+                self._expand_leaf(child, is_cut=place + 2 == start + _DEPTH)
             node = child
 
-    def _grow(self, leaf: _Node, *, is_cut: bool) -> None:
+    def _expand_leaf(self, leaf: _Node, *, is_cut: bool) -> None:
         """Give the leaf's continuation in its text a node; ``is_cut`` ends its path there."""
         text, place = leaf.text, leaf.place
         leaf.children = {}

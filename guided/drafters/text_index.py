@@ -58,7 +58,7 @@ class TextIndex:
         """Which token each byte belongs to."""
         self._latest: dict[int, int] = {}
         """The last position where two bytes, as a number, ended."""
-        self._before = [_NOWHERE]
+        self._previous = [_NOWHERE]
         """For each position, where the two bytes that end there ended the time before."""
 
     def __len__(self) -> int:
@@ -66,8 +66,8 @@ class TextIndex:
 
     def extend(self, tokens: Sequence[TokenId]) -> None:
         """Add the next tokens."""
-        latest, before = self._latest, self._before
-        ending = _ending(self._text)
+        latest, before = self._latest, self._previous
+        ending = _last_pair(self._text)
         for token in tokens:
             # A special token stands for no text, but no match extends across it.
             text = self._table.bytes[token] or b"\0"
@@ -95,19 +95,19 @@ class TextIndex:
         if len(tail) < _SHORTEST:
             return None
         best: Match | None = None
-        position = self._latest.get(_ending(tail), _NOWHERE)
+        position = self._latest.get(_last_pair(tail), _NOWHERE)
         if position == len(self._text):
-            position = self._before[position]  # nothing has followed the end of the text yet
+            position = self._previous[position]  # nothing has followed the end of the text yet
         # The chain may be as long as the text, so only its latest positions are compared.
         for _ in range(_COMPARED):
             if position == _NOWHERE:
                 break
             length = self._length(position, tail)
             if best is None or length > best.length:
-                token = self._token_from(position)
+                token = self._token_at_position(position)
                 if token is not None:
                     best = Match(token, length)
-            position = self._before[position]
+            position = self._previous[position]
         return best
 
     def _length(self, position: int, tail: bytes) -> int:
@@ -122,7 +122,7 @@ class TextIndex:
             length = longer
         return length
 
-    def _token_from(self, position: int) -> TokenId | None:
+    def _token_at_position(self, position: int) -> TokenId | None:
         """Return the token that starts at a position, or the rest of the one that is cut there."""
         index = self._token_at[position]
         token = self._tokens[index]
@@ -135,7 +135,7 @@ class TextIndex:
         return self._table.find(bytes(self._text[position:end]))
 
 
-def _ending(text: bytes | bytearray) -> int:
+def _last_pair(text: bytes | bytearray) -> int:
     """Return the last two bytes as one number."""
     return int.from_bytes(text[-2:])
 

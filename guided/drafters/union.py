@@ -37,7 +37,7 @@ class UnionMemory:
         # Their times say nothing of others, because the request limits how much they draft.
         self._bounded = {name: ProposalTimes() for name in bounded}
         self._gains = RecentGains()
-        self._bills: dict[str, float] | None = None
+        self._charges: dict[str, float] | None = None
 
     def is_bounded(self, name: str) -> bool:
         """Whether the request makes a drafter draft less than it would."""
@@ -56,20 +56,20 @@ class UnionMemory:
 
     def begin(self) -> None:
         """Begin to draft for a step; forgets what was drafted before and never verified."""
-        self._bills = {}
+        self._charges = {}
 
     def charge(self, name: str, steps: float) -> None:
         """Record what a drafter takes in this step, in decoding steps."""
-        assert self._bills is not None, f"{name!r} is charged before the step began"
-        self._bills[name] = steps
+        assert self._charges is not None, f"{name!r} is charged before the step began"
+        self._charges[name] = steps
 
     def learn(self, verified: Verified) -> None:
         """Let every drafter learn from a step, and settle what it won or lost."""
         for memory in self.memories.values():
             memory.learn(verified)
-        if self._bills is not None:
-            self._settle(self._bills, _accepted(verified))
-            self._bills = None
+        if self._charges is not None:
+            self._book(self._charges, _count_accepted(verified))
+            self._charges = None
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Make every drafter release what it holds."""
@@ -78,13 +78,13 @@ class UnionMemory:
             for memory in reversed([*self.memories.values()]):
                 ends.callback(memory.end, tokens)
 
-    def _settle(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
+    def _book(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
         """Book for each drafter used in a step what its accepted tokens saved, less what it took.
 
         ``bills`` are in decoding steps; ``accepted`` counts tokens by drafter.
         """
         for name, bill in bills.items():
-            won = accepted.get(name, 0) / self._gains.without(name)
+            won = accepted.get(name, 0) / self._gains.tokens_without(name)
             # A drafter without an account was used because the request names it, whatever it costs.
             # That must not count in answers of other requests, and what it wins or loses where a
             # request bounds it is only for that request's answer.
@@ -96,7 +96,7 @@ class UnionMemory:
         self._gains.add(accepted)
 
 
-def _accepted(verified: Verified) -> Mapping[str, int]:
+def _count_accepted(verified: Verified) -> Mapping[str, int]:
     """Return how many tokens of each drafter the model accepted."""
     tree, found = verified.tree, dict[str, int]()
     for node in verified.acceptance.path:
@@ -162,18 +162,22 @@ class DrafterUnion:
             memories,
             self.policies,
             is_named=bool(context.drafters),
-            bounded=self._bounded(context),
+            bounded=self._find_bounded(context),
             wants_states=any(
                 drafter.wants_states for drafter in self._drafters if drafter.name in memories
             ),
         )
 
-    def _bounded(self, context: DraftContext) -> frozenset[str]:
+    def _find_bounded(self, context: DraftContext) -> frozenset[str]:
         """Return the drafters that the request makes draft less than by default."""
         if context.max_drafted is not None and context.max_drafted < self._widest_draft:
             return frozenset(self.names)
         return frozenset(
-            [each.name for each in self._drafters if context.within(each.widths) != each.widths]
+            [
+                each.name
+                for each in self._drafters
+                if context.limit_widths(each.widths) != each.widths
+            ]
         )
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
@@ -181,11 +185,11 @@ class DrafterUnion:
         for draft in drafts:
             _memory(draft).begin()
         for drafter in self._drafters:
-            its = [draft for draft in drafts if drafter.name in _memory(draft).memories]
-            asked = [draft for draft in its if self._pays(drafter.name, draft, len(its))]
+            opened = [draft for draft in drafts if drafter.name in _memory(draft).memories]
+            paying = [draft for draft in opened if self._pays(drafter.name, draft, len(opened))]
             # A drafter that runs a model of its own makes a call even for none.
-            if asked:
-                self._ask(drafter, asked)
+            if paying:
+                self._propose_with(drafter, paying)
 
     def _pays(self, name: str, draft: DraftRequest, sequences: int) -> bool:
         """Whether to use a drafter for a sequence, one of ``sequences`` candidates."""
@@ -196,15 +200,15 @@ class DrafterUnion:
         price = memory.seconds(name, sequences) / step
         account = memory.accounts.get(name)
         if account is None:
-            account = memory.accounts[name] = policy.open(price)
-        policy.pass_step(account)
+            account = memory.accounts[name] = policy.open_account(price)
+        policy.add_allowance(account)
         if account.affords(price):
             return True
         draft.skipped.append(name)
         return False
 
-    def _ask(self, drafter: Drafter, drafts: Sequence[DraftRequest]) -> None:
-        """Let a drafter propose, and charge it with its time and its nodes."""
+    def _propose_with(self, drafter: Drafter, drafts: Sequence[DraftRequest]) -> None:
+        """Let one drafter propose, and charge it with its time and its nodes."""
         name, count = drafter.name, len(drafts)
         requests, tips = [], []
         for draft in drafts:
@@ -226,7 +230,7 @@ class DrafterUnion:
             step = budget.step_seconds
             if step is not None:
                 # The average and not the time of this call, which may include another process.
-                seconds = memory.seconds(name, count) + budget.seconds_of(added)
+                seconds = memory.seconds(name, count) + budget.added_seconds(added)
                 memory.charge(name, seconds / step)
 
     def _note_times(self, name: str, drafts: Sequence[DraftRequest]) -> None:

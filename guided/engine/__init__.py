@@ -4,11 +4,12 @@
 
     taking requests   submission, compile_queue, turns, admission
     one request       group, with its runnables: sampled, contrastive, beams; answer_state
-    one step          scheduler, drafting, model_call, deadlines, isolation
+    one step          scheduler, drafting, model_call, settling, deadlines, request_isolation
     giving answers    results, text_stream, scoring
-    counters          meter, request_clock
-    constraints alone workbench
-    loading           load, formats, cache_size, memory_plan, call_costs, garbage, cold_kernels
+    long work         sliced_work, turns, step_deadline, paused_answers
+    counters          counters, request_clock
+    constraints alone constraint_tasks
+    loading           load, formats, cache_size, memory_plan, call_costs, gc_freeze, kernel_process
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from guided.model.progress import Progress
 
 __all__ = ["AdapterNames", "load_adapters"]
 
-_MOST_LETTERS = 128
+_MAX_NAME_LENGTH = 128
 
 
 class AdapterNames:
@@ -60,11 +60,11 @@ def load_adapters(
 
 def _check_name(name: str, model: str | None) -> None:
     """Raise RequestError for a name that is not printable, too long, or that of the model."""
-    if not 0 < len(name) <= _MOST_LETTERS or not name.isprintable():
+    if not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
         raise RequestError(
             f"{name!r:.200} is no name of an adapter",
             field="adapters",
-            hint=f"give it 1 to {_MOST_LETTERS} letters, and a folder: NAME=FOLDER",
+            hint=f"give it 1 to {_MAX_NAME_LENGTH} letters, and a folder: NAME=FOLDER",
         )
     if name in (model, "default"):
         raise RequestError(

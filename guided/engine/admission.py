@@ -24,7 +24,7 @@ from guided.masks.vocabulary import Vocabulary
 from guided.spec import NO_DRAFTER, Constraint, GenerationRequest
 from guided.spec.composition import Text
 from guided.spec.thoughts import AfterThoughts
-from guided.spec.tool_format import HERMES, ToolFormat, sign
+from guided.spec.tool_format import HERMES, ToolFormat, mark
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -56,7 +56,7 @@ class Admission:
         self._judge = judge
         self._texts = vocabulary.token_bytes
         """The text of each token in an answer."""
-        self._marked = _with_signs(vocabulary, tool_format)
+        self._marked_texts = _mark_special_tokens(vocabulary, tool_format)
         """The same for texts with tool calls, whose special tokens have a text too."""
         self._opening = tool_format.opening
         """The sign after which any such answer begins: stops count only after it."""
@@ -65,9 +65,9 @@ class Admission:
         """Make the group of answers; raises where budget, batch or cache cannot hold them."""
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
-        held = request.constraint
+        constraint = request.constraint
         # Thoughts have a budget and an end to respect; the answer after them may still be free.
-        answer = held.answer if isinstance(held, AfterThoughts) else held
+        answer = constraint.answer if isinstance(constraint, AfterThoughts) else constraint
         is_constrained = answer is not None
         # Beams choose by score alone: they have no sampling, and are not streamed.
         if request.beams is not None:
@@ -80,7 +80,7 @@ class Admission:
                 is_constrained=is_constrained,
             )
             return BeamGroup(submission, search)
-        texts = self._texts if request.tools is None else self._marked
+        texts = self._texts if request.tools is None else self._marked_texts
         stream = submission.is_streamed
         start = len(submission.prompt)
         answers = [
@@ -97,7 +97,7 @@ class Admission:
                     if stream
                     else None
                 ),
-                thoughts=_thoughts(held, matcher, vocabulary, start, is_streamed=stream),
+                thoughts=_thoughts(constraint, matcher, vocabulary, start, is_streamed=stream),
             )
             for seed in _seeds(request)
         ]
@@ -130,7 +130,7 @@ class Admission:
             )
         # The cheap checks come first: finding the shortest completion may take a search.
         self._check_room(request, len(prompt))
-        if not matcher.fits(request.max_tokens):
+        if not matcher.can_complete_within(request.max_tokens):
             shortest = len(matcher.shortest_completion())
             raise LimitExceededError(
                 f"max_tokens is {request.max_tokens}, but the shortest answer known has "
@@ -214,13 +214,13 @@ def _seeds(request: GenerationRequest) -> list[int]:
 def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
     """Make the chooser of one answer's tokens, with the sampling options of its request."""
     # Candidates are compared by the log-probabilities of their tokens.
-    unasked = 0 if request.has_candidates else None
+    default_top = 0 if request.has_candidates else None
     return Chooser(
         sampling=request.sampling,
         seed=seed,
         max_tokens=request.max_tokens,
         end_ids=vocabulary.end_ids,
-        top_logprobs=unasked if request.top_logprobs is None else request.top_logprobs,
+        top_logprobs=default_top if request.top_logprobs is None else request.top_logprobs,
         verification=request.verification,
     )
 
@@ -246,13 +246,13 @@ def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
             )
 
 
-def _with_signs(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[bytes | None]:
-    """Return the texts of the tokens, with the signs of a format for its special tokens."""
-    if not form.signs:
+def _mark_special_tokens(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[bytes | None]:
+    """Return the texts of the tokens, with marked names for the special tokens of a format."""
+    if not form.special_tokens:
         return vocabulary.token_bytes
     texts = list(vocabulary.token_bytes)
-    for name in form.signs:
-        texts[vocabulary.named[name]] = sign(name).encode()
+    for name in form.special_tokens:
+        texts[vocabulary.named[name]] = mark(name).encode()
     return tuple(texts)
 
 
@@ -308,13 +308,13 @@ def _text_stream(
     It holds back text that may still turn out to be a stop string. ``texts`` are the bytes of the
     vocabulary's tokens.
     """
-    held = () if request.include_stop else request.stop
+    held_back = () if request.include_stop else request.stop
     # As for a whole answer: a free or stopped text may be cut inside a character.
     may_be_cut = not is_constrained or request.stop or request.stop_tokens
     return TextStream(
         texts,
         start=start,
-        held=[string.encode() for string in held],
+        held_back=[string.encode() for string in held_back],
         errors="replace" if may_be_cut else "strict",
     )
 

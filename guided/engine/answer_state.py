@@ -9,7 +9,7 @@ from guided.decoding.choice import Choice, Chooser, FinalCompletion, advance
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
-from guided.decoding.penalties import NO_HISTORY, History, TokenLog
+from guided.decoding.penalties import NO_HISTORY, GrowingTokenArray, History
 from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
@@ -19,18 +19,18 @@ from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
 
-__all__ = ["AnswerState", "Following"]
+__all__ = ["AnswerState", "ForcedContinuation"]
 
 # These say more than that the answer was closed early, so they are reported instead.
-_ENDED_FROM_OUTSIDE: Final = (
+_EXTERNAL_REASONS: Final = (
     FinishReason.STOP_SEQUENCE,
     FinishReason.DEADLINE_CLOSED,
     FinishReason.DEADLINE,
 )
 
 
-class Following(NamedTuple):
-    """What follows a position without a choice."""
+class ForcedContinuation(NamedTuple):
+    """The tokens that follow a position without a choice: a forced run, or the end."""
 
     tokens: tuple[TokenId, ...]
     after: Matcher
@@ -78,23 +78,23 @@ class AnswerState:
         self._text_stream = text_stream
         self._thoughts = thoughts
         """Reads the thoughts before the answer, where it has any."""
-        self._log = TokenLog()
+        self._token_array = GrowingTokenArray()
         self._logprobs: list[ChoiceLogprobs | None] = []
         """One for each token of the answer, ``None`` if forced; empty unless requested."""
-        self._end: ChoiceLogprobs | None = None
-        self._streamed = 0
+        self._end_logprobs: ChoiceLogprobs | None = None
+        self._num_streamed = 0
         """Tokens of the answer whose log-probabilities were streamed, or never will be."""
-        self._sampled = 0
-        self._forced = 0
+        self._num_sampled = 0
+        self._num_forced = 0
         self.drafts = DraftCounts()
         """Counts of what was drafted for it, by drafter, and of what was accepted."""
         # A run may be certain from the start, and may even be the whole answer.
-        self._settle(None)
+        self._append_continuation(None)
 
     @property
     def choices(self) -> list[ChoiceLogprobs]:
         """The log-probabilities of the tokens that the model chose, including a chosen end."""
-        return [choice for choice in (*self._logprobs, self._end) if choice is not None]
+        return [choice for choice in (*self._logprobs, self._end_logprobs) if choice is not None]
 
     @property
     def answer_length(self) -> int:
@@ -104,7 +104,7 @@ class AnswerState:
     @property
     def num_chosen(self) -> int:
         """Tokens of the answer that the model chose."""
-        return self._sampled
+        return self._num_sampled
 
     @property
     def answer(self) -> tuple[TokenId, ...]:
@@ -119,16 +119,20 @@ class AnswerState:
         """The tokens so far, for sampling; empty where sampling does not read them."""
         if not self.chooser.sampling.reads_history:
             return NO_HISTORY
-        return History(self._log.read(self.tokens), self.prompt_length, self.chooser.end_ids)
+        return History(
+            self._token_array.extend_to(self.tokens), self.prompt_length, self.chooser.end_ids
+        )
 
-    def trunk(self, committed: int, count: int) -> DraftTree:
+    def make_trunk(self, committed: int, count: int) -> DraftTree:
         """Make a trunk of a draft tree from the next ``count`` tokens not yet in the cache."""
         tokens = self.tokens[committed : committed + count]
         reaches_the_tip = committed + count == len(self.tokens)
         return DraftTree.chain(tokens, self.matcher if reaches_the_tip else None)
 
-    def foresee(self, tree: DraftTree, acceptance: Acceptance) -> Following | None:
-        """Return what will follow the tokens that a model call confirmed and chose.
+    def find_continuation(
+        self, tree: DraftTree, acceptance: Acceptance
+    ) -> ForcedContinuation | None:
+        """Return the tokens forced after those that a model call confirmed and chose.
 
         ``None`` where the answer ends. This may take long, and changes nothing.
         """
@@ -140,14 +144,17 @@ class AnswerState:
             matcher = None
         else:
             matcher, length = choice.matcher, length + 1
-        return None if matcher is None else self._following(matcher, length)
+        return None if matcher is None else self._find_continuation_of(matcher, length)
 
     def extend(
-        self, tree: DraftTree, acceptance: Acceptance, following: Following | None = None
+        self,
+        tree: DraftTree,
+        acceptance: Acceptance,
+        continuation: ForcedContinuation | None = None,
     ) -> None:
         """Append the tokens that a model call confirmed and chose, and the run that follows.
 
-        ``following`` is the result of ``foresee``; without it, it is computed here.
+        ``continuation`` is the result of ``find_continuation``; ``None`` computes it here.
         """
         logprobs, path = iter(acceptance.logprobs), acceptance.path
         # The trunk is in ``tokens`` already; only the confirmed part of the draft is new.
@@ -160,29 +167,31 @@ class AnswerState:
                 self._append(tree.tokens[node], matcher, next(logprobs, None), is_forced=False)
             if self.finish_reason is not None:
                 # A stop string ends the answer inside the path; the nodes after it do not count.
-                self.drafts.add(tree, path[:length], is_followed=False)
+                self.drafts.add(tree, path[:length], path_ends_in_choice=False)
                 return
-        self.drafts.add(tree, path, is_followed=acceptance.choice is not None)
-        self._is_closed_early = self._is_closed_early or acceptance.narrowed
+        self.drafts.add(tree, path, path_ends_in_choice=acceptance.choice is not None)
+        self._is_closed_early = self._is_closed_early or acceptance.budget_limited
         if acceptance.choice is not None:
-            self.take(acceptance.choice, following)
+            self.append_choice(acceptance.choice, continuation)
         elif len(path) > tree.trunk:
-            self._settle(following)
+            self._append_continuation(continuation)
 
-    def take(self, choice: Choice | FinalCompletion, following: Following | None = None) -> None:
+    def append_choice(
+        self, choice: Choice | FinalCompletion, continuation: ForcedContinuation | None = None
+    ) -> None:
         """Append the choice after the last token, and the run that follows from it."""
         if isinstance(choice, FinalCompletion):
             self._close(choice.tokens)
             return
-        self._is_closed_early = self._is_closed_early or choice.narrowed
+        self._is_closed_early = self._is_closed_early or choice.budget_limited
         # A token that ends the answer is not part of it; its log-probability counts in scores.
         if choice.matcher is None:
-            self._end = choice.logprobs
+            self._end_logprobs = choice.logprobs
             self._finish(FinishReason.STOP)
         else:
             self._append(choice.token, choice.matcher, choice.logprobs, is_forced=False)
             if self.finish_reason is None:
-                self._settle(following)
+                self._append_continuation(continuation)
 
     def close_for_deadline(self) -> None:
         """End the answer along its shortest completion, without a model call."""
@@ -205,8 +214,8 @@ class AnswerState:
 
     def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
         """Return the log-probabilities of the tokens since the last call, without thoughts."""
-        begin = max(self._streamed, self.num_thoughts)
-        self._streamed = self.answer_length
+        begin = max(self._num_streamed, self.num_thoughts)
+        self._num_streamed = self.answer_length
         return self.token_logprobs(vocabulary, begin)
 
     @property
@@ -234,8 +243,8 @@ class AnswerState:
     def usage(self) -> Usage:
         """The costs of this answer alone: its tokens, and what was drafted for it."""
         return Usage(
-            sampled_tokens=self._sampled,
-            forced_tokens=self._forced,
+            sampled_tokens=self._num_sampled,
+            forced_tokens=self._num_forced,
             reasoning_tokens=self.num_thoughts,
             drafted_tokens=self.drafts.tokens,
             accepted_tokens=self.drafts.accepted,
@@ -250,27 +259,29 @@ class AnswerState:
             return ()
         known = zip(self.answer_since(index), self._logprobs[index:], strict=True)
         return tuple(
-            forced_logprobs(token, vocabulary) if found is None else found.of(token, vocabulary)
+            forced_logprobs(token, vocabulary)
+            if found is None
+            else found.with_texts(token, vocabulary)
             for token, found in known
         )
 
-    def _settle(self, following: Following | None) -> None:
-        """Append the tokens that are certain now; finish where nothing may follow or fit."""
-        if following is None:
-            following = self._following(self.matcher, self.answer_length)
-        if following.closes:
-            self._close(following.tokens)
+    def _append_continuation(self, continuation: ForcedContinuation | None) -> None:
+        """Append the tokens that are forced now, and finish the answer where it ends there."""
+        if continuation is None:
+            continuation = self._find_continuation_of(self.matcher, self.answer_length)
+        if continuation.closes:
+            self._close(continuation.tokens)
             return
-        self._force(following.tokens, following.after)
+        self._force(continuation.tokens, continuation.after)
         if self.finish_reason is not None:
             return
-        if following.after.is_complete:
+        if continuation.after.is_complete:
             self._finish(FinishReason.COMPLETE)
         elif self.chooser.remaining(self.answer_length) == 0:
             self._close(())
 
-    def _following(self, matcher: Matcher, length: int) -> Following:
-        """Return what is certain at a position of an answer of ``length`` tokens.
+    def _find_continuation_of(self, matcher: Matcher, length: int) -> ForcedContinuation:
+        """Return the tokens forced at a position of an answer of ``length`` tokens.
 
         A run that would leave no room for an end is replaced by the shortest completion. That
         always fits, because it fits at every position that an answer reaches.
@@ -278,18 +289,18 @@ class AnswerState:
         try:
             run = matcher.forced_run(self.forcing)
             after = advance(matcher, run)
-            fits = not run or self.chooser.fits(after, length + len(run))
+            fits = not run or self.chooser.can_complete(after, length + len(run))
         except LimitExceededError:
             # The constraint is at a limit: from here on only the known completion is certain.
             if length == 0:
                 raise  # no token is out yet, so the request can still be refused
             fits = False
         if not fits:
-            return Following(matcher.shortest_completion(), matcher, closes=True)
-        return Following(run, after, closes=False)
+            return ForcedContinuation(matcher.shortest_completion(), matcher, closes=True)
+        return ForcedContinuation(run, after, closes=False)
 
     def _close(self, completion: tuple[TokenId, ...]) -> None:
-        """End the answer; it needs no further position, so no limit can prevent it."""
+        """End the answer with ``completion``, its shortest; no limit can prevent that."""
         self._is_closed_early = True
         # The matcher stays where it is, because nothing reads it any more.
         self._force(completion, self.matcher)
@@ -316,14 +327,14 @@ class AnswerState:
         self.tokens.append(token)
         self.matcher = matcher
         if is_forced:
-            self._forced += 1
+            self._num_forced += 1
         else:
-            self._sampled += 1
+            self._num_sampled += 1
         if self.chooser.top_logprobs is not None:
             self._logprobs.append(logprobs)
         if self._thoughts is not None and not self._thoughts.is_over:
             self._read_thought(self._thoughts, token)
-        elif self._stops is not None and self._stops.reads(token):
+        elif self._stops is not None and self._stops.read_token(token):
             self._finish(FinishReason.STOP_SEQUENCE)
 
     def _read_thought(self, thoughts: Thoughts, token: TokenId) -> None:
@@ -333,8 +344,8 @@ class AnswerState:
             self._text_stream.begin_at(self.prompt_length + thoughts.length)
 
     def _finish(self, reason: FinishReason) -> None:
-        # An answer that the budget narrowed is reported as closed, even if the model ended it.
+        # An answer that the budget limited is reported as closed, even if the model ended it.
         is_closed = self._is_constrained and self._is_closed_early
-        if is_closed and reason not in _ENDED_FROM_OUTSIDE:
+        if is_closed and reason not in _EXTERNAL_REASONS:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason

@@ -86,15 +86,15 @@ class Arrivals:
         if matcher.run_slice():
             self._admit(submission)
         else:
-            self._compiling.join(submission)
+            self._compiling.add(submission)
 
-    def run_slice(self, *, is_alone: bool) -> None:
+    def run_slice(self, *, may_wait: bool) -> None:
         """Do a slice of compilation, and admit the requests whose constraints it finished.
 
-        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
+        ``may_wait`` lets it wait for a kernel, because the caller has nothing else to do.
         """
-        for submission in self._compiling.run_slice(is_alone=is_alone):
-            with self._requests.isolated(submission.request_id):
+        for submission in self._compiling.run_slice(may_wait=may_wait):
+            with self._requests.isolate(submission.request_id):
                 self._admit(submission)
 
     def _check(
@@ -125,21 +125,21 @@ class Arrivals:
         if submission.admitting is not None:
             group = submission.admitting.result()
         else:
-            admit = partial(self._admitted, submission, submission.matcher.result())
+            admit = partial(self._make_group, submission, submission.matcher.result())
             try:
                 with self._step_deadline.within_step_time(SLICE_SECONDS):
                     group = admit()
             except TakesLongError:
-                self._compiling.join_again(submission, admit)
+                self._compiling.requeue_for_admission(submission, admit)
                 return
-        group.clock.queue()
+        group.clock.record_queued()
         try:
             self._requests.admit(group)
         except BaseException:
             submission.end()
             raise
 
-    def _admitted(self, submission: Submission, matcher: Matcher) -> Group:
+    def _make_group(self, submission: Submission, matcher: Matcher) -> Group:
         """Make the group of a submission; raises whatever prevents it."""
         try:
             return self._admission.admit(submission, matcher)

@@ -8,7 +8,7 @@ from guided.decoding.beam_search import BeamSearch
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.engine.group import Group
-from guided.engine.runnable import Piece, Runnable, Settled, Step
+from guided.engine.runnable import Piece, Runnable, Step, StepEffects
 from guided.engine.submission import Submission
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.masks.vocabulary import Vocabulary
@@ -56,7 +56,7 @@ class BeamGroup(Group):
                 finish_reason=found.finish_reason,
                 score=found.score,
             )
-            for index, found in enumerate(self._search.found[: self.submission.request.n])
+            for index, found in enumerate(self._search.answers[: self.submission.request.n])
         ]
 
     def own_usage(self) -> Usage:
@@ -65,7 +65,7 @@ class BeamGroup(Group):
         Until then a better answer with fewer chosen tokens may come, but counts must never fall.
         """
         # Forced tokens are counted once for each answer returned, as for sampled answers.
-        best = self._search.found[: self.submission.request.n] if self.is_finished else []
+        best = self._search.answers[: self.submission.request.n] if self.is_finished else []
         num_forced = sum([found.num_forced for found in best])
         num_tokens = sum([len(found.tokens) for found in best])
         return Usage(sampled_tokens=num_tokens - num_forced, forced_tokens=num_forced)
@@ -81,17 +81,17 @@ class BeamsRunnable(Runnable):
     def __init__(self, submission: Submission, search: BeamSearch) -> None:
         super().__init__(submission)
         self._search = search
-        self._is_parted = False
+        self._has_split = False
 
     @property
-    def num_places(self) -> int:
+    def batch_places(self) -> int:
         """One for each possible beam."""
         return self._search.width
 
     @property
     def spare_blocks(self) -> int:
         """For each beam still to come, a copy of the last block and the block after it."""
-        return 2 * (self.num_places - len(self.blocks))
+        return 2 * (self.batch_places - len(self.blocks))
 
     @property
     def is_finished(self) -> bool:
@@ -102,20 +102,20 @@ class BeamsRunnable(Runnable):
         """The shared prefix, or prompt and answer of each beam up to the last token to read."""
         # The last token of an ended beam is not fed: nothing is chosen after it.
         prompt, live = self.submission.prompt, self._search.live
-        if not self._is_parted:
+        if not self._has_split:
             return [prompt + live[0].tokens[: self._search.num_shared]]
         return [prompt + beam.tokens[: beam.num_fed] for beam in live]
 
     def start(self, blocks: SequenceBlocks) -> None:
         """Run from the shared prefix."""
         super().start(blocks)
-        self._part()
+        self._split_tables()
 
     def stop(self) -> None:
         """Release all blocks; beams that start over ask the model again how they may continue."""
         super().stop()
         # The shared prefix may have grown meanwhile, and is computed again.
-        self._is_parted = False
+        self._has_split = False
         self._search.forget_continuations()
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:  # noqa: ARG002 - no drafts
@@ -127,41 +127,45 @@ class BeamsRunnable(Runnable):
             count -= len(tokens)
             # A beam that is read to its end waits for the others: a round takes all beams at once.
             if tokens:
-                deciding = self._deciding(beam, blocks.committed, len(tokens))
-                pieces.append(Piece(blocks, DraftTree.chain(tokens, None), deciding, beam))
+                nodes_needing_logits = self._find_nodes_needing_logits(
+                    beam, blocks.committed, len(tokens)
+                )
+                pieces.append(
+                    Piece(blocks, DraftTree.chain(tokens, None), nodes_needing_logits, beam)
+                )
         return Step(self, pieces)
 
     def settle(
         self,
         step: Step,
         outputs: Sequence[SegmentOutput],
-        judged: object = None,  # noqa: ARG002 - beams are judged one after the other
-    ) -> Settled:
+        verified: object = None,  # noqa: ARG002 - beams are verified one after the other
+    ) -> StepEffects:
         """Read the model's output for each beam, then make all rounds that need no call."""
         for piece, output in zip(step.pieces, outputs, strict=True):
             position = piece.blocks.committed + 1 - len(self.submission.prompt)
             # Nothing is drafted, so every row stays and nothing is copied.
             piece.blocks.commit(range(len(piece.tree)), piece.tree.tokens)
-            for node, logits in zip(piece.deciding, output.logits, strict=True):
-                self._search.read(piece.text, position + node, logits)
-        self._part()
+            for node, logits in zip(piece.nodes_needing_logits, output.logits, strict=True):
+                self._search.read_logits(piece.text, position + node, logits)
+        self._split_tables()
         # Rounds that only count forced tokens follow each other without a call in between.
         search = self._search
-        while self._is_parted and not search.is_over and search.is_ready:
-            self._follow(search.advance())
-        return Settled()
+        while self._has_split and not search.is_over and search.is_ready:
+            self._reorder_tables(search.advance())
+        return StepEffects()
 
-    def _part(self) -> None:
+    def _split_tables(self) -> None:
         """Give each beam a table of its own once the shared prefix is computed."""
         # A single beam has nothing to share, so it takes over the table at once.
         count = len(self._search.live)
-        if self._is_parted or (count > 1 and self.num_unread):
+        if self._has_split or (count > 1 and self.num_unread):
             return
-        self._is_parted = True
-        self._follow([0] * count)
+        self._has_split = True
+        self._reorder_tables([0] * count)
 
-    def _follow(self, parents: list[int]) -> None:
-        """Continue each beam from the table of its parent; the first child takes it over."""
+    def _reorder_tables(self, parents: list[int]) -> None:
+        """Give each beam the table of its parent; all but the parent's first child get a fork."""
         former, self.blocks = self.blocks, []
         # A fork shares all blocks, and copies the last one when it first writes there.
         for index, parent in enumerate(parents):
@@ -174,15 +178,15 @@ class BeamsRunnable(Runnable):
             if parent not in parents:
                 blocks.release()
 
-    def _deciding(self, beam: int, committed: int, count: int) -> tuple[int, ...]:
+    def _find_nodes_needing_logits(self, beam: int, committed: int, count: int) -> tuple[int, ...]:
         """Return which of the next tokens have logits that tell something new about the beam."""
         # The scores of the shared prefix are known already.
-        if not self._is_parted:
+        if not self._has_split:
             return ()
         position = committed + 1 - len(self.submission.prompt)
         hypothesis = self._search.live[beam]
         return tuple(
             node
             for node in range(count)
-            if position + node >= 0 and hypothesis.wants(position + node)
+            if position + node >= 0 and hypothesis.needs_logits(position + node)
         )

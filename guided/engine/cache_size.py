@@ -58,7 +58,7 @@ class StepLimits:
         return texts * of_text + self.max_batch * self.widest_draft * of_drafted
 
     @classmethod
-    def here(
+    def for_device(
         cls,
         device: torch.device,
         max_batch: int | None = None,

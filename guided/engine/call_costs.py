@@ -33,7 +33,7 @@ from guided.model.runner import ModelRunner
 from guided.runtime.kernel_cache import digest_of_sources
 from guided.spec import TokenId
 
-__all__ = ["call_sizes", "costs_here", "measure_costs"]
+__all__ = ["call_sizes", "load_or_measure_costs", "measure_costs"]
 
 _SIZES = (1, 2, 4, 8, 9, 12, 16, 24, 32, 64, 128)
 """Closer together where wider calls use other kernels, see ``guided.model.cpu``."""
@@ -42,24 +42,24 @@ _COMMITTED = 128
 _BLOCK_SIZE = 8
 _ROUNDS = 2
 """The least number of rounds, however long they take."""
-_NARROW = 16
+_NARROWEST = 16
 """Sizes up to this one are timed in all rounds: they decide what a single answer drafts."""
 _IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
-_LOOKS = 1000
+_CLOCK_READS = 1000
 """Reads of the processor's time, some tenths of a millisecond in all, that must see it advance."""
-_PATIENCE = 2.0
+_TIME_LIMIT = 2.0
 """Seconds after which no further round begins."""
 
 
 def call_sizes(context_window: int) -> list[int]:
     """Return the sizes to time, which leave room for the committed rows before them."""
-    return [size for size in _SIZES if size <= context_window - _committed(context_window)]
+    return [size for size in _SIZES if size <= context_window - _num_committed(context_window)]
 
 
 def measure_costs(runner: ModelRunner, context_window: int) -> CostCurve:
     """Measure the cost curve now, without keeping it."""
-    return CostCurve.through(_measure_seconds(runner, context_window))
+    return CostCurve.from_measurements(_measure_seconds(runner, context_window))
 
 
 def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, float]:
@@ -70,20 +70,20 @@ def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, floa
     one times only the narrow sizes. Rounds repeat until one of them finds no lower time.
     """
     timer = _Timer(runner, context_window)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     least = dict.fromkeys(timer.sizes, inf)
     rounds, improved = 0, True
-    while rounds < _ROUNDS or (improved and time.perf_counter() - begun <= _PATIENCE):
+    while rounds < _ROUNDS or (improved and time.perf_counter() - started <= _TIME_LIMIT):
         rounds, improved = rounds + 1, False
-        is_slow = time.perf_counter() - begun > _PATIENCE
-        for size in [each for each in timer.sizes if each <= _NARROW or not is_slow]:
+        is_slow = time.perf_counter() - started > _TIME_LIMIT
+        for size in [each for each in timer.sizes if each <= _NARROWEST or not is_slow]:
             took = timer.time(size)
             improved = improved or took < _IMPROVEMENT * least[size]
             least[size] = min(least[size], took)
-    return {size: timer.clock_of_second * each for size, each in least.items()}
+    return {size: timer.clock_per_second * each for size, each in least.items()}
 
 
-def _committed(context_window: int) -> int:
+def _num_committed(context_window: int) -> int:
     return min(_COMMITTED, context_window // 2)
 
 
@@ -96,16 +96,16 @@ class _Timer:
     """
 
     def __init__(self, runner: ModelRunner, context_window: int) -> None:
-        committed, self.sizes = _committed(context_window), call_sizes(context_window)
+        committed, self.sizes = _num_committed(context_window), call_sizes(context_window)
         blocks = -(-(committed + self.sizes[-1]) // _BLOCK_SIZE)
         groups = [LayerGroup(blocks, window) for window in runner.windows]
         cache = BlockCache(groups, _BLOCK_SIZE, reuse_prefixes=False)
         runner.open_storages([pool.num_slots for pool in cache.pools])
         self._runner = runner
         is_all_here = runner.shape.device == CPU and len(runner.layers_by_rank) == 1
-        self._is_processors = is_all_here and _tells_processors_time()
-        self.clock_of_second = inf if self._is_processors else 1.0
-        """Clock seconds for each second that ``time`` returns, in the call that waited least."""
+        self._uses_process_time = is_all_here and _has_fine_process_time()
+        self.clock_per_second = inf if self._uses_process_time else 1.0
+        """Clock seconds for each second that ``time`` returns: the least ratio of all calls."""
         self._sequence = cache.open()
         # Calls are timed over rows in the cache: attention reads them in every call of an answer.
         runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
@@ -119,22 +119,24 @@ class _Timer:
         """Return the seconds of one call over this many tokens, of all threads; keeps no rows."""
         # Packed before the clocks start, because an engine packs in a phase of its own.
         batch = StepBatch((_chain(self._sequence, size),))
-        began, began_here = time.perf_counter(), time.process_time()
+        clock_start, process_start = time.perf_counter(), time.process_time()
         self._runner.forward(batch)
         self._runner.wait()
-        here, took = time.process_time() - began_here, time.perf_counter() - began
+        process_seconds = time.process_time() - process_start
+        clock_seconds = time.perf_counter() - clock_start
         # Nothing is kept, so that every call runs over the same rows and after the same state.
         self._sequence.commit((), ())
-        if not self._is_processors:
-            return took
-        self.clock_of_second = min(self.clock_of_second, took / here)
-        return here
+        if not self._uses_process_time:
+            return clock_seconds
+        ratio = clock_seconds / process_seconds
+        self.clock_per_second = min(self.clock_per_second, ratio)
+        return process_seconds
 
 
-def _tells_processors_time() -> bool:
+def _has_fine_process_time() -> bool:
     """Whether the system can time short calls; some systems count in steps of 10 ms."""
     began = time.process_time()
-    return any(time.process_time() != began for _ in range(_LOOKS))
+    return any(time.process_time() != began for _ in range(_CLOCK_READS))
 
 
 def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
@@ -145,7 +147,7 @@ def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
         tokens=(TokenId(0),) * size,
         depths=tuple(range(size)),
         ancestors=None,
-        deciding=tuple(range(size)),
+        nodes_needing_logits=tuple(range(size)),
         recurrence=sequence.recurrence,
         certain=certain,
     )
@@ -155,7 +157,7 @@ _PROCESSOR_FIELDS: Final = ("model name", "flags", "Features", "CPU part")
 _log: Final = logging.getLogger(__name__)
 
 
-def costs_here(
+def load_or_measure_costs(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> CostCurve:
     """Return the costs of a model's calls here, measured where no earlier start kept them."""
@@ -166,15 +168,15 @@ def costs_here(
         seconds = _measure_seconds(runner, context_window)
         if not _is_busy():
             _write(file, seconds)
-    return CostCurve.through(seconds)
+    return CostCurve.from_measurements(seconds)
 
 
 def _digest(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> str:
-    """Return a name for everything that makes calls faster or slower."""
+    """Return a digest of everything that makes calls faster or slower."""
     # Sources as well: kernels of another version take different times.
-    about = [
+    key = [
         files.config.to_json_string(),
         files.checkpoint.numbers,
         footprint.weight_format,
@@ -189,7 +191,7 @@ def _digest(
         torch.__version__,
         digest_of_sources().hex(),
     ]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
 
 
 def _processor() -> list[str]:

@@ -12,18 +12,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from guided.engine.sliced_work import Kernels, SlicedWork
+from guided.engine.sliced_work import RunningKernels, SlicedWork
 from guided.engine.submission import Submission
-from guided.engine.turns import after_turn
+from guided.engine.turns import move_client_to_end
 from guided.spec import Constraint
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
     from guided.engine.group import Group
 
-__all__ = ["CompileQueue", "Start"]
+__all__ = ["CompileQueue", "StartMatcher"]
 
-Start: TypeAlias = Callable[[Constraint], "Matcher"]
+StartMatcher: TypeAlias = Callable[[Constraint], "Matcher"]
 """Compiles a constraint and returns the position before its first token."""
 
 
@@ -33,81 +33,81 @@ class CompileQueue:
     So neither a long compilation nor many of them hold up what others want compiled.
     """
 
-    def __init__(self, start: Start, kernels: Kernels | None = None) -> None:
+    def __init__(self, start: StartMatcher, kernels: RunningKernels | None = None) -> None:
         self._start = start
-        self._kernels = kernels or Kernels()
-        self._line: list[Submission] = []
+        self._kernels = kernels or RunningKernels()
+        self._queue: list[Submission] = []
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._queue)
 
     def __iter__(self) -> Iterator[Submission]:
-        return iter(tuple(self._line))
+        return iter(tuple(self._queue))
 
     def __contains__(self, request_id: object) -> bool:
-        return any(submission.request_id == request_id for submission in self._line)
+        return any(submission.request_id == request_id for submission in self._queue)
 
     def work_for(self, constraint: Constraint) -> SlicedWork[Matcher]:
         """Return the compilation of a constraint, shared by all submissions that wait for it."""
         # The compiler caches compiled constraints, but not those it is still compiling.
-        for submission in self._line:
+        for submission in self._queue:
             if submission.request.constraint == constraint:
                 return submission.matcher
         return SlicedWork(partial(self._start, constraint), self._kernels)
 
-    def join(self, submission: Submission) -> None:
+    def add(self, submission: Submission) -> None:
         """Queue a submission until its constraint is compiled."""
-        self._line.append(submission)
+        self._queue.append(submission)
 
-    def join_again(self, submission: Submission, admit: Callable[[], Group]) -> None:
-        """Queue a submission until it is admitted, where that takes long as well."""
-        self._line.append(replace(submission, admitting=SlicedWork(admit, self._kernels)))
+    def requeue_for_admission(self, submission: Submission, admit: Callable[[], Group]) -> None:
+        """Queue a submission again, whose admission (``admit``) takes long as well."""
+        self._queue.append(replace(submission, admitting=SlicedWork(admit, self._kernels)))
 
-    def run_slice(self, *, is_alone: bool = True) -> list[Submission]:
+    def run_slice(self, *, may_wait: bool = True) -> list[Submission]:
         """Do a slice of work; remove and return the submissions whose work that finished.
 
-        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
+        ``may_wait`` lets it wait for a kernel, because the caller has nothing else to do.
         """
-        if not self._line:
+        if not self._queue:
             return []
-        first = next((each for each in self._line if not each.work.is_away), None)
+        first = next((each for each in self._queue if not each.work.is_detached), None)
         if first is None:
-            if is_alone:
-                self._line[0].work.wait()
+            if may_wait:
+                self._queue[0].work.wait()
             return []
         # All submissions that wait for the same constraint move, and are admitted, together.
         work = first.work
         is_done = work.run_slice()
-        mine = [each for each in self._line if each.work is work]
-        others = [each for each in self._line if each.work is not work]
+        with_work = [each for each in self._queue if each.work is work]
+        others = [each for each in self._queue if each.work is not work]
         # Submissions that are not done yet go to the end of the line.
-        self._line = after_turn(others, first.client) + ([] if is_done else mine)
-        return mine if is_done else []
+        self._queue = move_client_to_end(others, first.client) + ([] if is_done else with_work)
+        return with_work if is_done else []
 
-    def leave(self, request_id: str) -> bool:
-        """Give up a request, and return whether it was there."""
+    def remove(self, request_id: str) -> bool:
+        """Remove a request and cancel its work; return whether it was there."""
         for submission in self:
             if submission.request_id == request_id:
-                self._line.remove(submission)
+                self._queue.remove(submission)
                 # Other submissions may wait for the same compilation.
-                if all(other.work is not submission.work for other in self._line):
-                    submission.work.give_up()
+                if all(other.work is not submission.work for other in self._queue):
+                    submission.work.cancel()
                 return True
         return False
 
-    def let_go(self, constraint: Constraint) -> None:
-        """Make the work for a constraint release its locks: restart what is unfinished."""
-        anew: dict[SlicedWork[Matcher], SlicedWork[Matcher]] = {}
-        for place, submission in enumerate(self._line):
+    def release_locks(self, constraint: Constraint) -> None:
+        """Make the work for a constraint release its locks, by restarting what is unfinished."""
+        restarted: dict[SlicedWork[Matcher], SlicedWork[Matcher]] = {}
+        for place, submission in enumerate(self._queue):
             if submission.request.constraint != constraint:
                 continue
             if submission.admitting is not None:
                 # Inside a kernel it ends later, and then only releases what it has opened.
-                submission.admitting.give_up()
-                self._line[place] = replace(submission, admitting=None, at_end=ExitStack())
+                submission.admitting.cancel()
+                self._queue[place] = replace(submission, admitting=None, at_end=ExitStack())
                 continue
             work = submission.matcher
-            if work not in anew:
-                work.give_up()
-                anew[work] = SlicedWork(partial(self._start, constraint), self._kernels)
-            self._line[place] = replace(submission, matcher=anew[work])
+            if work not in restarted:
+                work.cancel()
+                restarted[work] = SlicedWork(partial(self._start, constraint), self._kernels)
+            self._queue[place] = replace(submission, matcher=restarted[work])

@@ -23,7 +23,7 @@ from guided.decoding.contrastive_search import (
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.engine.answer_state import AnswerState
-from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
+from guided.engine.runnable import AnswerRunnable, Piece, Step, StepEffects
 from guided.engine.submission import Submission
 from guided.errors import LimitExceededError
 from guided.kv.sequence_blocks import SequenceBlocks
@@ -53,17 +53,17 @@ class ContrastiveRunnable(AnswerRunnable):
         self._candidates: tuple[CandidateToken, ...] = ()
 
     @property
-    def num_places(self) -> int:
+    def batch_places(self) -> int:
         """One for each candidate, because all of them are computed at once."""
         return self.answer.chooser.sampling.num_candidate_tokens
 
     @property
-    def num_tried(self) -> int:
+    def num_candidate_tokens(self) -> int:
         """All candidates."""
-        return self.num_places
+        return self.batch_places
 
     @property
-    def known_prefix(self) -> Sequence[TokenId]:
+    def reusable_prefix(self) -> Sequence[TokenId]:
         """None: the cache may know a beginning, but not the hidden states of its tokens."""
         return ()
 
@@ -86,24 +86,26 @@ class ContrastiveRunnable(AnswerRunnable):
         return True
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
-        """The next ``count`` pending tokens, or all candidates, with the runs they force."""
+        """Take the next ``count`` pending tokens, or all candidates with the runs they force."""
         blocks = self.blocks[0]
         if not self._candidates:
-            return Step(self, [Piece(blocks, self.answer.trunk(blocks.committed, count))])
+            return Step(self, [Piece(blocks, self.answer.make_trunk(blocks.committed, count))])
         # A run saves the call that would read it if its candidate is taken; else it is wasted.
-        branches = [self._branch(candidate, budget) for candidate in self._candidates]
+        branches = [self._make_branch(candidate, budget) for candidate in self._candidates]
         without_runs = [
-            one if len(one.tokens) == 1 else _Branch(one.tokens[:1], is_deciding=False)
+            one if len(one.tokens) == 1 else _Branch(one.tokens[:1], needs_logits=False)
             for one in branches
         ]
-        return Step(self, [_piece(blocks, branches)], certain=[_piece(blocks, without_runs)])
+        return Step(
+            self, [_make_piece(blocks, branches)], certain=[_make_piece(blocks, without_runs)]
+        )
 
     def settle(
         self,
         step: Step,
         outputs: Sequence[SegmentOutput],
-        judged: object = None,  # noqa: ARG002 - the next candidates depend on the one taken
-    ) -> Settled:
+        verified: object = None,  # noqa: ARG002 - the next candidates depend on the one taken
+    ) -> StepEffects:
         """Take one of the candidates, if there are any, and look for the next ones."""
         piece, output = step.pieces[0], outputs[0]
         tree, blocks = piece.tree, piece.blocks
@@ -112,8 +114,8 @@ class ContrastiveRunnable(AnswerRunnable):
         candidates, self._candidates = self._candidates, ()
         if candidates:
             roots = [node for node, parent in enumerate(tree.parents) if parent is None]
-            taken = self._best(candidates, output.states[roots])
-            self.answer.take(candidates[taken].choice)
+            taken = self._pick_best(candidates, output.states[roots])
+            self.answer.append_choice(candidates[taken].choice)
             path = range(roots[taken], [*roots[1:], len(tree)][taken])
         # A taken token may have ended the answer, or closed it in another way than its run.
         certain = self.answer.tokens[blocks.committed :]
@@ -124,11 +126,15 @@ class ContrastiveRunnable(AnswerRunnable):
             length += 1
         kept = path[:length]
         # While certain tokens are unread, the next step reads them before anything is chosen.
-        if not self.is_finished and length == len(certain) and path[-1] in piece.deciding:
-            self._consider(output.logits[piece.deciding.index(path[-1])])
+        if (
+            not self.is_finished
+            and length == len(certain)
+            and path[-1] in piece.nodes_needing_logits
+        ):
+            self._find_candidates(output.logits[piece.nodes_needing_logits.index(path[-1])])
         copies = blocks.commit(kept, [tree.tokens[node] for node in kept])
         self._seen.append(output.states[kept.start : kept.stop])
-        return Settled(copies)
+        return StepEffects(copies)
 
     def check(self) -> None:
         """Raise unless it has something to compute, no reservation, and a state for each token."""
@@ -139,38 +145,38 @@ class ContrastiveRunnable(AnswerRunnable):
         )
         assert len(self._seen) == self.blocks[0].committed, f"{self.request_id!r} lacks states"
 
-    def _branch(self, candidate: CandidateToken, budget: DraftBudget) -> _Branch:
+    def _make_branch(self, candidate: CandidateToken, budget: DraftBudget) -> _Branch:
         """Return a candidate token, with the run that it forces if computing that pays."""
         choice, answer = candidate.choice, self.answer
         if choice.matcher is None:
-            return _Branch((choice.token,), is_deciding=False)
+            return _Branch((choice.token,), needs_logits=False)
         try:
             run = choice.matcher.forced_run(answer.forcing)
             # Without a run the same call can give the logits after the candidate.
             if not run:
-                return _Branch((choice.token,), is_deciding=not choice.matcher.is_complete)
+                return _Branch((choice.token,), needs_logits=not choice.matcher.is_complete)
             fits = len(run) < answer.chooser.remaining(answer.answer_length)
             if fits and budget.pays(len(run), candidate.probability, following=0):
                 is_complete = advance(choice.matcher, run).is_complete
                 budget.spend(len(run), candidate.probability)
-                return _Branch((choice.token, *run), is_deciding=not is_complete)
+                return _Branch((choice.token, *run), needs_logits=not is_complete)
         except LimitExceededError:  # if the candidate is taken, the answer closes
-            return _Branch((choice.token,), is_deciding=True)
-        return _Branch((choice.token,), is_deciding=False)
+            return _Branch((choice.token,), needs_logits=True)
+        return _Branch((choice.token,), needs_logits=False)
 
-    def _best(self, candidates: Sequence[CandidateToken], states: NDArray[np.float32]) -> int:
+    def _pick_best(self, candidates: Sequence[CandidateToken], states: NDArray[np.float32]) -> int:
         alpha = self.answer.chooser.sampling.penalty_alpha
-        assert alpha is not None, f"{self.request_id!r} asks for no contrastive search"
-        return best_candidate_token(candidates, self._seen.likeness(states), alpha)
+        assert alpha is not None, f"{self.request_id!r} has no penalty_alpha"
+        return best_candidate_token(candidates, self._seen.max_similarity(states), alpha)
 
-    def _consider(self, logits: NDArray[np.float32]) -> None:
+    def _find_candidates(self, logits: NDArray[np.float32]) -> None:
         """Find the candidates after all tokens, by the ``logits`` there (``[vocab]``)."""
         answer = self.answer
         found = find_candidate_tokens(
             logits, answer.matcher, answer.answer_length, answer.history(), answer.chooser
         )
         if isinstance(found, FinalCompletion):
-            answer.take(found)
+            answer.append_choice(found)
         else:
             self._candidates = found
 
@@ -180,23 +186,23 @@ class _Branch:
     """A candidate token and the run that it forces."""
 
     tokens: tuple[TokenId, ...]
-    is_deciding: bool
+    needs_logits: bool
     """Whether something is to be chosen after the last one."""
 
 
-def _piece(blocks: SequenceBlocks, branches: Sequence[_Branch]) -> Piece:
-    """Lay branches side by side, each a root with a chain, so that none sees another."""
+def _make_piece(blocks: SequenceBlocks, branches: Sequence[_Branch]) -> Piece:
+    """Make one piece of several branches, each a root with a chain, so that none sees another."""
     tokens: list[TokenId] = []
     parents: list[int | None] = []
-    deciding: list[int] = []
+    nodes_needing_logits: list[int] = []
     for branch in branches:
         parents += [None, *range(len(tokens), len(tokens) + len(branch.tokens) - 1)]
         tokens += branch.tokens
-        if branch.is_deciding:
-            deciding.append(len(tokens) - 1)
+        if branch.needs_logits:
+            nodes_needing_logits.append(len(tokens) - 1)
     # Nothing is verified along this tree, so it needs no positions, and every node is tried.
     count = len(tokens)
     tree = DraftTree(
         tuple(tokens), tuple(parents), (False,) * count, (None,) * count, ("",) * count
     )
-    return Piece(blocks, tree, tuple(deciding))
+    return Piece(blocks, tree, tuple(nodes_needing_logits))

@@ -9,9 +9,9 @@ from guided.engine.submission import ServiceOrder
 
 __all__ = ["ClosingTimes", "Deadlines", "StepTimes"]
 
-_FADING: Final = 0.9
+_STEP_DECAY: Final = 0.9
 """The share of the longest time that remains after each step of the same size."""
-_FADING_CLOSING: Final = 0.99
+_CLOSING_DECAY: Final = 0.99
 """The share of the expected closing time that remains after each step, of any size."""
 _CLOSING_SECONDS: Final = 0.01
 """The least time expected for closing; a shortest completion of 800 tokens is found in 5 ms."""
@@ -32,7 +32,7 @@ class Deadlines:
         """Record a step that computed this number of certain tokens."""
         # Closings are rare, so the time expected for them fades with every step.
         self.steps.note(tokens, seconds)
-        self.closings.fade()
+        self.closings.decay()
 
     def note_closings(
         self, ended: Sequence[ServiceOrder], tokens: int, began: float, now: float
@@ -41,7 +41,7 @@ class Deadlines:
         self.closings.note(now - began)
         # Answers that were late already say nothing about steps; a foreseen delay may be wrong.
         if not all(order.is_late(began) for order in ended):
-            self.steps.doubt(tokens)
+            self.steps.halve(tokens)
 
 
 class ClosingTimes:
@@ -58,9 +58,9 @@ class ClosingTimes:
         """
         self.expected = max(seconds, self.expected / 2, _CLOSING_SECONDS)
 
-    def fade(self) -> None:
+    def decay(self) -> None:
         """Expect a little less with each step."""
-        self.expected = max(_FADING_CLOSING * self.expected, _CLOSING_SECONDS)
+        self.expected = max(_CLOSING_DECAY * self.expected, _CLOSING_SECONDS)
 
 
 class StepTimes:
@@ -74,10 +74,10 @@ class StepTimes:
         # Powers of two are few enough that the time of each is soon known.
         size = tokens.bit_length()
         # The longest, not the mean: a step that takes longer than expected makes answers late.
-        self._seconds[size] = max(seconds, _FADING * self._seconds.get(size, 0.0))
+        self._seconds[size] = max(seconds, _STEP_DECAY * self._seconds.get(size, 0.0))
 
-    def doubt(self, tokens: int) -> None:
-        """Halve the time expected for this size: it ended a request, and no step was made.
+    def halve(self, tokens: int) -> None:
+        """Halve the time expected for this size, because it ended a request without a step.
 
         A size that is never tried is never measured, so one slow step would turn requests away for
         ever.

@@ -27,24 +27,24 @@ from guided.engine.adapters import AdapterNames
 from guided.engine.admission import Admission
 from guided.engine.arrivals import Arrivals
 from guided.engine.cache_size import StepLimits, open_cache
-from guided.engine.compile_queue import CompileQueue, Start
+from guided.engine.compile_queue import CompileQueue, StartMatcher
+from guided.engine.constraint_tasks import ConstraintTasks
+from guided.engine.counters import EngineCounters
 from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
 from guided.engine.hardware import Hardware
-from guided.engine.isolation import error_for, is_of_request
-from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.open_requests import OpenRequests
 from guided.engine.paused_answers import PausedAnswers
 from guided.engine.prompts import PreparedPrompt, Prompts, Render, ThinkingPrompts
+from guided.engine.request_isolation import as_guided_error, is_request_error
 from guided.engine.results import Delta, Finished, Results
 from guided.engine.runnable import Step
 from guided.engine.scheduler import Scheduler
 from guided.engine.scoring import Judge
 from guided.engine.settling import Settling
-from guided.engine.sliced_work import Kernels
+from guided.engine.sliced_work import RunningKernels
 from guided.engine.step_deadline import StepDeadline
-from guided.engine.workbench import Workbench
 from guided.errors import GuidedError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
@@ -79,7 +79,7 @@ class Engine:
         vocabulary: Vocabulary,
         context_window: int,
         render: Render,
-        start: Start,
+        start: StartMatcher,
         max_batch: int = 16,
         cache_tokens: int = 16384,
         step_tokens: int = 512,
@@ -112,27 +112,27 @@ class Engine:
         """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
         self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
         self._now = clock
-        self._meter = Meter()
+        self._counters = EngineCounters()
         self._deadlines = Deadlines()
         self._step_deadline = StepDeadline()
         self._model = ModelCall(runner, self._step_deadline)
-        kernels = Kernels()
+        kernels = RunningKernels()
         self._compiling = CompileQueue(start, kernels)
         self._paused = PausedAnswers()
-        self._is_asides_turn = False
+        self._is_turn_of_paused = False
         self._results = Results(vocabulary)
-        self.workbench = Workbench(vocabulary, start, kernels=kernels)
+        self.constraint_tasks = ConstraintTasks(vocabulary, start, kernels=kernels)
         """Checks constraints beside the answers; whoever steps the engine runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
         """The names of the drafters, as requests use them, in their order."""
         union = DrafterUnion(drafters, widest_draft=widest_draft) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
         self._requests = OpenRequests(
-            self._compiling, self._scheduler, self._paused, self._results, self._meter
+            self._compiling, self._scheduler, self._paused, self._results, self._counters
         )
         self._settling = Settling(
             *(self._model, self._scheduler, self._paused, self._step_deadline, kernels),
-            self._requests.resumed,
+            self._requests.hand_out_resumed,
         )
         admission = Admission(
             vocabulary,
@@ -183,7 +183,7 @@ class Engine:
         result of ``prepare`` for the same request, where that was called before. ``client`` is who
         sent it: clients take turns at whatever takes long to compile.
         """
-        with self._meter.phase(Phase.TAKE):
+        with self._counters.phase(Phase.TAKE):
             try:
                 self._arrivals.take(
                     request_id,
@@ -195,10 +195,10 @@ class Engine:
                     client=client,
                 )
             except BaseException as fault:
-                self._meter.refused()
-                if isinstance(fault, GuidedError) or not is_of_request(fault):
+                self._counters.count_refused()
+                if isinstance(fault, GuidedError) or not is_request_error(fault):
                     raise
-                raise error_for(request_id, fault) from fault
+                raise as_guided_error(request_id, fault) from fault
 
     def prepare(
         self, request: GenerationRequest, *, received: float | None = None
@@ -209,9 +209,9 @@ class Engine:
         """
         return self._prompts.prepare(request, received)
 
-    def refuse(self) -> None:
+    def count_refused(self) -> None:
         """Count a request that was refused before it was submitted."""
-        self._meter.refused()
+        self._counters.count_refused()
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Ignores unknown ids."""
@@ -219,27 +219,27 @@ class Engine:
 
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return the requests that ended."""
-        phase, began = self._meter.phase, self._now()
+        phase, began = self._counters.phase, self._now()
         self._step_deadline.begin_step()
         # Compilation alternates with the model call, because Python would slow the call down.
         with phase(Phase.TAKE):
-            self._work_in_slices()
+            self._run_slice()
         with phase(Phase.ADMIT):
             self._start_waiting()
             self._end_late()  # after starting, because started requests make the step longer
         with phase(Phase.DRAFT):
             plan = self._scheduler.plan()
             steps = self._make_room(
-                self._drafting.draft(plan, self._requests.isolated, self._settling.begin_paused)
+                self._drafting.draft(plan, self._requests.isolate, self._settling.begin_paused)
             )
         with phase(Phase.RESERVE):
             steps, segments = self._reserve(steps)
         if steps:
             with phase(Phase.FORWARD) as forward:
-                outputs = self._model.forward(steps, segments, self._meter)
+                outputs = self._model.forward(steps, segments, self._counters)
             with phase(Phase.SETTLE):
                 self._step_deadline.begin_step()
-                self._share_time(steps, forward.seconds)
+                self._charge_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
             # Without drafts, because deadlines foresee a step before anything is drafted for it.
             tokens = sum([count for _, count in plan])
@@ -253,17 +253,17 @@ class Engine:
     def stats(self) -> EngineStats:
         """Return the counters of everything done so far, and the state now."""
         running = {runnable.request_id for runnable in self._scheduler.running}
-        return self._meter.stats(
+        return self._counters.stats(
             self._requests.usages(),
             running=len(running),
             waiting=len(self._requests) - len(running),
             cache=self._cache,
         )
 
-    def count_anew(self) -> None:
+    def reset_counters(self) -> None:
         """Reset the counters, as after a warm-up."""
         # How long steps take is kept, because it holds for later requests as well.
-        self._meter.begin_anew()
+        self._counters.reset()
 
     def check(self) -> None:
         """Raise unless the cache adds up and every running answer has something to compute."""
@@ -275,24 +275,26 @@ class Engine:
 
     # --- one step -------------------------------------------------------------------------
 
-    def _work_in_slices(self) -> None:
-        """Do a slice of the long work: paused answers and compilation take turns."""
-        is_alone = not any(not runnable.is_paused for runnable in self._scheduler.running)
-        self._is_asides_turn = bool(self._paused) and not (self._is_asides_turn and self._compiling)
-        if not self._is_asides_turn:
-            self._arrivals.run_slice(is_alone=is_alone)
+    def _run_slice(self) -> None:
+        """Do one slice of long work; paused answers and compilation take turns by slices."""
+        may_wait = all(runnable.is_paused for runnable in self._scheduler.running)
+        self._is_turn_of_paused = bool(self._paused) and not (
+            self._is_turn_of_paused and self._compiling
+        )
+        if not self._is_turn_of_paused:
+            self._arrivals.run_slice(may_wait=may_wait)
             return
-        paused = self._paused.run_slice(is_alone=is_alone)
+        paused = self._paused.run_slice(may_wait=may_wait)
         if paused is not None:
-            with self._requests.isolated(paused.runnable.request_id):
+            with self._requests.isolate(paused.runnable.request_id):
                 paused.resume()
 
     def _start_waiting(self) -> None:
         """Start waiting runnables, as long as there is room."""
         while (entry := self._scheduler.take_next()) is not None:
             runnable, blocks = entry
-            self._requests.group(runnable.request_id).clock.start()
-            with self._requests.isolated(runnable.request_id):
+            self._requests.group(runnable.request_id).clock.record_start()
+            with self._requests.isolate(runnable.request_id):
                 self._scheduler.start(runnable, blocks)
 
     def _end_late(self) -> None:
@@ -308,7 +310,7 @@ class Engine:
         steps = [step for step in steps if step.runnable.is_running]
         before = len(self._scheduler.running)
         steps = self._scheduler.make_room(steps)
-        self._meter.preempted += before - len(self._scheduler.running)
+        self._counters.preempted += before - len(self._scheduler.running)
         return steps
 
     def _reserve(self, steps: Sequence[Step]) -> tuple[list[Step], list[list[Segment]]]:
@@ -316,13 +318,13 @@ class Engine:
         reserved = []
         for step in steps:
             if step.runnable.is_running:
-                with self._requests.isolated(step.runnable.request_id):
-                    reserved.append((step, self._model.reserve(step, self._meter)))
+                with self._requests.isolate(step.runnable.request_id):
+                    reserved.append((step, self._model.reserve(step, self._counters)))
         # A failed request takes its other answers with it, which may have reserved before.
         kept = [pair for pair in reserved if pair[0].runnable.is_running]
         return [step for step, _ in kept], [segments for _, segments in kept]
 
-    def _share_time(self, steps: Sequence[Step], seconds: float) -> None:
+    def _charge_time(self, steps: Sequence[Step], seconds: float) -> None:
         """Charge each request for its part of a model call, by the tokens computed for it."""
         tokens = sum([step.num_tokens for step in steps])
         self._drafting.note_call(tokens, seconds)
@@ -344,13 +346,13 @@ class Engine:
         began = time.perf_counter_ns()
         for step, output in zip(steps, outputs, strict=True):
             if step.runnable.is_running:  # unless another answer to its request failed
-                with self._requests.isolated(step.runnable.request_id):
+                with self._requests.isolate(step.runnable.request_id):
                     self._settling.settle(step, output)
             ended = time.perf_counter_ns()
             groups[step.runnable.request_id].mask_nanoseconds += ended - began
             began = ended
         for request_id, group in groups.items():
-            with self._requests.isolated(request_id):
+            with self._requests.isolate(request_id):
                 group.end_call()
                 if self._requests.is_answering(request_id):  # unless it failed
                     self._requests.hand_out(group)

@@ -13,7 +13,7 @@ from guided.model.device import CPU
 from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
 
-__all__ = ["WEIGHT_DTYPES", "check_formats", "check_model", "format_notes", "kept_dtype"]
+__all__ = ["WEIGHT_DTYPES", "check_formats", "check_model", "compute_dtype", "format_notes"]
 
 WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
     "bfloat16": torch.bfloat16,
@@ -25,7 +25,7 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
     "stored": None,
 }
 """The type in which the weights are loaded; ``None`` lets the loader choose."""
-_OWN: Final = ("int8", "int4", "stored")
+_OWN_PASS_ONLY: Final = ("int8", "int4", "stored")
 """Formats that only our own forward pass can compute with."""
 
 
@@ -41,18 +41,18 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
             field="kv_dtype",
             hint="leave it out to keep keys and values as they are computed",
         )
-    if dtype in _OWN and device.type != "cpu":
+    if dtype in _OWN_PASS_ONLY and device.type != "cpu":
         raise RequestError(
-            f"weights {_as(dtype)} are computed by our own forward pass, which is for the CPU "
-            f"alone, not for {device}",
+            f"weights {_describe(dtype)} are computed by our own forward pass, which is for the "
+            f"CPU alone, not for {device}",
             field="dtype",
             hint="leave dtype out, or set device to 'cpu'",
         )
     # Only transformers' forward pass attends over int8, only ours multiplies int8 weights.
-    if dtype in _OWN and kv_dtype == "int8":
+    if dtype in _OWN_PASS_ONLY and kv_dtype == "int8":
         raise RequestError(
-            f"weights {_as(dtype)} are computed by our own forward pass, whose cache is not in "
-            "int8",
+            f"weights {_describe(dtype)} are computed by our own forward pass, whose cache is not "
+            "in int8",
             field="kv_dtype",
             hint="choose one of the two",
         )
@@ -60,10 +60,10 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
 
 def check_model(files: ModelFiles, dtype: str | None) -> None:
     """Raise ``ModelError`` where a model cannot have weights of a format, before they are read."""
-    if dtype in _OWN and (reason := why_not_by_config(files.config)):
+    if dtype in _OWN_PASS_ONLY and (reason := why_not_by_config(files.config)):
         raise ModelError(
-            f"weights {_as(dtype)} are computed by our own forward pass, which does not know this "
-            f"model: {reason}",
+            f"weights {_describe(dtype)} are computed by our own forward pass, which does not know "
+            f"this model: {reason}",
             hint="leave dtype out, or choose float32 or bfloat16",
         )
 
@@ -71,23 +71,24 @@ def check_model(files: ModelFiles, dtype: str | None) -> None:
 def format_notes(device: torch.device) -> tuple[tuple[str, str], ...]:
     """Return the formats that a device does not support, each with the consequence."""
     if device.type != "cpu":
-        return tuple((name, "refused: it is computed on the CPU alone") for name in _OWN)
+        return tuple((name, "refused: it is computed on the CPU alone") for name in _OWN_PASS_ONLY)
     return ()
 
 
-def _as(dtype: str | None) -> str:
+def _describe(dtype: str | None) -> str:
+    """Return how an error says in which format weights are."""
     return "as they are stored" if dtype == "stored" else f"in {dtype}"
 
 
-def kept_dtype(
+def compute_dtype(
     files: ModelFiles, dtype: str | None, device: torch.device, *, by_transformers: bool = False
 ) -> torch.dtype:
     """Return the type of all numbers that are not int8: as requested, or the model's fastest.
 
     Our own forward pass multiplies bf16 on any processor, and reads half as much as with fp32.
     """
-    if (asked := WEIGHT_DTYPES.get(str(dtype))) is not None:
-        return asked
+    if (requested := WEIGHT_DTYPES.get(str(dtype))) is not None:
+        return requested
     packed, _ = files.checkpoint.packed
     is_own = not packed and not by_transformers and why_not_by_config(files.config) is None
     return torch.bfloat16 if is_own and device == CPU else native_dtype(device)

@@ -109,7 +109,7 @@ class Group:
         """Record when the model call brought tokens, if it did."""
         # Forced tokens alone do not count as the model's answer, see ``RequestClock``.
         if self.num_chosen > self._chosen_before:
-            self.clock.tokens_came()
+            self.clock.record_tokens()
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
         """Return the result of the request, once it is finished.

@@ -29,7 +29,7 @@ class Hardware:
     """What calls cost; ``None`` where nothing is drafted, because then it is not measured."""
 
     @classmethod
-    def here(cls, footprint: Footprint, costs: CostCurve | None) -> Hardware:
+    def of_this_process(cls, footprint: Footprint, costs: CostCurve | None) -> Hardware:
         """Describe the machine of this process, for a model."""
         device = footprint.device
         threads = torch.get_num_threads()

@@ -23,17 +23,17 @@ from guided.drafters.named import (
 )
 from guided.engine.adapters import load_adapters
 from guided.engine.cache_size import CacheRequest, StepLimits
-from guided.engine.call_costs import costs_here
-from guided.engine.cold_kernels import ColdKernels
+from guided.engine.call_costs import load_or_measure_costs
 from guided.engine.engine import Engine
 from guided.engine.find_files import find_files
-from guided.engine.formats import check_formats, check_model, kept_dtype
-from guided.engine.garbage import freeze
+from guided.engine.formats import check_formats, check_model, compute_dtype
+from guided.engine.gc_freeze import freeze_heap
 from guided.engine.hardware import Hardware, instruction_set_of
+from guided.engine.kernel_process import KernelProcess
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import OnLoss, load_runner
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
-from guided.engine.rank_settings import check_ranks, chosen_split
+from guided.engine.rank_settings import check_ranks, choose_split
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
@@ -111,44 +111,52 @@ def load_engine(
     the CPU.
     Raises ``ModelError`` before the weights are read if memory would be short.
     """
-    where = choose_device(device)
-    check_formats(dtype, kv_dtype, where)
-    split = chosen_split(tensor_parallel, pipeline_parallel)
-    check_ranks(split, device, where, dtype=dtype, heads=heads, adapters=adapters)
+    torch_device = choose_device(device)
+    check_formats(dtype, kv_dtype, torch_device)
+    split = choose_split(tensor_parallel, pipeline_parallel)
+    check_ranks(split, device, torch_device, dtype=dtype, heads=heads, adapters=adapters)
     assert share is None or split.ranks == 1, "ranks cannot be forked"
     # Errors of the settings are raised before anything is fetched.
-    threads = _chosen_threads(threads, split)
-    names = _chosen_drafters(drafters, reuse_prefixes=reuse_prefixes)
+    threads = _choose_threads(threads, split)
+    names = _choose_drafters(drafters, reuse_prefixes=reuse_prefixes)
     progress = progress or RichProgress()
-    kernels = ColdKernels()
+    kernel_process = KernelProcess()
     loras = load_adapters(adapters or {}, model, progress)
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
-    limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=WIDEST_DRAFT * drafts)
-    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
+    limits = StepLimits.for_device(
+        torch_device, max_batch, step_tokens, widest_draft=WIDEST_DRAFT * drafts
+    )
+    cache_request = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
     # A fork does not copy threads: a process that used several would wait for them for ever.
     torch.set_num_threads(1 if share else threads)
-    files = _found(model, dtype, where, asked, progress)
+    files = _find_files(model, dtype, torch_device, cache_request, progress)
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
     # The judge is loaded first, so that the plan counts only the memory it leaves.
-    judge = _load_judge(reward_model, where, progress)
-    plans = plan_drafters(draft_models, dtype, asked, where, progress)
-    kept_as = kept_dtype(files, dtype, where, by_transformers=asked.by_transformers)
+    judge = _load_judge(reward_model, torch_device, progress)
+    plans = plan_drafters(draft_models, dtype, cache_request, torch_device, progress)
+    kept_as = compute_dtype(
+        files, dtype, torch_device, by_transformers=cache_request.by_transformers
+    )
     others = [*(each.nbytes for each in plans), *(each.nbytes for each in loras)]
-    beside = head_set.nbytes(kept_as, where) + sum(others)
-    parts = _load_parts(files, dtype, asked, where, beside, loras, progress, on_loss, kernels)
+    beside = head_set.nbytes(kept_as, torch_device) + sum(others)
+    parts = _load_parts(
+        files, dtype, cache_request, torch_device, beside, loras, progress, on_loss, kernel_process
+    )
     vocabulary, drafting = parts.texts.vocabulary, tuple[Drafter, ...]()
     if drafts:
         progress.note(f"drafters: {describe_drafters(names)}")
         models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
         with_heads = head_set.drafters(parts.runner, len(vocabulary), reuse_prefixes=reuse_prefixes)
         drafting = (*make_drafters(names, vocabulary), *models, *with_heads)
-    build = partial(_build_engine, parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)
+    build = partial(
+        _build_engine, parts, cache_request, drafting, judge, reuse_prefixes=reuse_prefixes
+    )
     if share is not None:
-        _share(build, parts, share, threads, progress)
-    return _started(build, parts, files if drafts else None, progress)
+        _warm_up_and_share(build, parts, share, threads, progress)
+    return _start_engine(build, parts, files if drafts else None, progress)
 
 
-def _chosen_drafters(names: Sequence[str] | None, *, reuse_prefixes: bool) -> Sequence[str]:
+def _choose_drafters(names: Sequence[str] | None, *, reuse_prefixes: bool) -> Sequence[str]:
     """Return the names of the drafters; raises ``RequestError`` for an unknown one."""
     if names is None:
         return default_drafters(reuse_prefixes=reuse_prefixes)
@@ -156,20 +164,22 @@ def _chosen_drafters(names: Sequence[str] | None, *, reuse_prefixes: bool) -> Se
     return names
 
 
-def _found(
+def _find_files(
     model: str | None,
     dtype: str | None,
     device: torch.device,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     progress: Progress,
 ) -> ModelFiles:
     """Find the files of the model; refuse a format of weights that it cannot have."""
-    files = find_files(model, dtype, device, progress, by_transformers=asked.by_transformers)
+    files = find_files(
+        model, dtype, device, progress, by_transformers=cache_request.by_transformers
+    )
     check_model(files, dtype)
     return files
 
 
-def _chosen_threads(threads: int | None, split: Split) -> int:
+def _choose_threads(threads: int | None, split: Split) -> int:
     """Return the threads of a model call; raises ``RequestError`` for an impossible number."""
     if threads is None:
         return max(1, physical_cores() // split.ranks)
@@ -178,22 +188,24 @@ def _chosen_threads(threads: int | None, split: Split) -> int:
     return threads
 
 
-def _started(
+def _start_engine(
     build: Callable[..., Engine], parts: _Parts, timed: ModelFiles | None, progress: Progress
 ) -> Engine:
     """Return a warm engine; its model calls are timed where the model's files are given."""
     costs = None
     if timed is not None:
         with progress.step("timing model calls"):
-            costs = costs_here(parts.runner, parts.context_window, timed, parts.footprint)
+            costs = load_or_measure_costs(
+                parts.runner, parts.context_window, timed, parts.footprint
+            )
     engine = build(costs=costs)
     with progress.step("warming up"):
         _warm_up(engine)
-    freeze(parts.runner)
+    freeze_heap(parts.runner)
     return engine
 
 
-def _share(
+def _warm_up_and_share(
     build: Callable[..., Engine],
     parts: _Parts,
     share: Callable[[], None],
@@ -203,7 +215,7 @@ def _share(
     """Rehearse what all engines do, and call ``share``, which may fork."""
     with progress.step("rehearsing"):
         _warm_up(build(costs=None))
-    freeze(parts.runner)
+    freeze_heap(parts.runner)
     share()
     torch.set_num_threads(threads)
 
@@ -234,20 +246,20 @@ def _load_judge(folder: str | None, device: torch.device, progress: Progress) ->
 def _load_parts(
     files: ModelFiles,
     dtype: str | None,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     device: torch.device,
     beside: int,
     adapters: Sequence[Adapter],
     progress: Progress,
     on_loss: OnLoss | None,
-    kernels: ColdKernels,
+    kernel_process: KernelProcess,
 ) -> _Parts:
     """Plan the memory, and load the model.
 
     Other weights and caches will take ``beside`` bytes next to it.
     """
     # Planned before the weights are read, so that too large a model is refused at once.
-    footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
+    footprint, plan = plan_model(files, dtype, cache_request, device, beside=beside)
     instructions = instruction_set_of(device)
     progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))
@@ -255,7 +267,7 @@ def _load_parts(
         files,
         dtype,
         device,
-        asked,
+        cache_request,
         progress,
         streams=footprint.streams,
         adapters=adapters,
@@ -263,7 +275,7 @@ def _load_parts(
     )
     size = files.checkpoint.nbytes
     with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
-        compiler, runner = _prepared(texts.vocabulary, kernels, partial(make_runner, report))
+        compiler, runner = _prepare(texts.vocabulary, kernel_process, partial(make_runner, report))
     context_window = runner.context_window(texts.context_window)
     if context_window < texts.context_window:
         _log.warning(
@@ -273,15 +285,15 @@ def _load_parts(
         )
     # The config may not say what the layers keep; now that they are loaded, they do.
     shape = runner.shape
-    sizes = [asked.size(one, shape.windows, shape.dtype) for one in runner.layers_by_rank]
-    plan = plan_memory(footprint, sizes, asked)
+    sizes = [cache_request.size(one, shape.windows, shape.dtype) for one in runner.layers_by_rank]
+    plan = plan_memory(footprint, sizes, cache_request)
     names = tuple(adapter.name for adapter in adapters)
     return _Parts(texts, compiler, runner, plan, footprint, context_window, names)
 
 
 def _build_engine(
     parts: _Parts,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     drafters: Sequence[Drafter],
     judge: Judge | None,
     *,
@@ -289,7 +301,7 @@ def _build_engine(
     costs: CostCurve | None,
 ) -> Engine:
     """Build the engine from loaded parts, with its cache opened and the runner warmed up."""
-    texts, limits = parts.texts, asked.limits
+    texts, limits = parts.texts, cache_request.limits
     engine = Engine(
         model_name=texts.name,
         runner=parts.runner,
@@ -310,21 +322,21 @@ def _build_engine(
         widest_draft=limits.widest_draft,
         costs=costs,
         judge=judge,
-        hardware=Hardware.here(parts.footprint, costs),
+        hardware=Hardware.of_this_process(parts.footprint, costs),
     )
     parts.runner.warm_up()  # over the cache that the engine has opened
     return engine
 
 
-def _prepared(
-    vocabulary: Vocabulary, kernels: ColdKernels, make_runner: Callable[[], ModelRunner]
+def _prepare(
+    vocabulary: Vocabulary, kernel_process: KernelProcess, make_runner: Callable[[], ModelRunner]
 ) -> tuple[ConstraintCompiler, ModelRunner]:
     """Make the constraint compiler and the runner at once: one is Python, the other matrices."""
 
     def compiling() -> ConstraintCompiler:
         compiler = ConstraintCompiler(vocabulary)
         compiler.rehearse()
-        kernels.end()
+        kernel_process.end()
         return compiler
 
     with ThreadPoolExecutor(1) as beside:
@@ -362,7 +374,7 @@ def _warm_up(engine: Engine) -> None:
     while engine.has_work:
         engine.step()
     # The first request of a caller should find the counters at zero.
-    engine.count_anew()
+    engine.reset_counters()
 
 
 def physical_cores() -> int:
@@ -387,13 +399,13 @@ def inspect_memory(
     pipeline_parallel: int = 1,
 ) -> tuple[ModelFiles, MemoryPlan]:
     """Return the model, and the memory that ``load_engine`` would take with these settings."""
-    where = choose_device(device)
-    check_formats(dtype, kv_dtype, where)
-    split = chosen_split(tensor_parallel, pipeline_parallel)
-    check_ranks(split, device, where, dtype=dtype)
-    limits = StepLimits.here(where, widest_draft=WIDEST_DRAFT)
-    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
+    torch_device = choose_device(device)
+    check_formats(dtype, kv_dtype, torch_device)
+    split = choose_split(tensor_parallel, pipeline_parallel)
+    check_ranks(split, device, torch_device, dtype=dtype)
+    limits = StepLimits.for_device(torch_device, widest_draft=WIDEST_DRAFT)
+    cache_request = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
     progress = RichProgress()
-    files = _found(model, dtype, where, asked, progress)
-    _, plan = plan_model(files, dtype, asked, where)
+    files = _find_files(model, dtype, torch_device, cache_request, progress)
+    _, plan = plan_model(files, dtype, cache_request, torch_device)
     return files, plan

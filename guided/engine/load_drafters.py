@@ -14,7 +14,7 @@ from typing import Final
 
 import torch
 
-from guided.drafters.draft_model import CHAIN, DraftModel, Respelling, difference
+from guided.drafters.draft_model import CHAIN, DraftModel, Respelling, describe_difference
 from guided.engine.cache_size import CacheRequest, open_cache
 from guided.engine.find_files import find_files
 from guided.engine.formats import check_model
@@ -47,7 +47,7 @@ class DraftPlan:
     files: ModelFiles
     dtype: str | None
     device: torch.device
-    asked: CacheRequest
+    cache_request: CacheRequest
     cache_tokens: int
     streams: bool
     """See ``Footprint``."""
@@ -86,16 +86,16 @@ def check_widths(
 def plan_drafters(
     models: Sequence[str],
     dtype: str | None,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     device: torch.device,
     progress: Progress,
 ) -> tuple[DraftPlan, ...]:
-    """Find draft models and plan their memory; ``asked`` is the cache of the target.
+    """Find draft models and plan their memory; ``cache_request`` is the cache of the target.
 
     They keep keys and values as computed, whatever the target does.
     """
     plans = []
-    own = CacheRequest(asked.cache_tokens, limits=asked.limits)
+    own = CacheRequest(cache_request.cache_tokens, limits=cache_request.limits)
     for number, model in enumerate(models, 1):
         found_as = None if dtype == "stored" else dtype  # which would refuse a folder
         files = find_files(model, found_as, device, progress)
@@ -103,7 +103,7 @@ def plan_drafters(
         _refuse_recurrent(model, files)
         footprint = measure_footprint(files, dtype, own, device)
         size = own.size(files.layers, files.windows, footprint.cache_dtype)
-        most = asked.cache_tokens or _MOST_TOKENS
+        most = cache_request.cache_tokens or _MOST_TOKENS
         within = size.tokens_within(int(_SHARE * footprint.free), most)
         tokens = max(min(_FEWEST_TOKENS, most), within)
         plan = DraftPlan(
@@ -111,7 +111,7 @@ def plan_drafters(
             files=files,
             dtype=dtype,
             device=device,
-            asked=own,
+            cache_request=own,
             cache_tokens=tokens,
             streams=footprint.streams,
             weights=footprint.weights,
@@ -156,9 +156,9 @@ def _load(
     reuse_prefixes: bool,
 ) -> DraftModel:
     """Load the draft model of a plan, with a cache of its own."""
-    files, limits = plan.files, plan.asked.limits
+    files, limits = plan.files, plan.cache_request.limits
     texts, make_runner = load_runner(
-        files, plan.dtype, plan.device, plan.asked, progress, streams=plan.streams
+        files, plan.dtype, plan.device, plan.cache_request, progress, streams=plan.streams
     )
     respelling = _respelling(plan, target, texts, progress)
     with progress.step(f"loading {plan.name}", total_bytes=files.checkpoint.nbytes) as report:
@@ -180,7 +180,7 @@ def _respelling(
     plan: DraftPlan, target: ModelTexts, draft: ModelTexts, progress: Progress
 ) -> Respelling | None:
     """Return how the draft model reads the target's tokens; ``None`` if they are its own."""
-    differing = difference(
+    differing = describe_difference(
         target.vocabulary,
         draft.vocabulary,
         known=1 + max(target.tokenizer.get_vocab().values()),

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import torch
 
 from guided.engine.cache_size import CacheRequest
-from guided.engine.formats import kept_dtype
+from guided.engine.formats import compute_dtype
 from guided.errors import ModelError
 from guided.model.adapter import Adapter
 from guided.model.cpu import WeightFormat, why_not
@@ -40,7 +40,7 @@ Report: TypeAlias = Callable[[int], None]
 OnLoss: TypeAlias = Callable[[ModelError], None]
 """Called, in a thread of its own, when another process with a share of the model has ended."""
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
-_NARROW = {"int8": WeightFormat.INT8, "int4": WeightFormat.INT4}
+_NARROW_FORMATS = {"int8": WeightFormat.INT8, "int4": WeightFormat.INT4}
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +48,7 @@ def load_runner(
     files: ModelFiles,
     dtype: str | None,
     device: torch.device,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     progress: Progress,
     *,
     streams: bool,
@@ -59,42 +59,42 @@ def load_runner(
 
     Decides which library computes the forward pass, and in how many processes.
     """
-    kept = kept_dtype(files, dtype, device, by_transformers=asked.by_transformers)
+    computed_as = compute_dtype(files, dtype, device, by_transformers=cache_request.by_transformers)
     if files.stored is not None:
-        return _as_stored(files, progress, adapters)
-    if asked.split.ranks > 1:
-        return _in_shares(files, kept, device, asked, progress, on_loss)
-    narrow = _NARROW.get(str(dtype))
-    chosen = narrow or _FORMATS.get(kept)
-    can_be_own = chosen is not None and not asked.is_quantised
+        return _load_as_stored(files, progress, adapters)
+    if cache_request.split.ranks > 1:
+        return _load_in_shares(files, computed_as, device, cache_request, progress, on_loss)
+    narrow = _NARROW_FORMATS.get(str(dtype))
+    chosen = narrow or _FORMATS.get(computed_as)
+    can_be_own = chosen is not None and not cache_request.is_quantised
     if can_be_own and device == CPU and why_not_read(files) is None:
         texts = load_texts(files, progress)
 
         # Our own decoder reads its weights from the files, without the module of transformers.
         def read(report: Report) -> ModelRunner:
             assert chosen is not None
-            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
+            decoder = load_decoder(files, chosen, dtype=computed_as, streams=streams, report=report)
             size = len(texts.vocabulary)
             return ModelRunner(decoder, vocabulary_size=size, adapters=adapters)
 
         return texts, read
-    loaded = load_model(files, dtype=kept, device=device, progress=progress)
+    loaded = load_model(files, dtype=computed_as, device=device, progress=progress)
 
     def take(report: Report) -> ModelRunner:
         report(files.checkpoint.nbytes)
         return ModelRunner(
             loaded.module,
             vocabulary_size=len(loaded.vocabulary),
-            weights=narrow or _own_format(loaded, asked),
+            weights=narrow or _own_format(loaded, cache_request),
             streams=streams,
-            quantise_cache=asked.is_quantised,
+            quantise_cache=cache_request.is_quantised,
             adapters=adapters,
         )
 
     return loaded, take
 
 
-def _as_stored(
+def _load_as_stored(
     files: ModelFiles, progress: Progress, adapters: Sequence[Adapter]
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
     """Return texts and runner of a GGUF file whose blocks are multiplied as stored.
@@ -110,11 +110,11 @@ def _as_stored(
     return texts, read
 
 
-def _in_shares(
+def _load_in_shares(
     files: ModelFiles,
     dtype: torch.dtype,
     device: torch.device,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     progress: Progress,
     on_loss: OnLoss | None,
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
@@ -127,17 +127,17 @@ def _in_shares(
     from guided.model.parallel.sharded_runner import ShardedRunner
     from guided.model.parallel.shares import load_share
 
-    with progress.step(f"starting {asked.split.ranks - 1} more ranks"):
+    with progress.step(f"starting {cache_request.split.ranks - 1} more ranks"):
         ranks = Ranks.start(
             files.folder,
             dtype,
             device,
-            asked.split,
+            cache_request.split,
             threads=torch.get_num_threads(),
-            quantises_cache=asked.is_quantised,
+            quantises_cache=cache_request.is_quantised,
         )
     with ranks.together():
-        share = load_share(files, dtype, device, asked.split, 0, progress)
+        share = load_share(files, dtype, device, cache_request.split, 0, progress)
         loaded = as_loaded(files, share.module)
 
     def take(report: Report) -> ModelRunner:
@@ -146,20 +146,20 @@ def _in_shares(
             share,
             ranks,
             vocabulary_size=len(loaded.vocabulary),
-            quantise_cache=asked.is_quantised,
+            quantise_cache=cache_request.is_quantised,
             on_loss=on_loss,
         )
-        told = (f"rank {rank} {size_text(its.nbytes)}" for rank, its in enumerate(runner.held))
-        progress.note(f"weights by rank: {', '.join(told)}")
+        sizes = (f"rank {rank} {size_text(its.nbytes)}" for rank, its in enumerate(runner.held))
+        progress.note(f"weights by rank: {', '.join(sizes)}")
         return runner
 
     return loaded, take
 
 
-def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:
+def _own_format(loaded: LoadedModel, cache_request: CacheRequest) -> WeightFormat | None:
     """Return the format for our own forward pass; ``None`` where transformers' is needed."""
     found = _FORMATS.get(loaded.module.dtype)
-    reason = "its cache is kept as int8" if asked.is_quantised else why_not(loaded.module)
+    reason = "its cache is kept as int8" if cache_request.is_quantised else why_not(loaded.module)
     if reason is None and found is None:
         reason = f"no matrices of {loaded.module.dtype} are multiplied there"
     if reason is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from guided.engine.cache_size import CacheRequest, CacheSize
-from guided.engine.formats import kept_dtype
+from guided.engine.formats import compute_dtype
 from guided.errors import ModelError, RequestError
 from guided.model.cpu import is_kept_twice, stored_nbytes
 from guided.model.device import CPU
@@ -23,7 +23,7 @@ from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size, is_recurrent
 from guided.model.model_files import ModelFiles, read_config
 from guided.model.parallel.pipeline_plan import pipeline_plan
-from guided.model.parallel.split import Split, SplitPlan, Way
+from guided.model.parallel.split import Parallelism, Split, SplitPlan
 from guided.model.parallel.tensor_plan import tensor_plan
 from guided.model.plain_config import PlainConfig
 from guided.model.recurrent import planned_states
@@ -83,18 +83,18 @@ class Footprint:
 def measure_footprint(
     files: ModelFiles,
     dtype: str | None,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     device: torch.device,
     *,
     beside: int = 0,
 ) -> Footprint:
     """Measure what ``files`` take in a format of weights; ``None`` is the engine's own choice."""
-    loaded = kept_dtype(files, dtype, device, by_transformers=asked.by_transformers)
-    chosen = _chosen(files, dtype, loaded)
+    loaded = compute_dtype(files, dtype, device, by_transformers=cache_request.by_transformers)
+    chosen = _format_name(files, dtype, loaded)
     config = files.config.get_text_config()
     hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
     numbers = files.checkpoint.numbers
-    is_packed = device.type == "cpu" and asked.split.ranks == 1
+    is_packed = device.type == "cpu" and cache_request.split.ranks == 1
     if is_packed and getattr(files.config, "tie_word_embeddings", False):
         # Rows are looked up in one copy, the other is packed for products.
         numbers += vocabulary * hidden
@@ -110,27 +110,27 @@ def measure_footprint(
         weights = matrices = stored_nbytes(files.stored.tensors)
     split = None
     by_rank = [weights]
-    if asked.split.ranks > 1:
-        split = _split_plan(files, asked.split)
+    if cache_request.split.ranks > 1:
+        split = _split_plan(files, cache_request.split)
         by_rank = [int(weights * share.weights) for share in split.shares]
         matrices = int(matrices * max(share.weights for share in split.shares))
         weights = max(by_rank)
     # Read once: free memory changes while other processes run, and a plan must add up.
-    free = free_memory(device) // (asked.split.ranks if device == CPU else 1)
+    free = free_memory(device) // (cache_request.split.ranks if device == CPU else 1)
     # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
     if streams:
         weights += matrices
     inner = inner_size(files.config)
     # What a layer has at once, for all tokens of a step, in float32.
-    rows = asked.limits.step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
+    rows = cache_request.limits.step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
     choices = _ROWS_OF_GRAPHS if device.type == "cuda" else _LOGITS_ROWS
     logits = 2 * choices * vocabulary * _FLOAT
     states = 0
     if is_recurrent(config):
         assert not isinstance(files.config, PlainConfig), "a plain config of recurrent layers"
         size = planned_states(files.config, files.folder, loaded)
-        states = asked.limits.states_nbytes(size.of_text, size.of_drafted)
+        states = cache_request.limits.states_nbytes(size.of_text, size.of_drafted)
     return Footprint(
         weights=weights,
         weight_format=f"{files.checkpoint.numbers:,} numbers in {chosen}, "
@@ -150,11 +150,11 @@ def measure_footprint(
 
 
 def _split_plan(files: ModelFiles, split: Split) -> SplitPlan:
-    make = pipeline_plan if split.way is Way.PIPELINE else tensor_plan
+    make = pipeline_plan if split.parallelism is Parallelism.PIPELINE else tensor_plan
     return make(files, read_config(files.folder), split.ranks)
 
 
-def _chosen(files: ModelFiles, dtype: str | None, loaded: torch.dtype) -> str:
+def _format_name(files: ModelFiles, dtype: str | None, loaded: torch.dtype) -> str:
     if files.stored is not None:
         return "blocks as they are stored"
     return str(dtype) if dtype in _BYTES else str(loaded).removeprefix("torch.")
@@ -170,8 +170,9 @@ class RankMemory:
 
     def line(self, rank: int) -> tuple[str, str, str]:
         """Return the rank's line of a plan: name, size, and reason."""
-        told = f"{self.holds}; weights {size_text(self.weights)}, cache {size_text(self.cache)}"
-        return f"rank {rank}", size_text(self.weights + self.cache), told
+        weights, cache = size_text(self.weights), size_text(self.cache)
+        reason = f"{self.holds}; weights {weights}, cache {cache}"
+        return f"rank {rank}", size_text(self.weights + self.cache), reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +238,14 @@ class MemoryPlan:
 
 
 def plan_memory(
-    footprint: Footprint, caches: Sequence[CacheSize], asked: CacheRequest
+    footprint: Footprint, caches: Sequence[CacheSize], cache_request: CacheRequest
 ) -> MemoryPlan:
     """Size the cache, by tokens or bytes if either is given, and check that all of it is free.
 
     ``caches`` has one size for each rank, or one where all are alike. Raises ``RequestError`` for a
     ``kv_memory`` that holds no token, ``ModelError`` if memory is short.
     """
-    cache_tokens, kv_memory = asked.cache_tokens, asked.kv_memory
+    cache_tokens, kv_memory = cache_request.cache_tokens, cache_request.kv_memory
     cache = max(caches, key=lambda size: size.bytes_per_token)
     if kv_memory is not None:
         most = cache.limits.max_batch * footprint.context_window
@@ -286,17 +287,17 @@ def plan_memory(
 def plan_model(
     files: ModelFiles,
     dtype: str | None,
-    asked: CacheRequest,
+    cache_request: CacheRequest,
     device: torch.device,
     *,
     beside: int = 0,
 ) -> tuple[Footprint, MemoryPlan]:
     """Plan for a model that is not loaded, by the layers that its config describes."""
-    footprint = measure_footprint(files, dtype, asked, device, beside=beside)
+    footprint = measure_footprint(files, dtype, cache_request, device, beside=beside)
     split = footprint.split
     every = [files.layers] if split is None else [share.layers for share in split.shares]
-    caches = [asked.size(layers, files.windows, footprint.cache_dtype) for layers in every]
-    return footprint, plan_memory(footprint, caches, asked)
+    caches = [cache_request.size(layers, files.windows, footprint.cache_dtype) for layers in every]
+    return footprint, plan_memory(footprint, caches, cache_request)
 
 
 def _memory_by_rank(footprint: Footprint, caches: Sequence[int]) -> tuple[RankMemory, ...]:
@@ -311,7 +312,7 @@ def _shortage(plan: MemoryPlan) -> str:
     """Return the error for a model that does not fit: the need by kind, and the free memory."""
     where = "" if plan.device == CPU else f" on {plan.device}"
     return (
-        f"{_whole(plan)} needs {size_text(plan.needed)} of memory, and "
+        f"{_subject(plan)} needs {size_text(plan.needed)} of memory, and "
         f"{size_text(plan.free)} are free{where}: "
         f"weights {size_text(plan.weights)} ({plan.weight_format}), "
         f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
@@ -321,7 +322,7 @@ def _shortage(plan: MemoryPlan) -> str:
     )
 
 
-def _whole(plan: MemoryPlan) -> str:
+def _subject(plan: MemoryPlan) -> str:
     return "the model" if plan.split is None else f"each of {plan.split.ranks} ranks"
 
 

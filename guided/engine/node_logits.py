@@ -13,21 +13,21 @@ __all__ = ["NodeLogits"]
 
 
 class NodeLogits(Mapping[int, NDArray[np.float32]]):
-    """The logits after each deciding node, ``[vocabulary]``, fetched when they are read."""
+    """The logits after each node that needs them, ``[vocabulary]``, fetched when they are read."""
 
-    def __init__(self, deciding: Sequence[int], output: SegmentOutput) -> None:
-        self._deciding = deciding
+    def __init__(self, nodes_needing_logits: Sequence[int], output: SegmentOutput) -> None:
+        self._nodes = nodes_needing_logits
         self._output = output
 
     def __getitem__(self, node: int) -> NDArray[np.float32]:
         try:
-            place = self._deciding.index(node)
+            place = self._nodes.index(node)
         except ValueError:
             raise KeyError(node) from None
         return self._output.logits_of(place)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._deciding)
+        return iter(self._nodes)
 
     def __len__(self) -> int:
-        return len(self._deciding)
+        return len(self._nodes)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guided.engine.compile_queue import CompileQueue
+from guided.engine.counters import EngineCounters
 from guided.engine.group import Group
-from guided.engine.isolation import Isolation
-from guided.engine.meter import Meter
 from guided.engine.paused_answers import PausedAnswers
+from guided.engine.request_isolation import RequestIsolation
 from guided.engine.results import Results
 from guided.engine.runnable import Runnable
 from guided.engine.scheduler import Scheduler
@@ -23,24 +23,24 @@ class OpenRequests:
     """Requests from their submission until their results are taken.
 
     Several parts of the engine hold something of a request: the compile queue, the scheduler, the
-    work aside, the results. A request ends here, so that it leaves all of them, however it ends,
-    and is counted once.
+    paused answers, the results. A request ends here, so that it leaves all of them, however it
+    ends, and is counted once.
     """
 
     def __init__(
         self,
         compiling: CompileQueue,
         scheduler: Scheduler,
-        aside: PausedAnswers,
+        paused: PausedAnswers,
         results: Results,
-        meter: Meter,
+        counters: EngineCounters,
     ) -> None:
         self._groups: dict[str, Group] = {}
         self._compiling = compiling
         self._scheduler = scheduler
-        self._aside = aside
+        self._paused = paused
         self._results = results
-        self._meter = meter
+        self._counters = counters
 
     def __len__(self) -> int:
         """The number of requests without an answer; untaken results do not count."""
@@ -68,7 +68,7 @@ class OpenRequests:
             self._finish(group)
         else:
             self._groups[group.request_id] = group
-            self._scheduler.wait(group.first)
+            self._scheduler.enqueue(group.first)
 
     def hand_out(self, group: Group) -> None:
         """Hand out the result of a finished group, or the new part of its text."""
@@ -77,8 +77,8 @@ class OpenRequests:
         else:
             self._results.stream(group)
 
-    def resumed(self, runnable: Runnable) -> None:
-        """Hand out what is new in an answer that had paused."""
+    def hand_out_resumed(self, runnable: Runnable) -> None:
+        """Hand out what is new in an answer that was paused until now."""
         group = self._groups[runnable.request_id]
         group.end_call()
         self.hand_out(group)
@@ -89,11 +89,11 @@ class OpenRequests:
         self._results.forget(request_id)
         used = self._drop(request_id)
         if used is not None:
-            self._meter.cancelled(used)
+            self._counters.count_cancelled(used)
 
-    def isolated(self, request_id: str) -> Isolation:
+    def isolate(self, request_id: str) -> RequestIsolation:
         """Return a context for work of one request, which an error in it ends."""
-        return Isolation(request_id, self._fail)
+        return RequestIsolation(request_id, self._fail)
 
     def end_late(self, moment: float) -> Sequence[ServiceOrder]:
         """End the requests that would be late: closed if the answer has begun, else refused.
@@ -104,18 +104,18 @@ class OpenRequests:
         compiling = [each for each in self._compiling if each.order.is_late(moment)]
         groups = [group for group in self._groups.values() if group.order.is_late(moment)]
         for submission in compiling:
-            with self.isolated(submission.request_id):
+            with self.isolate(submission.request_id):
                 submission.order.check(moment)
         for group in groups:
-            with self.isolated(group.request_id):
+            with self.isolate(group.request_id):
                 self._close(group, moment)
         return [each.order for each in compiling] + [group.order for group in groups]
 
     def _close(self, group: Group, moment: float) -> None:
         """End a group by its shortest completion; raise if the model chose nothing of it yet."""
-        # The work aside for the constraint holds its lock.
-        self._aside.drop(group.request_id)
-        self._let_go(group.submission.request.constraint)
+        # Unfinished work for the constraint holds its locks, which the completion needs.
+        self._paused.drop(group.request_id)
+        self._release_locks(group.submission.request.constraint)
         # The completion alone would be no answer.
         if not group.num_chosen:
             group.order.check(moment)
@@ -123,34 +123,34 @@ class OpenRequests:
         group.close_for_deadline()
         self._finish(group)
 
-    def _let_go(self, constraint: Constraint) -> None:
-        self._aside.release_locks(constraint)
-        self._compiling.let_go(constraint)
+    def _release_locks(self, constraint: Constraint) -> None:
+        self._paused.release_locks(constraint)
+        self._compiling.release_locks(constraint)
 
     def _finish(self, group: Group) -> None:
-        group.clock.end()
+        group.clock.record_end()
         result = self._results.finish(group)
         # After the result: if that raises, the group still has to report what the request used.
         self._groups.pop(group.request_id, None)
         group.submission.end()
-        self._meter.answered(group.clock, result)
+        self._counters.count_answered(group.clock, result)
 
     def _drop(self, request_id: str) -> Usage | None:
         """Remove a request wherever it is; return its usage, or ``None`` for an unknown one."""
-        self._aside.drop(request_id)
+        self._paused.drop(request_id)
         self._scheduler.drop(request_id)
         if group := self._groups.pop(request_id, None):
             used = group.usage()
             group.submission.end()
             return used
-        return Usage() if self._compiling.leave(request_id) else None
+        return Usage() if self._compiling.remove(request_id) else None
 
     def _fail(self, request_id: str, error: GuidedError) -> None:
         """End a request with an error, release what it holds, and count its usage."""
         used = self._drop(request_id)
         # An unknown one was compiled just now and refused by admission.
         if used is None:
-            self._meter.refused()
+            self._counters.count_refused()
         else:
-            self._meter.failed(used)
+            self._counters.count_failed(used)
         self._results.fail(request_id, error)

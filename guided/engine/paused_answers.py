@@ -10,36 +10,36 @@ from functools import partial
 from typing import Any, TypeVar
 
 from guided.engine.runnable import Runnable
-from guided.engine.sliced_work import Kernels, SlicedWork
-from guided.engine.turns import after_turn
+from guided.engine.sliced_work import RunningKernels, SlicedWork
+from guided.engine.turns import move_client_to_end
 from guided.spec import Constraint
 
-__all__ = ["Paused", "PausedAnswers"]
+__all__ = ["PausedAnswer", "PausedAnswers"]
 
 T = TypeVar("T")
 
 
-class Paused:
+class PausedAnswer:
     """An answer that pauses until its work is done."""
 
     def __init__(
         self,
         runnable: Runnable,
         work: Callable[[], T],
-        then: Callable[[T], None],
-        kernels: Kernels,
+        on_done: Callable[[T], None],
+        kernels: RunningKernels,
         *,
         is_repeatable: bool = True,
     ) -> None:
-        """``then`` takes the result of ``work``, in the engine's thread.
+        """``on_done`` takes the result of ``work``, in the engine's thread.
 
-        ``is_repeatable`` says that the work changes nothing in the answer and may be begun again.
+        ``is_repeatable`` says that the work changes nothing in the answer, so it may be restarted.
         """
         self.runnable = runnable
         self._is_repeatable = is_repeatable
-        self._begin = partial(SlicedWork[Any], work, kernels)
-        self._then: Callable[[Any], None] = then
-        self.work: SlicedWork[Any] = self._begin()
+        self._make_work = partial(SlicedWork[Any], work, kernels)
+        self._on_done: Callable[[Any], None] = on_done
+        self.work: SlicedWork[Any] = self._make_work()
 
     @property
     def client(self) -> str:
@@ -47,61 +47,61 @@ class Paused:
         return self.runnable.submission.client
 
     def release_locks(self) -> None:
-        """Make the work release its locks: restart it, or do all of it."""
+        """Make the work release its locks: restart it, or finish it where that is not possible."""
         if self._is_repeatable:
-            self.work.give_up()
-            self.work = self._begin()
+            self.work.cancel()
+            self.work = self._make_work()
         else:
             self.work.finish()
 
     def resume(self) -> None:
         """Continue the answer with the result of the work; raises what the work raised."""
-        self._then(self.work.result())
+        self._on_done(self.work.result())
 
 
 class PausedAnswers:
     """The answers that pause; their clients take turns by slices."""
 
     def __init__(self) -> None:
-        self._line: list[Paused] = []
+        self._queue: list[PausedAnswer] = []
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._queue)
 
-    def put(self, paused: Paused) -> None:
+    def add(self, paused: PausedAnswer) -> None:
         """Pause an answer."""
         paused.runnable.is_paused = True
-        self._line.append(paused)
+        self._queue.append(paused)
 
-    def run_slice(self, *, is_alone: bool) -> Paused | None:
+    def run_slice(self, *, may_wait: bool) -> PausedAnswer | None:
         """Do a slice of work; remove and return the answer that can continue after it.
 
-        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
+        ``may_wait`` lets it wait for a kernel, because the caller has nothing else to do.
         """
-        if not self._line:
+        if not self._queue:
             return None
-        place = next((n for n, each in enumerate(self._line) if not each.work.is_away), None)
+        place = next((n for n, each in enumerate(self._queue) if not each.work.is_detached), None)
         if place is None:
-            if is_alone:
-                self._line[0].work.wait()
+            if may_wait:
+                self._queue[0].work.wait()
             return None
-        first = self._line.pop(place)
-        self._line = after_turn(self._line, first.client)
+        first = self._queue.pop(place)
+        self._queue = move_client_to_end(self._queue, first.client)
         if not first.work.run_slice():
-            self._line.append(first)
+            self._queue.append(first)
             return None
         first.runnable.is_paused = False
         return first
 
     def drop(self, request_id: str) -> None:
-        """Give up the work for a request."""
-        for paused in [each for each in self._line if each.runnable.request_id == request_id]:
-            self._line.remove(paused)
-            paused.work.give_up()
+        """Cancel the work for a request; its answers pause no longer."""
+        for paused in [each for each in self._queue if each.runnable.request_id == request_id]:
+            self._queue.remove(paused)
+            paused.work.cancel()
             paused.runnable.is_paused = False
 
     def release_locks(self, constraint: Constraint) -> None:
         """Make the work for a constraint release its locks."""
-        for paused in self._line:
+        for paused in self._queue:
             if paused.runnable.submission.request.constraint == constraint:
                 paused.release_locks()

@@ -53,17 +53,17 @@ class ThinkingPrompts(Protocol):
         """Whether a prompt without thoughts is answered at once, with no thoughts to end first."""
         ...
 
-    def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+    def begin_answer(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """Return a prompt followed by the beginning of the answer, where the format has one."""
         ...
 
-    def opened(
-        self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool
+    def begin_thoughts(
+        self, tokens: tuple[TokenId, ...], reasoning: Reasoning, *, constraint_begins_answer: bool
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
         """Return the prompt with thoughts begun after it, and what ends them.
 
         Raises RequestError if neither the request nor the template says what ends them.
-        ``tells_itself`` says that the constraint already contains the beginning of an answer.
+        ``constraint_begins_answer`` says that the constraint contains the beginning of an answer.
         """
         ...
 
@@ -110,26 +110,30 @@ class Prompts:
         if self.bound is not None:
             self.bound.check(request.prompt)
         tools = () if request.tools is None else request.tools.callable
-        asked = request.prompt, _shown_schema(request), request.allow_special_tokens, tools
+        render_args = request.prompt, _shown_schema(request), request.allow_special_tokens, tools
         constraint = self._constraint(request)
         # A call format with words before an answer has them in its grammar.
-        tells_itself = request.tools is not None and bool(self._tool_format.before_content)
+        constraint_begins_answer = request.tools is not None and bool(
+            self._tool_format.before_content
+        )
         thinking, reasoning = self._thinking, request.reasoning
         if thinking is None:
             if reasoning is not None and not reasoning.is_off:
                 raise RequestError(
                     "this server lets no model think before it answers", field="reasoning"
                 )
-            return PreparedPrompt(self._render(*asked), constraint, clock)
+            return PreparedPrompt(self._render(*render_args), constraint, clock)
         if reasoning is None:
-            tokens = self._render(*asked)
+            tokens = self._render(*render_args)
         else:
-            tokens = thinking.render(*asked, thinks=not reasoning.is_off)
+            tokens = thinking.render(*render_args, thinks=not reasoning.is_off)
         if reasoning is None or (reasoning.is_off and thinking.answers_at_once(tokens)):
-            if not (tells_itself or isinstance(request.prompt, str)):
-                tokens = thinking.answering(tokens)
+            if not (constraint_begins_answer or isinstance(request.prompt, str)):
+                tokens = thinking.begin_answer(tokens)
             return PreparedPrompt(tokens, constraint, clock)
-        tokens, end = thinking.opened(tokens, reasoning, tells_itself=tells_itself)
+        tokens, end = thinking.begin_thoughts(
+            tokens, reasoning, constraint_begins_answer=constraint_begins_answer
+        )
         most = reasoning.max_tokens
         budget = request.max_tokens // 2 if most is None else most
         return PreparedPrompt(tokens, AfterThoughts(end, constraint, budget), clock)

@@ -10,35 +10,38 @@ import torch
 
 from guided.errors import RequestError
 from guided.model.device import AUTO
-from guided.model.parallel.split import Split, Way
+from guided.model.parallel.split import Parallelism, Split
 
-__all__ = ["check_ranks", "chosen_split"]
+__all__ = ["check_ranks", "choose_split"]
 
 _OWN: Final = ("int8", "int4", "stored")
 _ANY: Final = (AUTO, "cpu", "cuda")
 """Devices of which every rank may have one."""
 
 
-def chosen_split(tensor_parallel: int, pipeline_parallel: int) -> Split:
+def choose_split(tensor_parallel: int, pipeline_parallel: int) -> Split:
     """Return how to split a model; raises ``RequestError`` for counts that do not go together."""
-    asked = {Way.TENSOR: tensor_parallel, Way.PIPELINE: pipeline_parallel}
-    for way, ranks in asked.items():
+    ranks_by_parallelism = {
+        Parallelism.TENSOR: tensor_parallel,
+        Parallelism.PIPELINE: pipeline_parallel,
+    }
+    for parallelism, ranks in ranks_by_parallelism.items():
         if ranks < 1:
-            raise RequestError(f"{way} {ranks!r} is below 1", field=way)
-    if min(asked.values()) > 1:
+            raise RequestError(f"{parallelism} {ranks!r} is below 1", field=parallelism)
+    if min(ranks_by_parallelism.values()) > 1:
         raise RequestError(
             f"a model cannot be split by its matrices and by its layers at once: tensor_parallel "
             f"is {tensor_parallel}, pipeline_parallel {pipeline_parallel}",
-            field=Way.PIPELINE,
+            field=Parallelism.PIPELINE,
             hint="leave one of the two out, and give the other all ranks",
         )
-    return Split(*max(asked.items(), key=lambda way: way[1]))
+    return Split(*max(ranks_by_parallelism.items(), key=lambda pair: pair[1]))
 
 
 def check_ranks(
     split: Split,
     device: str,
-    where: torch.device,
+    torch_device: torch.device,
     *,
     dtype: str | None = None,
     heads: Sequence[str] = (),
@@ -46,8 +49,8 @@ def check_ranks(
 ) -> None:
     """Raise ``RequestError`` for settings that a model over several processes cannot have.
 
-    ``where`` is the device that the name ``device`` stands for. Raises ``ModelError`` if there are
-    too few.
+    ``torch_device`` is what the name ``device`` stands for. Raises ``ModelError`` if there are too
+    few devices.
     """
     if split.ranks == 1:
         return
@@ -57,14 +60,14 @@ def check_ranks(
         "LoRA adapters": bool(adapters),
         f"the one device {device!r}": device not in _ANY,
     }
-    for what, is_asked in refused.items():
-        if is_asked:
+    for what, is_requested in refused.items():
+        if is_requested:
             raise RequestError(
-                f"a model over {split.ranks} ranks ({split.way}) cannot have {what}",
-                field=split.way,
+                f"a model over {split.ranks} ranks ({split.parallelism}) cannot have {what}",
+                field=split.parallelism,
                 hint="leave one of the two out",
             )
     # Torch's modules for several processes take a moment to import.
     from guided.model.parallel.shares import check_devices
 
-    check_devices(where, split)
+    check_devices(torch_device, split)

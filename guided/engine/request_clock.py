@@ -17,39 +17,39 @@ class RequestClock:
         taken ── compiling ── queued ── waiting ── started ─── first token ─ pause ─ pause ─ ended
     """
 
-    __slots__ = ("_arrived", "_ended", "_first", "_queued", "_started", "_taken", "pauses")
+    __slots__ = ("_ended", "_first", "_latest", "_queued", "_started", "_taken", "pauses")
 
     def __init__(self) -> None:
         self._taken = time.monotonic()
         self._queued: float | None = None
         self._started: float | None = None
         self._first: float | None = None
-        self._arrived: float | None = None
+        self._latest: float | None = None
         self._ended: float | None = None
         self.pauses: list[float] = []
         """Seconds from one model call that brought tokens to the next one that did."""
 
-    def queue(self) -> None:
+    def record_queued(self) -> None:
         """Record that the request waits for room."""
         self._queued = time.monotonic()
 
-    def start(self) -> None:
+    def record_start(self) -> None:
         """Record that there is room; counts once, not after a pre-emption."""
         # Later starts are part of the pause between two tokens.
         if self._started is None:
             self._started = time.monotonic()
 
-    def tokens_came(self) -> None:
+    def record_tokens(self) -> None:
         """Record that a model call brought tokens that the model chose."""
         # Forced tokens do not count: they are known before the model has chosen anything.
         now = time.monotonic()
-        if self._arrived is None:
+        if self._latest is None:
             self._first = now
         else:
-            self.pauses.append(now - self._arrived)
-        self._arrived = now
+            self.pauses.append(now - self._latest)
+        self._latest = now
 
-    def end(self) -> None:
+    def record_end(self) -> None:
         """Record that the answer has its last token."""
         self._ended = time.monotonic()
 
@@ -65,11 +65,11 @@ class RequestClock:
         # A request that never needed room neither waited nor started: every token was certain.
         started = self._queued if self._started is None else self._started
         first, mean = None, None
-        if self._first is not None and self._arrived is not None:
+        if self._first is not None and self._latest is not None:
             first = self._first - self._taken
             # Tokens of one call come together, so no time passes between them.
             if self.pauses and output_tokens > 1:
-                mean = (self._arrived - self._first) / (output_tokens - 1)
+                mean = (self._latest - self._first) / (output_tokens - 1)
         return Timing(
             compiling_seconds=self._queued - self._taken,
             waiting_seconds=started - self._queued,

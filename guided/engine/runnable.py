@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from guided.decoding.device_draw import DeviceDraw
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftRequest
-from guided.decoding.draw import Draw
 from guided.engine.answer_state import AnswerState
 from guided.engine.submission import Submission
 from guided.kv.block_table import BlockTable
@@ -26,10 +26,10 @@ from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, SegmentOutput
 from guided.spec import TokenId
 
-__all__ = ["AnswerRunnable", "Piece", "Runnable", "Settled", "Step", "demand"]
+__all__ = ["AnswerRunnable", "Piece", "Runnable", "Step", "StepEffects", "blocks_needed"]
 
 
-def demand(blocks: SequenceBlocks, count: int, step_tokens: int) -> tuple[int, ...]:
+def blocks_needed(blocks: SequenceBlocks, count: int, step_tokens: int) -> tuple[int, ...]:
     """Return the blocks, by group of layers, of a text until the cache has ``count`` more tokens.
 
     Layers with a window release blocks as the text moves on, a step at a time.
@@ -58,7 +58,7 @@ class Runnable:
         """One for each text; empty while it waits."""
         self.is_paused = False
         """Whether it waits for long work and takes no part in steps; see ``PausedAnswers``."""
-        self.steps_undrafted = 0
+        self.steps_without_drafts = 0
         """Further steps to make without drafts, because those took too long."""
 
     # --- what subclasses define -----------------------------------------------------------
@@ -68,7 +68,7 @@ class Runnable:
         raise NotImplementedError
 
     @property
-    def num_places(self) -> int:
+    def batch_places(self) -> int:
         """The most places of a batch that it takes."""
         raise NotImplementedError
 
@@ -81,10 +81,10 @@ class Runnable:
         """Begin the next step, which computes ``count`` of its pending tokens."""
         raise NotImplementedError
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:
+    def settle(self, step: Step, outputs: Sequence[SegmentOutput], verified: object) -> StepEffects:
         """Continue with the model's output for each segment of a step.
 
-        ``judged`` is the result of ``judge``. Everything that can fail comes before the commit:
+        ``verified`` is the result of ``verify``. Everything that can fail comes before the commit:
         after it other requests may find the blocks in the prefix index, and their rows still have
         to be moved.
         """
@@ -93,20 +93,23 @@ class Runnable:
     # --- what subclasses may refine -------------------------------------------------------
 
     @property
-    def judges_apart(self) -> bool:
-        """Whether ``judge`` does all the long work of a step; else ``settle`` does."""
+    def verifies_first(self) -> bool:
+        """Whether ``verify`` does all the long work of a step; else ``settle`` does."""
         return False
 
-    def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> object:  # noqa: ARG002
-        """Choose by the model's output, and foresee what follows; changes nothing."""
+    def verify(self, step: Step, outputs: Sequence[SegmentOutput]) -> object:  # noqa: ARG002
+        """Verify the step by the model's output, and find what is forced after it; changes nothing.
+
+        The result is passed to ``settle``.
+        """
         return None
 
-    def to_draw(self, piece: Piece) -> Sequence[Draw | None]:
-        """Return what may be drawn from the logits of each deciding node, on the device.
+    def device_draws(self, piece: Piece) -> Sequence[DeviceDraw | None]:
+        """Return what the device may draw from the logits of each node that needs them.
 
         May take long, and raise what a constraint raises.
         """
-        return [None] * len(piece.deciding)
+        return [None] * len(piece.nodes_needing_logits)
 
     @property
     def wants_states(self) -> bool:
@@ -119,7 +122,7 @@ class Runnable:
         return False
 
     @property
-    def known_prefix(self) -> Sequence[TokenId]:
+    def reusable_prefix(self) -> Sequence[TokenId]:
         """The tokens that may be taken from the cache, where it knows a beginning of them."""
         return self.texts()[0]
 
@@ -129,7 +132,7 @@ class Runnable:
         return 0
 
     @property
-    def num_tried(self) -> int:
+    def num_candidate_tokens(self) -> int:
         """The number of tokens that are tried after the certain ones in each step."""
         return 0
 
@@ -165,16 +168,16 @@ class Runnable:
         """
         held = self.blocks if opened is None else [opened]
         # One block more than is pending, so that nothing gives way right after its start.
-        ahead = block_size + self.num_tried
+        ahead = block_size + self.num_candidate_tokens
         needs = [
-            demand(blocks, len(text) - blocks.committed + ahead, step_tokens)
+            blocks_needed(blocks, len(text) - blocks.committed + ahead, step_tokens)
             for text, blocks in zip(self.texts(), held, strict=True)
         ]
         spare = self.spare_blocks
         return tuple([sum(of_group) + spare for of_group in zip(*needs, strict=True)])
 
     def start(self, blocks: SequenceBlocks) -> None:
-        """Run with the blocks opened for ``known_prefix``, and own them from now on."""
+        """Run with the blocks opened for ``reusable_prefix``, and own them from now on."""
         self.blocks = [blocks]
         use = self.submission.cache_use
         if use.reused is None:  # counts once, not when it starts over
@@ -220,18 +223,20 @@ class AnswerRunnable(Runnable):
 class Piece:
     """The new tokens of one text in one step: a segment of the model call."""
 
-    __slots__ = ("blocks", "deciding", "text", "tree")
+    __slots__ = ("blocks", "nodes_needing_logits", "text", "tree")
 
     def __init__(
         self,
         blocks: SequenceBlocks,
         tree: DraftTree,
-        deciding: tuple[int, ...] | None = None,
+        nodes_needing_logits: tuple[int, ...] | None = None,
         text: int = 0,
     ) -> None:
         self.blocks = blocks
         self.tree = tree
-        self.deciding = tree.deciding if deciding is None else deciding
+        self.nodes_needing_logits = (
+            tree.nodes_needing_logits if nodes_needing_logits is None else nodes_needing_logits
+        )
         """The nodes whose logits are needed."""
         self.text = text
         """The index of the text in the runnable."""
@@ -240,7 +245,7 @@ class Piece:
 class Step:
     """The part of a model call that is computed for one runnable."""
 
-    __slots__ = ("_certain", "_claimed", "draft", "pieces", "runnable")
+    __slots__ = ("_certain", "_min_rows", "draft", "pieces", "runnable")
 
     def __init__(
         self,
@@ -255,7 +260,7 @@ class Step:
         self.draft = draft
         """The request for proposals, which are added to the only piece."""
         self._certain = pieces if certain is None else certain
-        self._claimed = 0
+        self._min_rows = 0
         """Rows to demand even if it needs fewer."""
 
     def take_draft(self) -> None:
@@ -267,12 +272,12 @@ class Step:
             # leave out draws because of their values, which would change the distribution of
             # answers.
             if tree.draws:
-                self._claimed = self.draft.builder.most
+                self._min_rows = self.draft.builder.most_nodes
 
     def drop_draft(self) -> None:
         """Compute only what cannot be left out."""
         self.pieces = self._certain
-        self._claimed = 0
+        self._min_rows = 0
 
     @property
     def num_tokens(self) -> int:
@@ -284,8 +289,8 @@ class Step:
         # All nodes of a tree take rows, even those that are released after the step.
         demands = []
         for piece in self.pieces:
-            rows = max(len(piece.tree), self._claimed)
-            demands.append(demand(piece.blocks, rows, rows))
+            rows = max(len(piece.tree), self._min_rows)
+            demands.append(blocks_needed(piece.blocks, rows, rows))
         if len(demands) == 1:
             return demands[0]
         return tuple([sum(of_group) for of_group in zip(*demands, strict=True)])
@@ -304,7 +309,7 @@ class Step:
                 tokens=tree.tokens,
                 depths=tree.depths(),
                 ancestors=None if tree.is_chain else tree.ancestors(),
-                deciding=piece.deciding,
+                nodes_needing_logits=piece.nodes_needing_logits,
                 wants_states=self.runnable.wants_states,
                 adapter=self.runnable.submission.adapter,
                 recurrence=piece.blocks.recurrence,
@@ -313,8 +318,8 @@ class Step:
             )
 
 
-class Settled:
-    """What a step requires the engine to do."""
+class StepEffects:
+    """What the engine has to do after a step was settled."""
 
     __slots__ = ("copies", "forks")
 

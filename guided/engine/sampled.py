@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.device_draw import DeviceDraw
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import (
@@ -17,20 +18,19 @@ from guided.decoding.drafter import (
     DraftRequest,
     Verified,
 )
-from guided.decoding.draw import Draw
 from guided.decoding.trace import TracedBuilder
 from guided.decoding.verify import Acceptance, verify
 from guided.drafters.union import DrafterUnion, UnionMemory
-from guided.engine.answer_state import AnswerState, Following
+from guided.engine.answer_state import AnswerState, ForcedContinuation
 from guided.engine.node_logits import NodeLogits
-from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
+from guided.engine.runnable import AnswerRunnable, Piece, Step, StepEffects
 from guided.engine.submission import Submission
 from guided.model.batch import SegmentOutput
 from guided.spec import TokenId
 
 __all__ = ["SampledRunnable"]
 
-_Judged: TypeAlias = tuple[Acceptance, Following | None]
+_VerifiedAnswer: TypeAlias = tuple[Acceptance, ForcedContinuation | None]
 
 _NOTHING_DRAWN: Final[Mapping[int, TokenId]] = MappingProxyType({})
 _BLOCKS_OF_A_SIBLING: Final = 2
@@ -54,7 +54,7 @@ class SampledRunnable(AnswerRunnable):
         super().__init__(submission, answer)
         self._drafter = drafter
         # Opened here and not in ``start``, so it is kept when the answer starts over.
-        self._memory = None if drafter is None else _open(drafter, submission, answer)
+        self._memory = None if drafter is None else _open_memory(drafter, submission, answer)
         self._siblings = tuple(siblings)
         self._trace = submission.trace
         if self._trace is not None:
@@ -71,7 +71,7 @@ class SampledRunnable(AnswerRunnable):
         return self._memory is not None and not self._siblings
 
     @property
-    def num_places(self) -> int:
+    def batch_places(self) -> int:
         """One for itself and each of its siblings."""
         return 1 + len(self._siblings)
 
@@ -83,7 +83,7 @@ class SampledRunnable(AnswerRunnable):
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
         """Take the next ``count`` pending tokens; drafted tokens follow only the last of all."""
         answer, blocks = self.answer, self.blocks[0]
-        trunk = answer.trunk(blocks.committed, count)
+        trunk = answer.make_trunk(blocks.committed, count)
         draft, is_whole = None, count == self.pending
         # If more certain tokens follow this step, a draft could only repeat or miss them.
         if self._memory is not None and self.is_drafting and budget.room and is_whole:
@@ -95,53 +95,53 @@ class SampledRunnable(AnswerRunnable):
         forcing, longest = answer.forcing, answer.chooser.remaining(answer.answer_length)
         ends = answer.chooser.end_ids
         if self._trace is None:
-            return DraftBuilder(trunk, forcing, budget=budget, longest=longest, end_ids=ends)
-        return TracedBuilder(trunk, forcing, budget=budget, longest=longest, end_ids=ends)
+            return DraftBuilder(trunk, forcing, budget=budget, tokens_left=longest, end_ids=ends)
+        return TracedBuilder(trunk, forcing, budget=budget, tokens_left=longest, end_ids=ends)
 
     @property
-    def judges_apart(self) -> bool:
+    def verifies_first(self) -> bool:
         """True: a step is verified before anything in the answer changes."""
         return True
 
-    def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> list[_Judged]:
+    def verify(self, step: Step, outputs: Sequence[SegmentOutput]) -> list[_VerifiedAnswer]:
         """Verify the tree against its logits; at the end of the prompt, for each sibling too."""
         piece, output = step.pieces[0], outputs[0]
-        logits = NodeLogits(piece.deciding, output)
-        siblings = self._siblings if piece.deciding else ()
-        others = [_judged(piece.tree, logits, answer) for answer in siblings]
-        pairs = zip(piece.deciding, output.drawn, strict=True)
+        logits = NodeLogits(piece.nodes_needing_logits, output)
+        siblings = self._siblings if piece.nodes_needing_logits else ()
+        others = [_verify_answer(piece.tree, logits, answer) for answer in siblings]
+        pairs = zip(piece.nodes_needing_logits, output.drawn, strict=True)
         drawn = {node: token for node, token in pairs if token is not None}
-        return [_judged(piece.tree, logits, self.answer, drawn), *others]
+        return [_verify_answer(piece.tree, logits, self.answer, drawn), *others]
 
-    def to_draw(self, piece: Piece) -> list[Draw | None]:
-        """Return what to draw after each deciding node: a drafted token stays if it is drawn."""
+    def device_draws(self, piece: Piece) -> list[DeviceDraw | None]:
+        """Return what to draw after each node: a drafted token stays if it is drawn."""
         answer, tree = self.answer, piece.tree
         depths, trunk = tree.depths(), tree.trunk
-        draws: list[Draw | None] = []
-        for node in piece.deciding:
+        draws: list[DeviceDraw | None] = []
+        for node in piece.nodes_needing_logits:
             matcher = tree.matchers[node]
             position = answer.answer_length + depths[node] - (trunk - 1)
             if matcher is None or answer.chooser.remaining(position) == 0:
                 draws.append(None)
             else:
-                draws.append(answer.chooser.to_draw(matcher, position))
+                draws.append(answer.chooser.device_draw(matcher, position))
         return draws
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:
+    def settle(self, step: Step, outputs: Sequence[SegmentOutput], verified: object) -> StepEffects:
         """Extend the answer by the verified tokens, and commit the rows of the path.
 
         At the end of the prompt, siblings continue from there, each with its own choice.
         """
         piece, output = step.pieces[0], outputs[0]
         tree, blocks = piece.tree, piece.blocks
-        assert isinstance(judged, list), judged
-        (acceptance, following), *choices = judged
+        assert isinstance(verified, list), verified
+        (acceptance, continuation), *choices = verified
         if self._trace is not None:
             builder = None if step.draft is None else step.draft.builder
             self._trace.note(self.answer.answer_length, tree, acceptance, builder)
-        self.answer.extend(tree, acceptance, following)
+        self.answer.extend(tree, acceptance, continuation)
         if step.draft is not None:
-            self.answer.drafts.asked(step.draft.nanoseconds, step.draft.skipped)
+            self.answer.drafts.add_proposal_time(step.draft.nanoseconds, step.draft.skipped)
         forks = []
         for sibling, (choice, after) in zip(
             self._siblings if choices else (), choices, strict=True
@@ -150,12 +150,14 @@ class SampledRunnable(AnswerRunnable):
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
         # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
-            scouted = {}
+            scout_logits = {}
             if tree.scouts:
-                logits = NodeLogits(piece.deciding, output)
-                scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
+                logits = NodeLogits(piece.nodes_needing_logits, output)
+                scout_logits = {node: logits[node] for node, wants in tree.scouts.items() if wants}
             states, taps = output.states, output.taps
-            self._memory.learn(Verified(tree, acceptance, states, taps, blocks.committed, scouted))
+            self._memory.learn(
+                Verified(tree, acceptance, states, taps, blocks.committed, scout_logits)
+            )
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
@@ -163,10 +165,12 @@ class SampledRunnable(AnswerRunnable):
             fork.start(blocks.fork())
         if forks:
             self._siblings = ()
-        return Settled(copies, forks)
+        return StepEffects(copies, forks)
 
 
-def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) -> UnionMemory | None:
+def _open_memory(
+    drafter: DrafterUnion, submission: Submission, answer: AnswerState
+) -> UnionMemory | None:
     """Open the drafter's memory of an answer, which is kept until the request ends."""
     request = submission.request
     memory = drafter.open(
@@ -187,17 +191,17 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
     return memory
 
 
-def _judged(
+def _verify_answer(
     tree: DraftTree,
     logits: Mapping[int, NDArray[np.float32]],
     answer: AnswerState,
     drawn: Mapping[int, TokenId] = _NOTHING_DRAWN,
-) -> _Judged:
-    """Verify a draft tree by the logits of its nodes, and foresee the continuation of the answer.
+) -> _VerifiedAnswer:
+    """Verify a draft tree by the logits of its nodes, and find what is forced after that.
 
     Changes nothing in the answer. ``drawn`` are tokens drawn on the device, by node.
     """
     acceptance = verify(
         *(tree, logits, answer.chooser, answer.answer_length, answer.history()), drawn
     )
-    return acceptance, answer.foresee(tree, acceptance)
+    return acceptance, answer.find_continuation(tree, acceptance)

@@ -36,7 +36,7 @@ class Scheduler:
         """The number of certain tokens that the next step computes."""
         return min(self._step_tokens, sum([each.pending for each in self._ready()]))
 
-    def wait(self, runnable: Runnable) -> None:
+    def enqueue(self, runnable: Runnable) -> None:
         """Add a runnable to the queue."""
         entry = (runnable.submission.order.queue_key, runnable)
         bisect.insort(self._waiting, entry, key=itemgetter(0))
@@ -51,11 +51,11 @@ class Scheduler:
             return None
         first = self._waiting[0][1]
         # Places are for the most that may run: beams part later, and must not find the batch full.
-        if first.num_places + sum([each.num_places for each in self.running]) > self._max_batch:
+        if first.batch_places + sum([each.batch_places for each in self.running]) > self._max_batch:
             return None
         salt = first.submission.salt
         # Opened before room is known: what the cache has of the prefix need not be computed.
-        blocks = self._cache.open(first.known_prefix, salt=salt)
+        blocks = self._cache.open(first.reusable_prefix, salt=salt)
         size, step_tokens = self._cache.block_size, self._step_tokens
         # Room for the running ones as well, or this start would soon make something give way.
         needs = [each.needs(size, step_tokens) for each in self.running]
@@ -97,8 +97,8 @@ class Scheduler:
             # batch, so that the first answer of a request is finished first.
             last = max(reversed(steps), key=_queue_key)
             steps.remove(last)
-            self.leave(last.runnable)
-            self.wait(last.runnable)
+            self.stop(last.runnable)
+            self.enqueue(last.runnable)
         return steps
 
     def fork(self, parent: Runnable, forks: Sequence[Runnable]) -> None:
@@ -110,7 +110,7 @@ class Scheduler:
         place = self.running.index(parent) + 1
         self.running[place:place] = forks
 
-    def leave(self, runnable: Runnable) -> None:
+    def stop(self, runnable: Runnable) -> None:
         """Stop a runnable and free its blocks."""
         self.running.remove(runnable)
         runnable.stop()
@@ -121,7 +121,7 @@ class Scheduler:
         # A copy, because stopping removes from the list.
         for runnable in tuple(self.running):
             if runnable.request_id == request_id:
-                self.leave(runnable)
+                self.stop(runnable)
 
     def check(self) -> None:
         """Raise unless the cache adds up and everything that runs has something to compute."""

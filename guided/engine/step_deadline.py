@@ -1,7 +1,7 @@
 """Limits how long the engine's thread may work for constraints between two model calls.
 
 Most work of a constraint for a new position takes microseconds, and is done at once. Work that
-turns out to take longer is broken off here, and done in slices instead (``aside``).
+turns out to take longer is interrupted here, and done in slices instead (``paused_answers``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Final
 
-from guided.runtime.fuel import STAND_STILL, Pace, paced
+from guided.runtime.work_budget import MUST_PAUSE, PauseHooks, use_pause_hooks
 
 __all__ = ["StepDeadline", "TakesLongError"]
 
@@ -20,14 +20,14 @@ _STEP_SECONDS: Final = 0.010
 """The limit for all requests of a step together."""
 _LEAST_SECONDS: Final = 0.001
 """The least time of each request, however much the others took."""
-_EVERY: Final = 250
+_CHECK_INTERVAL: Final = 250
 """Units of work, each about a microsecond, after which the clock is read."""
 _LONGEST_KERNEL: Final = 1_000
 """The most units of a kernel that may still begin."""
 
 
 class TakesLongError(BaseException):
-    """The work was broken off, because it would take longer than there is time for.
+    """The work was interrupted, because it would take longer than there is time for.
 
     Derives from BaseException so that the work's own handlers do not catch it. What was built by
     then is kept, as after meeting a limit.
@@ -35,13 +35,15 @@ class TakesLongError(BaseException):
 
 
 class StepDeadline:
-    """Breaks off work that takes too long."""
+    """Interrupts work for constraints that takes too long, by raising TakesLongError in it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._now = clock
-        self._step_ends = self._ends = 0.0
+        self._step_ends = self._block_ends = 0.0
         self._units_left = 0.0
-        self._pace = Pace(_EVERY, self._look, self._enter_kernel, _nothing)
+        self._pace = PauseHooks(
+            _CHECK_INTERVAL, self._check, self._enter_kernel, _ignore_kernel_end
+        )
 
     def begin_step(self) -> None:
         """Allow the time of a step again."""
@@ -57,21 +59,21 @@ class StepDeadline:
 
         It has ``least`` seconds in any case.
         """
-        self._ends, self._units_left = max(self._step_ends, self._now() + least), math.inf
-        return paced(self._pace)
+        self._block_ends, self._units_left = max(self._step_ends, self._now() + least), math.inf
+        return use_pause_hooks(self._pace)
 
     def within_units(self, units: int) -> AbstractContextManager[None]:
         """Raise TakesLongError if constraints do more than this many units of work in the block.
 
         For blocks that do other work as well, whose time does not count.
         """
-        self._ends, self._units_left = math.inf, float(units)
-        return paced(self._pace)
+        self._block_ends, self._units_left = math.inf, float(units)
+        return use_pause_hooks(self._pace)
 
-    def _look(self, units: int) -> None:
+    def _check(self, units: int) -> None:
         self._units_left -= units
-        # The holder of an awaited lock, STAND_STILL, has to be given a slice first.
-        if units >= STAND_STILL or self._units_left < 0 or self._now() >= self._ends:
+        # With MUST_PAUSE the work awaits a lock, whose holder has to be given a slice first.
+        if units >= MUST_PAUSE or self._units_left < 0 or self._now() >= self._block_ends:
             raise TakesLongError
 
     def _enter_kernel(self, units: int) -> None:
@@ -79,5 +81,5 @@ class StepDeadline:
             raise TakesLongError
 
 
-def _nothing() -> None:
+def _ignore_kernel_end() -> None:
     """Do nothing: an awaited kernel has ended."""

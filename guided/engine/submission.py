@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from guided.engine.isolation import is_of_request
 from guided.engine.request_clock import RequestClock
+from guided.engine.request_isolation import is_request_error
 from guided.errors import DeadlineExceededError, incident_of
 from guided.spec import GenerationRequest, TokenId
 
@@ -104,6 +104,6 @@ class Submission:
         try:
             self.at_end.close()
         except BaseException as fault:
-            if not is_of_request(fault):
+            if not is_request_error(fault):
                 raise
             incident_of(fault, f"the engine failed to end request {self.request_id!r}")

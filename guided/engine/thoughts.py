@@ -43,7 +43,7 @@ class Thoughts:
         self.is_over = False
         self._stream = (
             TextStream(
-                vocabulary.token_bytes, start=start, held=[end] if end else [], errors="strict"
+                vocabulary.token_bytes, start=start, held_back=[end] if end else [], errors="strict"
             )
             if is_streamed
             else None

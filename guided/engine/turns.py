@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-__all__ = ["HasClient", "after_turn"]
+__all__ = ["HasClient", "move_client_to_end"]
 
 
 class HasClient(Protocol):
@@ -26,6 +26,6 @@ class HasClient(Protocol):
 T = TypeVar("T", bound=HasClient)
 
 
-def after_turn(line: Iterable[T], client: str) -> list[T]:
-    """Return the line after a client's turn: the others' entries move to the front."""
-    return sorted(line, key=lambda each: each.client == client)
+def move_client_to_end(queue: Iterable[T], client: str) -> list[T]:
+    """Return the queue after a client's turn: its entries come last, in their order."""
+    return sorted(queue, key=lambda each: each.client == client)

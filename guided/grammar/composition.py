@@ -1,4 +1,7 @@
-"""Constraints made of constraints as one grammar, with holes for what is not context-free."""
+"""Lowers constraints, and compositions of constraints, to one context-free grammar.
+
+JSON schemas are not context-free: each is a hole of the grammar, which another recogniser fills.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Final
 from guided.errors import RequestError, naming
 from guided.grammar import context_free as cf
 from guided.grammar.ebnf import lower_ebnf
-from guided.grammar.lark import inline_names, lower_lark, without_inline_json
+from guided.grammar.lark import extract_inline_json, inline_schema_names, lower_lark
 from guided.grammar.one_terminal import lower_choice, lower_regex
 from guided.regular.codepoints import ANY
 from guided.regular.expression import (
@@ -21,34 +24,34 @@ from guided.regular.expression import (
     Regular,
     literal,
 )
-from guided.runtime.fuel import spend, with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
 
-__all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
+__all__ = ["Composition", "FilledHole", "drop_empty_holes", "lower_composition"]
 
 _WHOLE = "whole"
-_SCHEMA_WORK: Final = 1_000
-"""Units of work for a recogniser that fills a hole, however small."""
+_HOLE_WORK: Final = 1_000
+"""Units of work to build a recogniser that fills a hole, however small."""
 _LETTER_WORK: Final = 20
-"""Units of work per letter of a trigger, in the automaton of each trigger."""
+"""Units of work per letter of all triggers, for the automaton of each trigger."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilledHole:
-    """What fills a hole: the documents of a schema, or its strings as they are."""
+    """What fills a hole: the documents of a schema, or its strings without quotes."""
 
     filling: JsonSchema | BareString
     path: tuple[str, ...]
-    """Where it first stands: the parts of the constraint around it, from the outside in."""
+    """Where it first occurs, for errors: the enclosing parts of the constraint, outermost first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
-    """A grammar, and what fills its holes, by number."""
+    """A grammar, and what fills its holes: ``holes[n]`` fills ``Hole(n)``."""
 
     grammar: cf.ContextFreeGrammar
     holes: tuple[FilledHole, ...]
@@ -63,32 +66,30 @@ class Composition:
 
 
 def lower_composition(constraint: Structure) -> Composition:
-    """Return the grammar of any constraint but a schema alone.
+    """Return the grammar of a constraint, and what fills its holes.
 
-    For a ``JsonSchema`` alone ``constraint.machine`` builds a recogniser without a grammar; here it
-    would become a grammar of one hole. Inside other constraints schemas are holes.
-
-    There are two ways. A constraint that is only one grammar becomes what its front end makes of
-    it: its rules keep their names, what it ignores stays separate, and look-around at the edges of
-    its terminals sees the whole text. ``_Composer`` puts all others together; there each grammar
-    must be kept separate from what surrounds it.
+    A grammar, pattern or choice on its own is what its front end returns: rules keep their names,
+    what is ignored stays separate, and look-arounds see the whole text. ``_Composer`` lowers all
+    other constraints; it keeps each grammar separate from what surrounds it. A ``JsonSchema`` on
+    its own would become a grammar of one hole, but ``constraint.machine`` builds its recogniser
+    without a grammar.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
     part.
     """
     match constraint:
         case Lark() if not _has_holes(constraint):
-            return Composition(_lowered(constraint), ())
+            return Composition(_lower_single(constraint), ())
         case Ebnf() | Regex() | Choice():
-            return Composition(_lowered(constraint), ())
+            return Composition(_lower_single(constraint), ())
     composer = _Composer()
-    composer.rules[_WHOLE] = composer.body(constraint, ())
+    composer.rules[_WHOLE] = composer.lower_part(constraint, ())
     grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
     return Composition(grammar, tuple(composer.holes))
 
 
-def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
-    """Return the grammar of a constraint that is one text; a ``Lark`` must have no holes."""
+def _lower_single(constraint: Structure) -> cf.ContextFreeGrammar:
+    """Return the grammar of a constraint without parts; a ``Lark`` must have no holes."""
     match constraint:
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))
@@ -108,98 +109,100 @@ def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
 
 
 class _Composer:
-    """Gathers the rules and the holes of all parts.
+    """Lowers the parts of one composition and collects their rules and holes.
 
-    Names of rules begin with the number of their grammar (``0:start``), so those of different
-    grammars never coincide.
+    Each grammar's rules get its number as a prefix (``0:start``), so that names never clash.
     """
 
     def __init__(self) -> None:
         self.rules: dict[str, cf.Body] = {}
         self.holes: list[FilledHole] = []
         """By the number of the hole."""
-        self._numbers: dict[str, int] = {}
-        """The number of a hole by the digest of what fills it."""
-        self._starts: dict[str, cf.Body] = {}
-        """The body of the texts of a part that is a grammar, by the digest of the part."""
+        self._hole_by_digest: dict[str, int] = {}
+        """The number of each hole, by the digest of what fills it."""
+        self._body_by_digest: dict[str, cf.Body] = {}
+        """The body of each part that is a grammar, by its digest."""
 
-    def body(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
-        """Return the body of a part; errors name the part by ``path``, from the outside in.
+    def lower_part(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
+        """Return the body of a part of the composition; ``path`` names the part in errors.
 
-        Equal grammars are lowered once for all their places, and equal schemas fill one hole:
-        ``path`` is then that of the first. Recursive, as deep as constraints nest. Raises what
-        ``lower_composition`` raises.
+        Equal grammars are lowered once, and equal schemas share a hole, with the path of the
+        first. Recursive, as deep as constraints nest. Raises as ``lower_composition`` does.
         """
         match constraint:
             case Text(text):
                 return cf.Terminal(literal(text))
             case Sequence(parts):
-                return cf.Concatenation(self._bodies(parts, "part", path))
+                return cf.Concatenation(self._lower_parts(parts, "part", path))
             case AnyOf(alternatives):
-                return cf.Alternation(self._bodies(alternatives, "alternative", path))
+                return cf.Alternation(self._lower_parts(alternatives, "alternative", path))
             case Repeat(part, least, most):
-                return cf.Repetition(self.body(part, (*path, "the repeated part")), least, most)
+                return cf.Repetition(
+                    self.lower_part(part, (*path, "the repeated part")), least, most
+                )
             case Template():
-                return self._template(constraint, path)
+                return self._lower_template(constraint, path)
             case FreeText(without):
-                return _terminal(_free(without))
+                return _separate_terminal(_texts_without(without))
             case Until(ends):
-                return _terminal(_until(_any(ends), _any(ends)))
+                return _separate_terminal(_texts_up_to(_any_of(ends), _any_of(ends)))
             case Tagged():
-                return self._tagged(constraint, path)
+                return self._lower_tagged(constraint, path)
             case SpecialToken(name):
                 return cf.Special(name)
             case JsonSchema() | BareString():
-                number = self._numbers.setdefault(constraint.digest(), len(self.holes))
+                number = self._hole_by_digest.setdefault(constraint.digest(), len(self.holes))
                 if number == len(self.holes):
-                    spend(_SCHEMA_WORK)
+                    spend(_HOLE_WORK)
                     self.holes.append(FilledHole(constraint, path))
                 return cf.Hole(number)
         digest = constraint.digest()
-        if digest not in self._starts:
-            prefix = f"{len(self._starts)}:"
-            # The number is taken before the parts inside take theirs; no part contains itself.
-            self._starts[digest] = cf.Concatenation(())
+        if digest not in self._body_by_digest:
+            prefix = f"{len(self._body_by_digest)}:"
+            # Reserves the number before the parts inside take theirs; no part contains itself.
+            self._body_by_digest[digest] = cf.Concatenation(())
             if isinstance(constraint, Lark) and _has_holes(constraint, path):
-                grammar = self._lark(constraint, prefix, path)
+                grammar = self._lower_lark_with_holes(constraint, prefix, path)
             else:
                 with naming(path):
-                    grammar = _lowered(constraint)
-            self._starts[digest] = self._taken_in(grammar, prefix)
-        return self._starts[digest]
+                    grammar = _lower_single(constraint)
+            self._body_by_digest[digest] = self._add_grammar(grammar, prefix)
+        return self._body_by_digest[digest]
 
-    def _lark(self, lark: Lark, prefix: str, path: tuple[str, ...]) -> cf.ContextFreeGrammar:
-        """Return the grammar of a ``Lark`` with holes; what fills them becomes rules of the whole.
+    def _lower_lark_with_holes(
+        self, lark: Lark, prefix: str, path: tuple[str, ...]
+    ) -> cf.ContextFreeGrammar:
+        """Return the grammar of a ``Lark`` with holes, and add a rule for each hole.
 
-        Each filling is a separate rule, called where the hole stands, so that it is written out
-        once however often the hole is used. The ``%`` in its name occurs in no name of a grammar.
+        The rule is called wherever the hole is used, so that what fills it is not copied. No name
+        in a grammar contains the ``%`` of the rule's name.
         """
         with naming(path):
-            text, imports, fillings = _filled(lark)
+            text, imports, fillings = _extract_schemas(lark)
         holes: dict[str, cf.Body] = {}
         for name, (what, filling) in fillings.items():
             rule = f"{prefix}%{name}"
-            self.rules[rule] = self.body(filling, (*path, what))
+            self.rules[rule] = self.lower_part(filling, (*path, what))
             holes[name] = cf.Call(rule)
         with naming(path):
             return lower_lark(text, lark.start, imports, holes)
 
-    def _bodies(
+    def _lower_parts(
         self, parts: tuple[Structure, ...], what: str, path: tuple[str, ...]
     ) -> tuple[cf.Body, ...]:
-        """Return the bodies of parts, which errors call ``what`` with their number, from 1 on."""
+        """Return the bodies of parts; errors call them ``what`` and their number, from 1 on."""
         return tuple(
-            self.body(part, (*path, f"{what} {number}"))
+            self.lower_part(part, (*path, f"{what} {number}"))
             for number, part in enumerate(with_pauses(parts), start=1)
         )
 
-    def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
+    def _lower_template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
         """Return the fixed texts of a template with what fills its holes between them.
 
-        What fills a hole that stands in several places is made once, and stands in each of them.
+        A hole that occurs several times is lowered once.
         """
         filled = {
-            name: self.body(part, (*path, f"hole {name!r}"))
+            name: self.lower_part(part, (*path, f"hole {name!r}"))
             for name, part in with_pauses(template.holes)
         }
         parts: list[cf.Body] = []
@@ -209,100 +212,102 @@ class _Composer:
                 parts.append(filled[name])
         return cf.Concatenation(tuple(parts))
 
-    def _tagged(self, tagged: Tagged, path: tuple[str, ...]) -> cf.Body:
-        """Free text with calls in it: ``(text up to a trigger, rest of the call)* free text``.
+    def _lower_tagged(self, tagged: Tagged, path: tuple[str, ...]) -> cf.Body:
+        """Return free text with tagged calls: ``(text up to a trigger, rest of the call)* text``.
 
-        ``free`` contains no trigger, so a text has only one parse: every trigger begins a call.
-        Tags that begin with the same trigger are distinguished by the rest of ``tag.begin`` after
-        it.
+        Free text contains no trigger, so the grammar is unambiguous: every trigger begins a call.
+        Tags with the same trigger are distinguished by the rest of ``tag.begin`` after it.
         """
-        free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
+        free = _separate_terminal(_texts_without(tagged.triggers))
+        any_trigger = _any_of(tagged.triggers)
         if tagged.calls is Calls.NONE:
             return free
         bodies = [
-            self.body(tag.body, (*path, f"tag {tag.begin!r}")) for tag in with_pauses(tagged.tags)
+            self.lower_part(tag.body, (*path, f"tag {tag.begin!r}"))
+            for tag in with_pauses(tagged.tags)
         ]
         options: list[cf.Body] = []
         work = _LETTER_WORK * sum(map(len, tagged.triggers))
         for trigger, numbers in tagged.by_trigger().items():
-            # Each has a separate automaton, which includes all triggers.
+            # The automaton of each trigger recognises all triggers.
             spend(work)
             tags = [(tagged.tags[number], bodies[number]) for number in numbers]
-            begun = [_between(tag.begin[len(trigger) :], body, tag.end) for tag, body in tags]
-            until = cf.Terminal(_until(literal(trigger), among))
-            options.append(cf.Concatenation((until, cf.Alternation(tuple(begun)))))
+            calls = [_enclose(tag.begin[len(trigger) :], body, tag.end) for tag, body in tags]
+            until = cf.Terminal(_texts_up_to(literal(trigger), any_trigger))
+            options.append(cf.Concatenation((until, cf.Alternation(tuple(calls)))))
         least = 1 if tagged.calls is Calls.REQUIRED else 0
         most = None if tagged.parallel else 1
         return cf.Concatenation((cf.Repetition(cf.Alternation(tuple(options)), least, most), free))
 
-    def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
+    def _add_grammar(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
         """Add a grammar's rules under names with a prefix; returns the body of its texts.
 
-        What the grammar ignores is spelled out before each terminal and at the end (``blank``),
-        since the other parts of the constraint do not ignore it. ``Alone`` keeps look-around at its
-        edges from seeing text of other parts.
+        What the grammar ignores is inserted before each terminal and at the end, as other parts of
+        the constraint do not ignore it. ``Alone`` keeps its look-arounds from seeing the text of
+        other parts.
         """
-        blank = cf.Repetition(cf.Alternation(grammar.ignored), 0, None) if grammar.ignored else None
+        ignored = (
+            cf.Repetition(cf.Alternation(grammar.ignored), 0, None) if grammar.ignored else None
+        )
         for name, body in grammar.rules.items():
-            self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
+            self.rules[prefix + name] = _adapt_body(body, prefix, grammar.rules.keys(), ignored)
         start = cf.Call(prefix + grammar.start)
-        whole = start if blank is None else cf.Concatenation((start, blank))
-        return cf.Alone(whole) if _looks_around(grammar) else whole
+        whole = start if ignored is None else cf.Concatenation((start, ignored))
+        return cf.Alone(whole) if _has_lookaround(grammar) else whole
 
 
-def _free(without: tuple[str, ...]) -> Regular:
-    """Return the texts that contain none of the texts ``without``."""
+def _texts_without(without: tuple[str, ...]) -> Regular:
+    """Return the texts that contain none of ``without``."""
     if not without:
         return ANYTHING
-    return Intersection(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
+    return Intersection(ANYTHING, Concat((ANYTHING, _any_of(without), ANYTHING)), negative=True)
 
 
-def _until(end: Regular, among: Regular) -> Regular:
-    """Return the texts that end with a match of ``end`` and have no earlier match of ``among``.
+def _texts_up_to(end: Regular, ends: Regular) -> Regular:
+    """Return the texts that end with ``end`` and contain no earlier match of ``ends``.
 
-    A match is earlier if at least one character follows it. ``end`` is one of the options of
-    ``among``.
+    A match is earlier if at least one character follows it. ``end`` is one of ``ends``.
     """
-    before = Concat((ANYTHING, among, Chars(ANY), ANYTHING))
+    before = Concat((ANYTHING, ends, Chars(ANY), ANYTHING))
     return Intersection(Concat((ANYTHING, end)), before, negative=True)
 
 
-def _any(texts: tuple[str, ...]) -> Regular:
+def _any_of(texts: tuple[str, ...]) -> Regular:
     return Alternate(tuple(map(literal, texts)))
 
 
-def _terminal(regular: Regular) -> cf.Body:
-    """Return a terminal in a concatenation of its own.
+def _separate_terminal(regular: Regular) -> cf.Body:
+    """Return a terminal that is not merged with its neighbours.
 
-    Terminals side by side in an alternation are joined to one expression. ``Intersection`` is about whole
-    texts and must not stand inside another expression, so the concatenation prevents that here.
+    Terminals that are options of one alternation become one expression; the concatenation around
+    this one prevents that, as an ``Intersection`` must not be part of another expression.
     """
     return cf.Concatenation((cf.Terminal(regular),))
 
 
-def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
+def _enclose(begin: str, body: cf.Body, end: str) -> cf.Body:
     return cf.Concatenation((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
 
 
-def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
-    """Take the schemas out of a grammar and its imports; also lists all that fills its holes.
+def _extract_schemas(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
+    """Replace the inline schemas of a grammar and its imports by holes.
 
-    Returns the text without ``%json``; the imports likewise, by dotted name; and by the name of
-    each hole how errors call it and the constraint that fills it. These holes are the given
-    ``lark.holes``, and one for each schema, which is called ``JSON_…``. Raises
-    InvalidConstraintError for what is not JSON, and LimitExceededError for a text that is too long.
+    Returns the text without ``%json``, the imports likewise, and all holes: by name how errors
+    call the hole and the constraint that fills it. They are ``lark.holes`` and one per schema,
+    named ``JSON_…``. Raises InvalidConstraintError for a schema that is not JSON, and
+    LimitExceededError for a text that is too long.
     """
     fillings: dict[str, tuple[str, Structure]] = {
         name: (f"hole {name!r}", filling) for name, filling in lark.holes
     }
-    # The grammar itself goes through the same loop as its imports, under the name None.
+    # None is the grammar itself.
     texts: dict[str | None, str] = {None: lark.text, **dict(lark.imports)}
     # Imports share the names of declared terminals with the grammar, so each schema's name must
     # differ from all names in all texts, and from those given to schemas of earlier texts.
-    taken = inline_names(texts.values())
+    used_names = inline_schema_names(texts.values())
     for file, text in texts.items():
-        texts[file], schemas = without_inline_json(text, taken)
-        taken.update(schemas)
+        texts[file], schemas = extract_inline_json(text, used_names)
+        used_names.update(schemas)
         for number, (name, schema) in enumerate(schemas.items(), start=1):
             path = f"%json {number}" if file is None else f"%json {number} of {file!r}"
             fillings[name] = (path, JsonSchema(schema))
@@ -311,61 +316,65 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
 
 
 def _has_holes(lark: Lark, path: tuple[str, ...] = ()) -> bool:
-    """Return whether a grammar contains other constraints; raises as ``_filled``, with ``path``."""
+    """Return whether a grammar has holes or schemas; raises as ``_extract_schemas`` does."""
     with naming(path):
-        return bool(_filled(lark)[2])
+        return bool(_extract_schemas(lark)[2])
 
 
-def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
-    """Return whether a terminal looks at what stands around it."""
-    waiting: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
-    for part in waiting:
+def _has_lookaround(grammar: cf.ContextFreeGrammar) -> bool:
+    """Return whether a terminal has a look-around at its edges."""
+    worklist: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
+    for part in worklist:
         if isinstance(part, cf.Terminal) and (part.before or part.after):
             return True
-        waiting += cf.inner_bodies(part)
+        worklist += cf.inner_bodies(part)
     return False
 
 
-def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | None) -> cf.Body:
-    """Return a body with the prefix before its own rules, and ``blank`` before each terminal.
+def _adapt_body(
+    body: cf.Body, prefix: str, own: Collection[str], ignored: cf.Body | None
+) -> cf.Body:
+    """Return a body with a prefix before the names of its rules, and ``ignored`` before terminals.
 
-    ``own`` are the names of the grammar's rules; calls of others are of what fills its holes.
-    ``blank`` is ``None`` if nothing is ignored. Holes, special tokens and calls of other rules
-    count as terminals: blank stands before them.
+    ``own`` are the names of the grammar's rules; all other calls are of rules that fill its holes,
+    and count as terminals, like holes and special tokens. ``ignored`` is ``None`` if the grammar
+    ignores nothing.
     """
 
     def inner(part: cf.Body) -> cf.Body:
-        return _renamed(part, prefix, own, blank)
+        return _adapt_body(part, prefix, own, ignored)
 
     match body:
         case cf.Call(rule) if rule in own:
             return cf.Call(prefix + rule)
         case cf.Terminal() | cf.Hole() | cf.Special() | cf.Call():
-            return body if blank is None else cf.Concatenation((blank, body))
+            return body if ignored is None else cf.Concatenation((ignored, body))
         case cf.Alternation(options):
             terminals = tuple(each for each in options if isinstance(each, cf.Terminal))
             others = [inner(each) for each in options if not isinstance(each, cf.Terminal)]
             if not terminals:
                 return cf.Alternation(tuple(others))
-            # Terminals side by side are one, so that what is ignored stands before them once.
-            together = cf.Alternation(terminals)
-            first = together if blank is None else cf.Concatenation((blank, together))
+            # Terminals are grouped, so that ``ignored`` stands before all of them once.
+            group = cf.Alternation(terminals)
+            first = group if ignored is None else cf.Concatenation((ignored, group))
             return cf.Alternation((first, *others))
-    return cf.with_inner(body, inner)
+    return cf.map_inner(body, inner)
 
 
-def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
-    """Return the grammar without the texts that need an ``empty`` hole.
+def drop_empty_holes(
+    grammar: cf.ContextFreeGrammar, empty: Collection[int]
+) -> cf.ContextFreeGrammar:
+    """Return the grammar without the texts that need a hole that has no text.
 
-    ``empty`` are numbers of holes. The remaining holes are renumbered from 0 in the same order, so
-    what fills them keeps its order too. Rules may be left without a text.
+    ``empty`` has the numbers of these holes. The other holes are renumbered from 0 in the same
+    order. Rules may be left without a text.
     """
     if not empty:
         return grammar
 
     def inner(body: cf.Body) -> cf.Body:
         if not isinstance(body, cf.Hole):
-            return cf.with_inner(body, inner)
+            return cf.map_inner(body, inner)
         if body.number in empty:
             return cf.Alternation(())
         return cf.Hole(body.number - sum(other < body.number for other in empty))

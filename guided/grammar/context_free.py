@@ -24,15 +24,15 @@ __all__ = [
     "Special",
     "Terminal",
     "inner_bodies",
+    "map_inner",
     "special_names",
-    "with_inner",
 ]
 
 
 class Terminal(Value):
-    """One text of a regular language of code points; ignored text may stand before it.
+    """A text of a regular language of code points; ignored text may precede it.
 
-    Look-around in ``regular`` sees only that text.
+    Look-arounds inside ``regular`` see only that text.
     """
 
     __slots__ = ("after", "before", "regular")
@@ -44,13 +44,13 @@ class Terminal(Value):
         super().__init__((regular, before, after))
         self.regular: Final = regular
         self.before: Final = before
-        """Look-behinds that must hold where it begins, about everything written up to there."""
+        """Look-behinds that must hold where it begins; they see all the text before it."""
         self.after: Final = after
-        """Look-aheads that must hold where it ends, about everything that follows."""
+        """Look-aheads that must hold where it ends; they see all the text after it."""
 
 
 class Hole(Value):
-    """One text of another recogniser; ignored text may stand before it."""
+    """A text of another recogniser, by the number of the hole; ignored text may precede it."""
 
     __slots__ = ("number",)
     __match_args__: Final = ("number",)
@@ -61,7 +61,7 @@ class Hole(Value):
 
 
 class Special(Value):
-    """The special token of a name; ignored text may stand before it."""
+    """The special token with a name; ignored text may precede it."""
 
     __slots__ = ("name",)
     __match_args__: Final = ("name",)
@@ -72,7 +72,7 @@ class Special(Value):
 
 
 class Call(Value):
-    """One text of a rule."""
+    """A text of a rule: a nonterminal."""
 
     __slots__ = ("rule",)
     __match_args__: Final = ("rule",)
@@ -83,7 +83,7 @@ class Call(Value):
 
 
 class Concatenation(Value):
-    """Parts one after another; no parts are the empty text."""
+    """Parts one after another; without parts, the empty text."""
 
     __slots__ = ("parts",)
     __match_args__: Final = ("parts",)
@@ -94,7 +94,7 @@ class Concatenation(Value):
 
 
 class Alternation(Value):
-    """Any one of the options; no options have no text."""
+    """Any one of the options; without options, no text at all (the empty language)."""
 
     __slots__ = ("options",)
     __match_args__: Final = ("options",)
@@ -118,7 +118,7 @@ class Repetition(Value):
 
 
 class Alone(Value):
-    """A text of ``item``, whose terminals do not see what stands around it."""
+    """A text of ``item`` whose look-arounds see nothing outside it."""
 
     __slots__ = ("item",)
     __match_args__: Final = ("item",)
@@ -135,20 +135,20 @@ Body: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ContextFreeGrammar:
-    """Every rule that a body calls is among ``rules``, and so is ``start``.
+    """The rules of a grammar; ``start`` and every rule that a body calls are among them.
 
-    Whoever makes one bounds how deep its bodies nest, since passes over them are recursive. Where
-    no body is ``Alone``, its terminals see the whole text. ``guided.grammar.dump`` prints it.
+    Passes over the bodies are recursive, so front ends limit how deep they nest. Outside bodies
+    that are ``Alone``, look-arounds see the whole text. ``guided.grammar.dump`` prints a grammar.
     """
 
     rules: Mapping[str, Body]
     start: str
     ignored: tuple[Terminal, ...] = ()
-    """Any number of texts of these may stand before each terminal and at the end."""
+    """Any number of texts of these may precede each terminal and stand at the end."""
 
 
 def inner_bodies(body: Body) -> tuple[Body, ...]:
-    """Return the bodies inside a body, in order; a call has none, as its rule is not followed."""
+    """Return the direct parts of a body, in order; a call is a leaf, its rule is not followed."""
     match body:
         case Concatenation(parts) | Alternation(parts):
             return parts
@@ -158,21 +158,21 @@ def inner_bodies(body: Body) -> tuple[Body, ...]:
 
 
 def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
-    """Return the names of the special tokens in a grammar; what is ignored is text and has none."""
-    found: set[str] = set()
-    waiting: list[Body] = [*grammar.rules.values()]
-    while waiting:
-        body = waiting.pop()
+    """Return the names of the special tokens that the rules of a grammar use."""
+    names: set[str] = set()
+    worklist: list[Body] = [*grammar.rules.values()]
+    while worklist:
+        body = worklist.pop()
         if isinstance(body, Special):
-            found.add(body.name)
-        waiting += inner_bodies(body)
-    return frozenset(found)
+            names.add(body.name)
+        worklist += inner_bodies(body)
+    return frozenset(names)
 
 
-def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:
-    """Return the body with each of the bodies inside it changed; itself if it has none.
+def map_inner(body: Body, change: Callable[[Body], Body]) -> Body:
+    """Return a copy of the body with ``change`` applied to each direct part; leaves as they are.
 
-    Rules that it calls are not followed.
+    The caller recurses. Rules that the body calls are not followed.
     """
     match body:
         case Concatenation(parts):

@@ -1,4 +1,4 @@
-"""Grammars, automata of rules and networks as text, for people: each stage of compiling one.
+"""Prints grammars, automata of rules and networks: each stage of compiling a grammar.
 
 ``guided inspect --grammar FILE --dump`` prints the first and the last of them::
 
@@ -48,20 +48,20 @@ __all__ = ["dump_automata", "dump_grammar", "dump_network"]
 _REPEATS: Final = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 _KIND_NAMES: Final = {Kind.ASSERTION: "assert", Kind.CALL: "call", Kind.HOLE: "hole"}
 _MOST_RANGES: Final = 12
-"""Ranges of a class that are shown: those of letters alone are hundreds."""
+"""Ranges of a character class that are printed; the letters of Unicode alone are hundreds."""
 _ESCAPED: Final = frozenset('\\"[]()*+?|.{}^$/-')
 
 
 def dump_grammar(grammar: ContextFreeGrammar) -> str:
-    """Return the rules in Lark's notation, start first; ``hole 0`` is another recogniser's text."""
+    """Return the rules in Lark's notation, start first; ``hole 0`` is one of another recogniser."""
     names = [grammar.start, *(name for name in grammar.rules if name != grammar.start)]
-    lines = [f"{name}: {_body(grammar.rules[name])}" for name in names]
-    lines += [f"%ignore {_body(terminal)}" for terminal in grammar.ignored]
+    lines = [f"{name}: {_format_body(grammar.rules[name])}" for name in names]
+    lines += [f"%ignore {_format_body(terminal)}" for terminal in grammar.ignored]
     return "\n".join(lines)
 
 
 def dump_automata(automata: RuleAutomata) -> str:
-    """Return each rule's moves out of each state: bytes, ``assert 0``, ``call 1`` or ``hole 0``."""
+    """Return the moves of all states of all rules: bytes, ``assert 0``, ``call 1``, ``hole 0``."""
     lines: list[str] = []
     for rule in sorted(automata):
         dfa = automata[rule]
@@ -71,25 +71,25 @@ def dump_automata(automata: RuleAutomata) -> str:
                 f"{what} -> {target}"
                 for chars, target in zip(dfa.classes, row, strict=True)
                 if target != DEAD
-                for what in _symbols(chars)
+                for what in _format_symbols(chars)
             ]
-            lines.append(_state(state, bool(dfa.accepting[state]), moves))
+            lines.append(_format_state(state, bool(dfa.accepting[state]), moves))
     return "\n".join(lines)
 
 
 def dump_network(network: Network) -> str:
-    """Return each rule's moves and calls out of each state; for a hole what its texts are like.
+    """Return the moves and calls out of each state of each rule; for a hole what is known of it.
 
-    Bytes that lead to the same state are shown as one set. States are numbered as in the network.
+    Bytes that lead to the same state are printed as one set. States are numbered as in the network.
     """
-    lines = ["the empty text is one, too"] if network.accepts_nothing else []
+    lines = ["the empty text is one, too"] if network.accepts_empty else []
     first_hole = len(network.starts) - len(network.holes)
     ends = (*network.starts, len(network))[1:]
     for rule, (start, end) in enumerate(zip(network.starts, ends, strict=True)):
-        least = f"at least {network.left[start]} byte{'s' * (network.left[start] != 1)}"
+        least = f"at least {network.distance[start]} byte{'s' * (network.distance[start] != 1)}"
         if rule >= first_hole:
             hole = rule - first_hole
-            first = _pattern(Chars(_byte_set(network.holes[hole].first)))
+            first = _format_pattern(Chars(_byte_set(network.holes[hole].first)))
             lines.append(f"rule {rule}: hole {hole}, begins with {first}, {least}")
             continue
         lines.append(f"rule {rule}, {least}:")
@@ -99,35 +99,37 @@ def dump_network(network: Network) -> str:
                 target = network.step(state, byte)
                 if target != DEAD:
                     targets.setdefault(target, []).append(byte)
-            moves = [f"{_pattern(Chars(_byte_set(b)))} -> {to}" for to, b in targets.items()]
+            moves = [f"{_format_pattern(Chars(_byte_set(b)))} -> {to}" for to, b in targets.items()]
             moves += [f"call {edge.rule} -> {edge.target}" for edge in network.calls[state]]
-            lines.append(_state(state, bool(network.accepting[state]), moves))
+            lines.append(_format_state(state, bool(network.accepting[state]), moves))
     return "\n".join(lines)
 
 
-def _state(state: int, is_end: bool, moves: Iterable[str]) -> str:
+def _format_state(state: int, is_end: bool, moves: Iterable[str]) -> str:
     return f"  {state}{' (end)' if is_end else ''}: {', '.join(moves)}".rstrip(" :")
 
 
-def _symbols(chars: CodePoints) -> list[str]:
+def _format_symbols(chars: CodePoints) -> list[str]:
     bytes_ = numbers_in(chars, Kind.BYTE)
-    found = [_pattern(Chars(_byte_set(bytes_)))] if bytes_ else []
+    found = [_format_pattern(Chars(_byte_set(bytes_)))] if bytes_ else []
     others = [symbol for symbol in symbols_in(chars) if symbol.kind is not Kind.BYTE]
     return found + [f"{_KIND_NAMES[kind]} {number}" for kind, number in others]
 
 
 def _byte_set(values: Iterable[int]) -> CodePoints:
-    return CodePoints.of([(value, value) for value in values])
+    return CodePoints.from_ranges([(value, value) for value in values])
 
 
 # --- bodies --------------------------------------------------------------------------------
 
 
-def _body(body: Body, *, is_part: bool = False) -> str:
-    """Return a body; with ``is_part``, in brackets if another body could not contain it bare."""
+def _format_body(body: Body, *, is_part: bool = False) -> str:
+    """Print a body; with ``is_part``, in brackets where it is ambiguous inside another body."""
     match body:
         case Terminal(regular, before, after):
-            return "".join([*map(_look, before), _pattern(regular), *map(_look, after)])
+            return "".join(
+                [*map(_format_look, before), _format_pattern(regular), *map(_format_look, after)]
+            )
         case Hole(number):
             return f"hole {number}"
         case Special(name):
@@ -135,104 +137,107 @@ def _body(body: Body, *, is_part: bool = False) -> str:
         case Call(rule):
             return rule
         case Alone(item):
-            return f"alone({_body(item)})"
+            return f"alone({_format_body(item)})"
         case Repetition(item, low, high):
             sign = _REPEATS.get((low, high), f" ~ {low}..{'' if high is None else high}")
-            return _body(item, is_part=True) + sign
+            return _format_body(item, is_part=True) + sign
         # The last two cases continue below, as they may need brackets.
         case Concatenation(parts):
-            written = " ".join([_body(part, is_part=True) for part in parts]) or "()"
+            formatted = " ".join([_format_body(part, is_part=True) for part in parts]) or "()"
         case Alternation(options):
-            written = " | ".join([_body(option) for option in options]) or "nothing"
+            formatted = " | ".join([_format_body(option) for option in options]) or "nothing"
     is_open = len(body.parts if isinstance(body, Concatenation) else body.options) > 1
-    return f"({written})" if is_part and is_open else written
+    return f"({formatted})" if is_part and is_open else formatted
 
 
-def _look(look: Look) -> str:
+def _format_look(look: Look) -> str:
     sign = ("?" if look.ahead else "?<") + ("!" if look.negative else "=")
-    return f"({sign}{_expression(look.item)})"
+    return f"({sign}{_format_expression(look.item)})"
 
 
 # --- patterns ------------------------------------------------------------------------------
 
 
-def _pattern(regular: Regular) -> str:
-    """Return a single text in quotes, else a pattern between slashes, a lone class without."""
-    text = _text(regular)
+def _format_pattern(regular: Regular) -> str:
+    """Print a single text in quotes, a character class bare, and other patterns in slashes."""
+    text = _only_text(regular)
     if text is not None:
         return f'"{text}"'
-    written = _expression(regular)
-    return written if isinstance(regular, Chars) else f"/{written}/"
+    formatted = _format_expression(regular)
+    return formatted if isinstance(regular, Chars) else f"/{formatted}/"
 
 
-def _text(regular: Regular) -> str | None:
-    """Return the only text of an expression; ``None`` if it is empty or there are several."""
+def _only_text(regular: Regular) -> str | None:
+    """Return the only text of an expression, escaped; ``None`` if it is empty or one of several."""
     parts = regular.parts if isinstance(regular, Concat) else (regular,)
-    spelled = [_single(part) for part in parts]
+    spelled = [_only_character(part) for part in parts]
     return None if None in spelled or not parts else "".join(map(str, spelled))
 
 
-def _single(part: Regular) -> str | None:
-    """Return a part as it stands in a text in quotes, ``None`` if it is not a single character."""
+def _only_character(part: Regular) -> str | None:
+    """Return the only character of an expression, escaped; ``None`` if it has several."""
     if not isinstance(part, Chars) or len(part.chars.ranges) != 1:
         return None
     low, high = part.chars.ranges[0]
-    return _shown(low, '"\\') if low == high else None
+    return _format_character(low, '"\\') if low == high else None
 
 
-def _expression(regular: Regular, *, is_part: bool = False) -> str:
-    """Return an expression; with ``is_part``, in brackets if another could not contain it bare."""
+def _format_expression(regular: Regular, *, is_part: bool = False) -> str:
+    """Print an expression; with ``is_part``, in brackets where it is ambiguous in another one."""
     match regular:
         case Chars(chars):
-            return _class(chars)
+            return _format_class(chars)
         case Start():
             return "^"
         case End():
             return "$"
         case Look():
-            return _look(regular)
+            return _format_look(regular)
         case Graph():
             return f"<graph of {regular.count} states>"
         case Repeat(item, low, high):
             bounds = f"{{{low},{'' if high is None else high}}}"
-            return _expression(item, is_part=True) + _REPEATS.get((low, high), bounds)
+            return _format_expression(item, is_part=True) + _REPEATS.get((low, high), bounds)
         case SeparatedRepeat(item, between):
-            first, more = _expression(item), _expression(between)
-            written = f"{first}({more}{first})*"
+            first, more = _format_expression(item), _format_expression(between)
+            formatted = f"{first}({more}{first})*"
         case Intersection(left, right, negative):
-            written = f"{_expression(left)} {'&!' if negative else '&'} {_expression(right)}"
+            first, second = _format_expression(left), _format_expression(right)
+            formatted = f"{first} {'&!' if negative else '&'} {second}"
         case Concat(parts):
-            written = "".join([_expression(part, is_part=not _is_unit(part)) for part in parts])
-            return f"({written})" if is_part and len(parts) != 1 else written
+            formatted = "".join(
+                [_format_expression(part, is_part=not _needs_no_brackets(part)) for part in parts]
+            )
+            return f"({formatted})" if is_part and len(parts) != 1 else formatted
         case Alternate(options):
-            written = "|".join(map(_expression, options)) or "nothing"
-    return f"({written})" if is_part else written
+            formatted = "|".join(map(_format_expression, options)) or "nothing"
+    return f"({formatted})" if is_part else formatted
 
 
-def _is_unit(part: Regular) -> bool:
-    """Return whether a concatenation can hold a part without brackets."""
+def _needs_no_brackets(part: Regular) -> bool:
+    """Return whether a part of a concatenation is unambiguous without brackets."""
     return not isinstance(part, Alternate | Intersection | SeparatedRepeat)
 
 
-def _class(chars: CodePoints) -> str:
-    """Return a set as a pattern writes it: by what it lacks if it contains the last character."""
+def _format_class(chars: CodePoints) -> str:
+    """Print a set of characters; negated, as ``[^…]``, if it contains the last code point."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
-        return _shown(chars.ranges[0][0])
+        return _format_character(chars.ranges[0][0])
     if chars.ranges and chars.ranges[-1][1] == MAX_CODE_POINT:
-        return f"[^{_ranges((~chars).ranges)}]"
-    return f"[{_ranges(chars.ranges)}]"
+        return f"[^{_format_ranges((~chars).ranges)}]"
+    return f"[{_format_ranges(chars.ranges)}]"
 
 
-def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
-    """Return the inside of a class, at most its first _MOST_RANGES."""
+def _format_ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    """Print the ranges of a character class, at most the first _MOST_RANGES."""
     shown = [
-        _shown(low) + (f"-{_shown(high)}" if high > low else "")
+        _format_character(low) + (f"-{_format_character(high)}" if high > low else "")
         for low, high in ranges[:_MOST_RANGES]
     ]
     return "".join(shown) + ("…" if len(ranges) > _MOST_RANGES else "")
 
 
-def _shown(code: int, escaped: Iterable[str] = _ESCAPED) -> str:
+def _format_character(code: int, escaped: Iterable[str] = _ESCAPED) -> str:
     character = chr(code)
     if character in escaped:
         return f"\\{character}"

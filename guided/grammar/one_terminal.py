@@ -16,27 +16,27 @@ __all__ = ["lower_choice", "lower_regex"]
 
 
 def lower_regex(constraint: Regex) -> ContextFreeGrammar:
-    """Return the texts that match as a whole, in either dialect.
+    """Return the grammar of the texts that a pattern of either dialect matches as a whole.
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with a caret, or LimitExceededError.
     """
     if constraint.dialect is RegexDialect.ECMA:
         regular = parse_regex(constraint.pattern)
     else:
-        # Matched as a whole, it may have anchors, and a lazy quantifier has as many texts as any
-        # other. The reader of this dialect only returns a position: the caret is added here.
+        # The pattern matches whole texts: anchors are allowed, and laziness makes no difference.
+        # This parser's errors have only a position, so the line and the caret are added here.
         try:
             regular = parse_python_regex(constraint.pattern, anchored=True)
         except ConstraintError as error:
-            message = error.message + SourcePosition(constraint.pattern, error.position).picture
+            message = error.message + SourcePosition(constraint.pattern, error.position).excerpt
             raise type(error)(message, position=error.position, hint=error.hint) from error
     return ContextFreeGrammar({"text": Terminal(regular)}, "text")
 
 
 def lower_choice(options: Collection[str]) -> ContextFreeGrammar:
-    """Exactly these texts; one that is listed twice counts once.
+    """Return the grammar of exactly these texts; duplicates are allowed.
 
-    Raises InvalidConstraintError for one that is not Unicode text, with the position in it, or
+    Raises InvalidConstraintError for one that contains a surrogate, with the position in it, or
     LimitExceededError.
     """
     for option in options:

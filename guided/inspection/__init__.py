@@ -4,34 +4,34 @@
 
     GenerationResult, Trace ──▶ origins ──▶ legend ──┬──▶ terminal
     TracedStep              ──▶ branches ────────────┴──▶ page (HTML)
-    Trace, as it grows      ──▶ watching: both, step by step
+    Trace, as it grows      ──▶ watcher: both, step by step
 """
 
-from guided.inspection.branches import Branch, Fate, about, tree_of
-from guided.inspection.legend import Entry, legend_of, summary
+from guided.inspection.branches import Branch, Fate, branch_tree, step_summary
+from guided.inspection.legend import LegendEntry, legend_of, summary
 from guided.inspection.origins import Origin, TracedToken, origins
 from guided.inspection.page import page
 from guided.inspection.terminal import answer_view, legend_view, tree_view
-from guided.inspection.texts import shown
-from guided.inspection.watching import DrawnStep, News, Watcher
+from guided.inspection.texts import show_bytes
+from guided.inspection.watcher import StepDrawing, Update, Watcher
 
 __all__ = [
     "Branch",
-    "DrawnStep",
-    "Entry",
     "Fate",
-    "News",
+    "LegendEntry",
     "Origin",
+    "StepDrawing",
     "TracedToken",
+    "Update",
     "Watcher",
-    "about",
     "answer_view",
+    "branch_tree",
     "legend_of",
     "legend_view",
     "origins",
     "page",
-    "shown",
+    "show_bytes",
+    "step_summary",
     "summary",
-    "tree_of",
     "tree_view",
 ]

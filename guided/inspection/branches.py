@@ -1,4 +1,4 @@
-"""The draft tree of one step, prepared for drawing: a branch for each drafted token with its run.
+"""The draft tree of one step, for display: a branch for each drafted token and its forced run.
 
 In addition to the tree it has what drafters proposed and the grammar refused, and what the model
 chose where no draft was right.
@@ -15,18 +15,18 @@ from typing import Final
 from guided.decoding.choice import Choice
 from guided.decoding.trace import Outcome, TracedProposal, TracedStep
 from guided.inspection.origins import TracedToken
-from guided.inspection.texts import shown
+from guided.inspection.texts import show_bytes
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
 
-__all__ = ["Branch", "Fate", "about", "tree_of"]
+__all__ = ["Branch", "Fate", "branch_tree", "step_summary"]
 
-_LONGEST: Final = 40
-"""How many characters of the trunk are shown, its last ones."""
+_MAX_TRUNK_CHARACTERS: Final = 40
+"""Characters of the trunk that are shown, its last ones."""
 
 
 class Fate(StrEnum):
-    """What became of a branch."""
+    """What became of a branch; values are shown to users."""
 
     TRUNK = "certain"
     TAKEN = "taken"
@@ -42,36 +42,37 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A token that may follow, with the run that it forces and all that follows."""
+    """A token of the tree, with the tokens that it forces and the branches after them."""
 
     fate: Fate
     text: str
     run: str = ""
+    """The text of the tokens that it forces."""
     note: str = ""
     """Its drafter and the drafter's probability for it, or another remark."""
     branches: tuple[Branch, ...] = ()
 
 
-def tree_of(step: TracedStep, vocabulary: Vocabulary, tokens: Sequence[TracedToken]) -> Branch:
-    """Return the draft tree of a step of the answer with these tokens; its root is the trunk."""
-    return _Drawing(step, vocabulary, tokens).trunk()
+def branch_tree(step: TracedStep, vocabulary: Vocabulary, tokens: Sequence[TracedToken]) -> Branch:
+    """Return the draft tree of a step, whose root is the trunk; ``tokens`` are the answer's."""
+    return _TreeBuilder(step, vocabulary, tokens).trunk()
 
 
-def about(step: TracedStep) -> str:
-    """Return the numbers of a step, in one line."""
+def step_summary(step: TracedStep) -> str:
+    """Return in one line how many tokens a step computed, drafted, accepted and refused."""
     tree = step.tree
     drafted = tree.drafted
-    taken = len({*drafted} & {*step.acceptance.path})
+    accepted = len({*drafted} & {*step.acceptance.path})
     outcomes = Counter(one.outcome for one in step.proposals)
     return (
-        f"tokens in the call: {len(tree)}; drafted: {len(drafted)}, accepted: {taken};"
+        f"tokens in the call: {len(tree)}; drafted: {len(drafted)}, accepted: {accepted};"
         f" refused by the grammar: {outcomes[Outcome.REFUSED]}, did not pay:"
         f" {outcomes[Outcome.LEFT_OUT]}"
     )
 
 
-class _Drawing:
-    """A step with lookups that drawing needs repeatedly."""
+class _TreeBuilder:
+    """Builds the branches of one step, with the look-ups that this needs repeatedly."""
 
     def __init__(
         self, step: TracedStep, vocabulary: Vocabulary, tokens: Sequence[TracedToken]
@@ -89,80 +90,86 @@ class _Drawing:
     def trunk(self) -> Branch:
         """Return the branch of all certain tokens, followed by what was drafted."""
         count = self._tree.trunk
-        text = shown(self._vocabulary.decode(self._tree.tokens[:count]))
-        if len(text) > _LONGEST:
-            text = f"…{text[-_LONGEST:]}"
+        text = show_bytes(self._vocabulary.decode(self._tree.tokens[:count]))
+        if len(text) > _MAX_TRUNK_CHARACTERS:
+            text = f"…{text[-_MAX_TRUNK_CHARACTERS:]}"
         tokens = "1 token" if count == 1 else f"{count} tokens"
-        return Branch(Fate.TRUNK, text, note=tokens, branches=self._after(count - 1))
+        return Branch(Fate.TRUNK, text, note=tokens, branches=self._branches_after(count - 1))
 
-    def _after(self, node: int) -> tuple[Branch, ...]:
-        """Return what may follow a node that no run follows."""
-        drafted = [self._drafted(child) for child in self._children[node]]
-        return (*drafted, *self._chosen(node), *self._refused(node))
+    def _branches_after(self, node: int) -> tuple[Branch, ...]:
+        """Return the branches after a node that forces no token."""
+        drafted = [self._drafted_branch(child) for child in self._children[node]]
+        return (*drafted, *self._chosen_branches(node), *self._refused_branches(node))
 
-    def _drafted(self, node: int) -> Branch:
+    def _drafted_branch(self, node: int) -> Branch:
+        """Return the branch of a drafted node, with what follows it."""
         tree, parent = self._tree, self._tree.parents[node]
         assert parent is not None, f"drafted node {node} is a root"
-        run, tip = [], node
-        while len(self._children[tip]) == 1 and tree.certain[self._children[tip][0]]:
-            tip = self._children[tip][0]
-            run.append(tree.tokens[tip])
+        run, last = [], node
+        while len(self._children[last]) == 1 and tree.certain[self._children[last][0]]:
+            last = self._children[last][0]
+            run.append(tree.tokens[last])
         token = tree.tokens[node]
-        told = _told(self._proposals.get((parent, token), ())) or tree.sources[node]
-        fate, likely = Fate.UNTRIED, ""
+        proposals = self._proposals.get((parent, token), ())
+        drafter = _describe_proposals(proposals) or tree.sources[node]
+        fate, probability = Fate.UNTRIED, ""
         if node in self._taken:
-            fate, likely = Fate.TAKEN, self._likely(self._path.index(node))
+            fate, probability = Fate.TAKEN, self._model_probability(self._path.index(node))
         elif self._is_judged(parent):
             fate = Fate.WRONG
         return Branch(
             fate,
-            self._shown([token]),
-            run=self._shown(run),
-            note=_joined(told, likely),
-            branches=self._after(tip),
+            self._show_tokens([token]),
+            run=self._show_tokens(run),
+            note=_join_remarks(drafter, probability),
+            branches=self._branches_after(last),
         )
 
-    def _chosen(self, node: int) -> tuple[Branch, ...]:
+    def _chosen_branches(self, node: int) -> tuple[Branch, ...]:
         """Return what the model chose after the end of the path."""
         choice = self._choice
         if choice is None or node != self._path[-1]:
             return ()
         if not isinstance(choice, Choice):
-            return (Branch(Fate.CHOSEN, self._shown(choice.tokens), note="closed here"),)
+            return (Branch(Fate.CHOSEN, self._show_tokens(choice.tokens), note="closed here"),)
         if choice.matcher is None:
             return (Branch(Fate.CHOSEN, "", note="the answer ends"),)
-        note = self._likely(len(self._path))
-        return (Branch(Fate.CHOSEN, self._shown([choice.token]), note=note),)
+        note = self._model_probability(len(self._path))
+        return (Branch(Fate.CHOSEN, self._show_tokens([choice.token]), note=note),)
 
-    def _likely(self, passed: int) -> str:
-        """Return the model's probability of the token after this many nodes, if known."""
-        index = self._position + passed - self._tree.trunk
+    def _model_probability(self, num_nodes: int) -> str:
+        """Return the model's probability of the token after ``num_nodes`` of the path, in words.
+
+        Empty if it is not known.
+        """
+        index = self._position + num_nodes - self._tree.trunk
         # A stop string may have ended the answer earlier.
-        known = self._tokens[index].probability if index < len(self._tokens) else None
-        return "" if known is None else f"the model {known:.2f}"
+        probability = self._tokens[index].probability if index < len(self._tokens) else None
+        return "" if probability is None else f"the model {probability:.2f}"
 
-    def _refused(self, node: int) -> list[Branch]:
+    def _refused_branches(self, node: int) -> list[Branch]:
+        """Return what was proposed after a node and refused by the grammar."""
         return [
-            Branch(Fate.REFUSED, self._shown([token]), note=_told(proposals))
+            Branch(Fate.REFUSED, self._show_tokens([token]), note=_describe_proposals(proposals))
             for (parent, token), proposals in self._proposals.items()
             if parent == node and proposals[0].outcome is Outcome.REFUSED
         ]
 
     def _is_judged(self, node: int) -> bool:
-        """Whether the model chose something after a node."""
+        """Return whether the model chose something after a node."""
         return node in self._taken and (self._choice is not None or node != self._path[-1])
 
-    def _shown(self, tokens: Iterable[TokenId]) -> str:
-        return shown(self._vocabulary.decode(tokens))
+    def _show_tokens(self, tokens: Iterable[TokenId]) -> str:
+        return show_bytes(self._vocabulary.decode(tokens))
 
 
-def _told(proposals: Iterable[TracedProposal]) -> str:
-    """Return the proposals of a token without repetitions: drafter, kind and probability."""
-    told = [
+def _describe_proposals(proposals: Iterable[TracedProposal]) -> str:
+    """Return the distinct proposals of a token in words: drafter, kind and probability."""
+    remarks = [
         f"{': '.join(filter(None, (one.drafter, one.kind)))} {one.chance:.2f}" for one in proposals
     ]
-    return _joined(*dict.fromkeys(told))
+    return _join_remarks(*dict.fromkeys(remarks))
 
 
-def _joined(*remarks: str) -> str:
+def _join_remarks(*remarks: str) -> str:
     return "; ".join(filter(None, remarks))

@@ -10,7 +10,7 @@ from typing import Final
 from guided.inspection.origins import Origin, TracedToken
 from guided.spec import GenerationResult
 
-__all__ = ["Entry", "legend_of", "summary"]
+__all__ = ["LegendEntry", "legend_of", "summary"]
 
 _MARKS: Final = {
     Origin.FORCED: "f",
@@ -23,19 +23,19 @@ _ORDER: Final = tuple(Origin)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One source of tokens."""
+class LegendEntry:
+    """One source of tokens: an origin, and for drafted tokens the drafter."""
 
     source: str
     origin: Origin
     mark: str
-    """The character that stands for it without colours."""
-    tokens: int
+    """The character that stands for it where there are no colours."""
+    num_tokens: int
     kinds: tuple[tuple[str, int], ...]
     """The tokens of each kind that its drafter distinguishes, the most frequent first."""
 
 
-def legend_of(tokens: Sequence[TracedToken]) -> dict[str, Entry]:
+def legend_of(tokens: Sequence[TracedToken]) -> dict[str, LegendEntry]:
     """Return the sources of an answer's tokens by name, in the order of ``Origin``."""
     origin_of = {token.source: token.origin for token in tokens}
     # A stable sort: drafters stay in the order in which they appear in the answer.
@@ -45,23 +45,23 @@ def legend_of(tokens: Sequence[TracedToken]) -> dict[str, Entry]:
     for source in sources:
         its = [token for token in tokens if token.source == source]
         kinds = Counter(token.kind for token in its if token.kind)
-        entries[source] = Entry(
+        entries[source] = LegendEntry(
             source=source,
             origin=origin_of[source],
-            mark=_MARKS.get(origin_of[source]) or _number(drafters.index(source)),
-            tokens=len(its),
+            mark=_MARKS.get(origin_of[source]) or _drafter_mark(drafters.index(source)),
+            num_tokens=len(its),
             kinds=tuple(kinds.most_common()),
         )
     return entries
 
 
-def _number(index: int) -> str:
-    """``1`` to ``9``, then capital letters: a request names 16 drafters at most."""
+def _drafter_mark(index: int) -> str:
+    """Return ``1`` to ``9``, then capital letters; a request names 16 drafters at most."""
     return "123456789ABCDEFG"[index]
 
 
 def summary(result: GenerationResult) -> str:
-    """Return the cost of the answer, in one line."""
+    """Return in one line why the answer ended, and how many tokens and model calls it took."""
     usage = result.usage
     calls = usage.model_calls / max(1, usage.output_tokens)
     return (

@@ -1,4 +1,4 @@
-"""Works out where each token of an answer came from, from the trace of its steps."""
+"""Finds where each token of an answer came from, from the trace of its steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Origin", "OriginReader", "TracedToken", "kinds_of", "origins"]
 
 
 class Origin(StrEnum):
-    """How a token came into an answer."""
+    """How a token came into an answer; values are shown to users."""
 
     FORCED = "forced"
     """It was certain, so it took no choice of the model."""
@@ -60,7 +60,7 @@ class TracedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class _ChosenToken:
     """A token that the model chose or confirmed."""
 
     index: int
@@ -73,7 +73,7 @@ class _Chosen:
 def origins(
     result: GenerationResult, trace: Trace, token_bytes: tuple[bytes | None, ...]
 ) -> tuple[TracedToken, ...]:
-    """Return the tokens of an answer with their origins.
+    """Return the tokens of a complete answer with their origins.
 
     Probabilities are included if the request asked for ``top_logprobs``.
     """
@@ -81,49 +81,52 @@ def origins(
 
 
 class OriginReader:
-    """Finds the origins of an answer's tokens as they come."""
+    """Finds the origins of an answer's tokens while it is generated."""
 
     def __init__(self, trace: Trace, token_bytes: tuple[bytes | None, ...]) -> None:
         self._trace = trace
         self._token_bytes = token_bytes
-        self._chosen: dict[int, tuple[int, _Chosen]] = {}
+        self._chosen: dict[int, tuple[int, _ChosenToken]] = {}
         """What the model chose or confirmed, with its step, by index."""
         self._steps_read = 0
         self._tokens_read = 0
-        self._latest = 0
+        self._last_step = 0
         """The step that gave the last token."""
 
     def read(
         self, tokens: Sequence[TokenId], logprobs: Sequence[TokenLogprobs]
     ) -> tuple[TracedToken, ...]:
-        """Return the origins of more tokens, which follow those of the previous call."""
+        """Return more tokens with their origins; they follow those of the previous call."""
         for step in self._trace.steps[self._steps_read :]:
             self._steps_read += 1
-            self._chosen |= {one.index: (self._steps_read, one) for one in _chosen(step)}
-        known: Sequence[TokenLogprobs | None] = logprobs or [None] * len(tokens)
-        return tuple(starmap(self._traced, zip(tokens, known, strict=True)))
+            self._chosen |= {one.index: (self._steps_read, one) for one in _chosen_tokens(step)}
+        by_token: Sequence[TokenLogprobs | None] = logprobs or [None] * len(tokens)
+        return tuple(starmap(self._trace_token, zip(tokens, by_token, strict=True)))
 
-    def _traced(self, token: TokenId, known: TokenLogprobs | None) -> TracedToken:
+    def _trace_token(self, token: TokenId, logprobs: TokenLogprobs | None) -> TracedToken:
+        """Return the answer's next token with its origin."""
         # Certain tokens after a choice came in the same step.
-        certain = self._latest, _Chosen(self._tokens_read, Origin.FORCED)
-        self._latest, one = self._chosen.get(self._tokens_read, certain)
+        certain = self._last_step, _ChosenToken(self._tokens_read, Origin.FORCED)
+        self._last_step, one = self._chosen.get(self._tokens_read, certain)
         self._tokens_read += 1
         traced = TracedToken(
             token=token,
             text=self._token_bytes[token] or b"",
             origin=one.origin,
-            step=self._latest,
+            step=self._last_step,
             drafter=one.drafter,
             kind=one.kind,
         )
-        if known is None or known.raw is None or known.masked is None:
+        if logprobs is None or logprobs.raw is None or logprobs.masked is None:
             return traced
         return replace(
             traced,
-            probability=math.exp(known.masked),
+            probability=math.exp(logprobs.masked),
             # A token that the model finds impossible says nothing of the others.
-            allowed_share=math.exp(known.raw - known.masked) if known.raw > -math.inf else None,
-            likeliest=known.top,
+            allowed_share=math.exp(logprobs.raw - logprobs.masked)
+            if logprobs.raw > -math.inf
+            else None,
+            likeliest=logprobs.top,
         )
 
 
@@ -136,7 +139,8 @@ def kinds_of(step: TracedStep) -> dict[tuple[int, TokenId], str]:
     }
 
 
-def _chosen(step: TracedStep) -> Iterator[_Chosen]:
+def _chosen_tokens(step: TracedStep) -> Iterator[_ChosenToken]:
+    """Yield the tokens of a step that the model chose, in the order of the answer."""
     tree, path, choice = step.tree, step.acceptance.path, step.acceptance.choice
     kinds, trunk = kinds_of(step), tree.trunk
     for index, node in enumerate(path[trunk:], start=step.position):
@@ -146,9 +150,9 @@ def _chosen(step: TracedStep) -> Iterator[_Chosen]:
         assert parent is not None, f"drafted node {node} is a root"
         kind = kinds.get((parent, tree.tokens[node]), "")
         origin = Origin.COPIED if kind in COPIES else Origin.DRAFTED
-        yield _Chosen(index, origin, tree.sources[node], kind)
+        yield _ChosenToken(index, origin, tree.sources[node], kind)
     # A token that ends the answer is not part of it.
     if isinstance(choice, Choice) and choice.matcher is not None:
         is_corrected = bool(tree.children()[path[-1]])
         origin = Origin.CORRECTED if is_corrected else Origin.SAMPLED
-        yield _Chosen(step.position + len(path) - trunk, origin)
+        yield _ChosenToken(step.position + len(path) - trunk, origin)

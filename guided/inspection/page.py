@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from guided.inspection.branches import Branch
-from guided.inspection.legend import Entry
+from guided.inspection.legend import LegendEntry
 from guided.inspection.origins import Origin, TracedToken
-from guided.inspection.texts import pieces, printable, shown
+from guided.inspection.texts import escape_controls, show_bytes, split_into_characters
 
 __all__ = ["page"]
 
@@ -37,13 +37,13 @@ def page(
     title: str,
     summary: str,
     tokens: Sequence[TracedToken],
-    legend: Mapping[str, Entry],
+    legend: Mapping[str, LegendEntry],
     trees: Mapping[str, Branch],
 ) -> str:
     """Return the whole file; ``trees`` are those of the steps to show, by their headings."""
     classes = _classes(legend)
     drawn = "".join(
-        f'<h2>{escape(heading)}</h2>\n<ul class="tree">\n{_item(tree)}</ul>\n'
+        f'<h2>{escape(heading)}</h2>\n<ul class="tree">\n{_list_item(tree)}</ul>\n'
         for heading, tree in trees.items()
     )
     return (
@@ -55,7 +55,7 @@ def page(
     )
 
 
-def _classes(legend: Mapping[str, Entry]) -> dict[str, str]:
+def _classes(legend: Mapping[str, LegendEntry]) -> dict[str, str]:
     """Return the class of each source, which has its colour."""
     drafters = [source for source in legend if legend[source].origin is Origin.DRAFTED]
     return {
@@ -67,18 +67,19 @@ def _classes(legend: Mapping[str, Entry]) -> dict[str, str]:
 
 
 def _answer(tokens: Sequence[TracedToken], classes: Mapping[str, str]) -> str:
+    """Return the answer as HTML, each piece of text in the class of its origin."""
     return "".join(
-        f'<span class="{classes[its[0].source]}" title="{_hover(its)}">'
-        f"{escape(printable(text))}</span>"
-        for text, its in pieces(tokens)
+        f'<span class="{classes[its[0].source]}" title="{_tooltip(its)}">'
+        f"{escape(escape_controls(text))}</span>"
+        for text, its in split_into_characters(tokens)
     )
 
 
-def _hover(tokens: Sequence[TracedToken]) -> str:
-    """Return the facts about the tokens of a piece, one per line."""
+def _tooltip(tokens: Sequence[TracedToken]) -> str:
+    """Return what is known of the tokens that end in a piece of text, one fact per line."""
     lines = []
     for token in tokens:
-        lines.append(f"{shown(token.text)}  token {token.token}, step {token.step}")
+        lines.append(f"{show_bytes(token.text)}  token {token.token}, step {token.step}")
         lines.append(f"{token.source} ({token.kind})" if token.kind else token.source)
         if token.probability is not None:
             lines.append(f"probability {token.probability:.3f}")
@@ -86,10 +87,11 @@ def _hover(tokens: Sequence[TracedToken]) -> str:
     return "&#10;".join(map(escape, lines))
 
 
-def _legend(legend: Mapping[str, Entry], classes: Mapping[str, str]) -> str:
+def _legend(legend: Mapping[str, LegendEntry], classes: Mapping[str, str]) -> str:
+    """Return the legend as an HTML table."""
     rows = "".join(
         f'<tr><td class="{classes[source]}">{escape(source)}</td>'
-        f'<td class="count">{entry.tokens}</td>'
+        f'<td class="count">{entry.num_tokens}</td>'
         f"<td>{escape(', '.join(f'{count} {kind}' for kind, count in entry.kinds))}</td></tr>\n"
         for source, entry in legend.items()
     )
@@ -97,13 +99,13 @@ def _legend(legend: Mapping[str, Entry], classes: Mapping[str, str]) -> str:
     return f"<table>\n{head}\n{rows}</table>\n"
 
 
-def _item(branch: Branch) -> str:
-    """Return a branch as an item of a list, with what follows it as a list inside."""
+def _list_item(branch: Branch) -> str:
+    """Return a branch as an HTML list item, with the branches after it as a list inside."""
     run = f' <code class="run">{escape(branch.run)}</code>' if branch.run else ""
-    told = "; ".join(filter(None, (branch.fate.value, branch.note)))
-    inner = "".join(map(_item, branch.branches))
+    remarks = "; ".join(filter(None, (branch.fate.value, branch.note)))
+    inner = "".join(map(_list_item, branch.branches))
     below = f"\n<ul>\n{inner}</ul>\n" if inner else ""
     return (
         f'<li class="{branch.fate.value}"><code>{escape(branch.text)}</code>{run}'
-        f" <small>{escape(told)}</small>{below}</li>\n"
+        f" <small>{escape(remarks)}</small>{below}</li>\n"
     )

@@ -12,9 +12,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from guided.inspection.branches import Branch, Fate
-from guided.inspection.legend import Entry
+from guided.inspection.legend import LegendEntry
 from guided.inspection.origins import Origin, TracedToken
-from guided.inspection.texts import pieces, printable
+from guided.inspection.texts import escape_controls, split_into_characters
 
 __all__ = ["answer_view", "legend_view", "tree_view"]
 
@@ -35,17 +35,20 @@ _FATES: Final[Mapping[Fate, tuple[str, str]]] = {
     Fate.CHOSEN: ("»", "bold yellow"),
 }
 """The mark and the style of each fate."""
-_NOTE: Final = "dim"
+_NOTE_STYLE: Final = "dim"
 
 
-def answer_view(tokens: Sequence[TracedToken], legend: Mapping[str, Entry]) -> RenderableType:
-    """Return the answer with each token coloured by its origin, or marked without colours."""
+def answer_view(tokens: Sequence[TracedToken], legend: Mapping[str, LegendEntry]) -> RenderableType:
+    """Return the answer with each token in the colour of its origin.
+
+    A console without colours shows the mark of the origin below each token.
+    """
     return _AnswerView(tokens, legend)
 
 
-def legend_view(legend: Mapping[str, Entry]) -> Table:
+def legend_view(legend: Mapping[str, LegendEntry]) -> Table:
     """Return the origins with their marks, and how many tokens each of them gave."""
-    styles, total = _styles(legend), sum(entry.tokens for entry in legend.values())
+    styles, total = _styles(legend), sum(entry.num_tokens for entry in legend.values())
     table = Table("", "origin", "tokens", "share", "of which")
     for column in (2, 3):
         table.columns[column].justify = "right"
@@ -53,8 +56,8 @@ def legend_view(legend: Mapping[str, Entry]) -> Table:
         kinds = ", ".join(f"{count} {kind}" for kind, count in entry.kinds)
         table.add_row(
             *(Text(cell, styles[source]) for cell in (entry.mark, source)),
-            str(entry.tokens),
-            f"{entry.tokens / total:.0%}",
+            str(entry.num_tokens),
+            f"{entry.num_tokens / total:.0%}",
             Text(kinds),
         )
     return table
@@ -62,27 +65,32 @@ def legend_view(legend: Mapping[str, Entry]) -> Table:
 
 def tree_view(branch: Branch) -> Tree:
     """Return a draft tree; the root of the branch is its trunk."""
-    tree = Tree(_line(branch), guide_style=_NOTE)
-    waiting = [(tree, branch)]
-    while waiting:
-        above, its = waiting.pop()
-        waiting += [(above.add(_line(each)), each) for each in its.branches]
+    tree = Tree(_line(branch), guide_style=_NOTE_STYLE)
+    worklist = [(tree, branch)]
+    while worklist:
+        shown, its = worklist.pop()
+        worklist += [(shown.add(_line(each)), each) for each in its.branches]
     return tree
 
 
 def _line(branch: Branch) -> Text:
+    """Return the line of a branch: mark, text, the tokens that it forces, and remarks."""
     mark, style = _FATES[branch.fate]
     line = Text.assemble((mark, style), " ", (branch.text, style))
     if branch.run:
         line.append(f" → {branch.run}", _STYLES[Origin.FORCED])
-    return line.append(f"   {'; '.join(filter(None, (branch.fate.value, branch.note)))}", _NOTE)
+    return line.append(
+        f"   {'; '.join(filter(None, (branch.fate.value, branch.note)))}", _NOTE_STYLE
+    )
 
 
 class _AnswerView:
     """A rich renderable, which asks the console whether it has colours."""
 
-    def __init__(self, tokens: Sequence[TracedToken], legend: Mapping[str, Entry]) -> None:
-        self._pieces = [(printable(text), its[0]) for text, its in pieces(tokens)]
+    def __init__(self, tokens: Sequence[TracedToken], legend: Mapping[str, LegendEntry]) -> None:
+        self._pieces = [
+            (escape_controls(text), its[0]) for text, its in split_into_characters(tokens)
+        ]
         self._legend = legend
         self._styles = _styles(legend)
 
@@ -91,11 +99,11 @@ class _AnswerView:
             parts = [(text, self._styles[token.source]) for text, token in self._pieces]
             yield Text.assemble(*parts, overflow="fold")
             return
-        for text, marks in self._marked(options.max_width):
+        for text, marks in self._mark_lines(options.max_width):
             yield Text(text, no_wrap=True)
             yield Text(marks, no_wrap=True)
 
-    def _marked(self, width: int) -> Iterator[tuple[str, str]]:
+    def _mark_lines(self, width: int) -> Iterator[tuple[str, str]]:
         """Yield the answer's lines with their marks: below each cell its token's mark or a dash."""
         line, marks = "", ""
         for text, token in self._pieces:
@@ -113,7 +121,7 @@ class _AnswerView:
         yield line, marks
 
 
-def _styles(legend: Mapping[str, Entry]) -> dict[str, str]:
+def _styles(legend: Mapping[str, LegendEntry]) -> dict[str, str]:
     """Return the style of each source."""
     drafters = [source for source in legend if legend[source].origin is Origin.DRAFTED]
     return {

@@ -7,38 +7,40 @@ from collections.abc import Iterator, Sequence
 
 from guided.inspection.origins import TracedToken
 
-__all__ = ["pieces", "printable", "shown"]
+__all__ = ["escape_controls", "show_bytes", "split_into_characters"]
 
 
-def printable(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return the text with control characters other than line breaks written as escapes."""
     return "".join(
-        character if character.isprintable() or character == "\n" else _escaped(character)
+        character if character.isprintable() or character == "\n" else _escape(character)
         for character in text
     )
 
 
-def shown(text: bytes) -> str:
+def show_bytes(text: bytes) -> str:
     """Return the bytes of tokens in one line, with spaces and line breaks made visible."""
     decoded = text.decode("utf-8", "backslashreplace").replace(" ", "␣")
-    return printable(decoded).replace("\n", _escaped("\n"))
+    return escape_controls(decoded).replace("\n", _escape("\n"))
 
 
-def pieces(tokens: Sequence[TracedToken]) -> Iterator[tuple[str, tuple[TracedToken, ...]]]:
+def split_into_characters(
+    tokens: Sequence[TracedToken],
+) -> Iterator[tuple[str, tuple[TracedToken, ...]]]:
     """Yield the answer in whole characters, each piece with the tokens that end in it.
 
     A character may take several tokens; it is shown like the first of them. The pieces together are
     the text of the answer.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    waiting: list[TracedToken] = []
+    pending: list[TracedToken] = []
     for index, token in enumerate(tokens, start=1):
-        waiting.append(token)
+        pending.append(token)
         text = decoder.decode(token.text, final=index == len(tokens))
         if text:
-            yield text, tuple(waiting)
-            waiting = []
+            yield text, tuple(pending)
+            pending = []
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")

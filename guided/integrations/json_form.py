@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from guided.errors import RequestError
 from guided.spec import JsonOptions, JsonSchema
-from guided.spec.closed_objects import closed
+from guided.spec.closed_objects import close_objects
 
 __all__ = ["VARIABLE", "JsonForm"]
 
@@ -69,7 +69,7 @@ class JsonForm:
         return JsonSchema(given if held == read else json.dumps(held), self.options)
 
     def _held(self, schema: Any) -> Any:
-        return closed(schema) if self.closes_objects and isinstance(schema, dict) else schema
+        return close_objects(schema) if self.closes_objects and isinstance(schema, dict) else schema
 
 
 def _wrong(what: str, known: list[str]) -> RequestError:

@@ -21,7 +21,7 @@ from transformers import LogitsProcessor
 
 from guided.compiler import Compiled
 from guided.compiler.batch import fill_masks
-from guided.compiler.steps import after
+from guided.compiler.steps import try_advance
 from guided.errors import RequestError, UnsupportedFeatureError
 from guided.masks.compiled import ConstraintMatcher
 from guided.masks.mask_delta import MaskDelta
@@ -66,7 +66,7 @@ class ConstrainedLogits(LogitsProcessor):
         for matcher in matchers:
             matcher._mask(max_new_tokens)  # raises here, not during generation
         self._starts = [matcher._position for matcher in matchers]
-        self._ends: Final = matchers[0]._ends
+        self._ends: Final = matchers[0]._end_mask
         self._num_tokens: Final = len(compiled[0].vocabulary)
         self._prompt_length = prompt_length
         self._max_new_tokens = max_new_tokens
@@ -141,7 +141,7 @@ class ConstrainedLogits(LogitsProcessor):
         for token in tokens[-1:] if known else tokens:
             if at is None:
                 break
-            at = after(at, token)
+            at = try_advance(at, token)
         self._known[answer] = at
         return at
 

@@ -80,7 +80,7 @@ class BlockCache:
         cursor, recurrence = None, Recurrence()
         if self.index is not None:
             cursor = PrefixCursor(self.index, self.block_size, salt)
-            found = cursor.find(tokens)
+            found = cursor.move_to_longest_prefix(tokens)
             for table, blocks in zip(tables, found, strict=True):
                 table.adopt(blocks, first=cursor.depth - len(blocks))
             recurrence = Recurrence(cursor.state)
@@ -97,7 +97,7 @@ class BlockCache:
             group.num_blocks * self.block_size
             for group in self.groups
             if group.window is None
-            or group.num_blocks < _span(group.window - 1 + step_tokens, self.block_size)
+            or group.num_blocks < _most_blocks(group.window - 1 + step_tokens, self.block_size)
         ]
         return min(limits, default=None)
 
@@ -109,7 +109,7 @@ class BlockCache:
             for sequence in self._opened:
                 for block in sequence.tables[group].blocks:
                     held[block] = held.get(block, 0) + 1
-            counts = pool.held()
+            counts = pool.held_blocks()
             assert counts == held, (
                 f"group {group}: references {counts} are not those of the tables, {held}"
             )
@@ -135,6 +135,6 @@ class BlockCache:
             assert first == passed, f"{first} blocks given back, but {passed} are before the window"
 
 
-def _span(positions: int, block_size: int) -> int:
+def _most_blocks(positions: int, block_size: int) -> int:
     """Return the most blocks that ``positions`` neighbouring positions touch."""
     return (positions - 2) // block_size + 2 if positions > 1 else positions

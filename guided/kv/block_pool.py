@@ -34,7 +34,7 @@ class KnownBlocks(Protocol):
         ...
 
     def forget(self, block: BlockId) -> None:
-        """Forget a known block, which gives way to other contents."""
+        """Forget the contents of a known block, which is evicted."""
         ...
 
 
@@ -94,7 +94,7 @@ class BlockPool:
         """How many tables hold a block."""
         return self._references[block]
 
-    def held(self) -> dict[BlockId, int]:
+    def held_blocks(self) -> dict[BlockId, int]:
         """Return the blocks that tables hold, each with the number of its holders."""
         return {BlockId(block): count for block, count in enumerate(self._references) if count}
 
@@ -137,7 +137,7 @@ class BlockPool:
         """Raise unless free + cached + held = total, and no block is two of them."""
         free = set(self._free)
         assert len(free) == len(self._free), f"a block is free twice: {self._free}"
-        held = set(self.held())
+        held = set(self.held_blocks())
         assert min(self._references) >= 0, f"negative references: {self._references}"
         assert len(free) + len(self._cached) + len(held) == self.num_blocks, (
             f"{len(free)} free + {len(self._cached)} cached + {len(held)} held "

@@ -114,7 +114,7 @@ class BlockTable:
         """
         assert self._reserved == 0, f"{self._reserved} rows are reserved already"
         self.require(count)
-        copies = self._own_last() if self._writes_shared(count) else SlotCopies.none()
+        copies = self._copy_shared_last() if self._writes_shared(count) else SlotCopies.none()
         while self._end < self._committed + count:
             self._append(self._pool.allocate())
         self._reserved = count
@@ -135,7 +135,7 @@ class BlockTable:
         assert not kept or (kept[0] >= 0 and kept[-1] < self._reserved), (
             f"rows {kept!r} are not all among the {self._reserved} reserved"
         )
-        copies = self._moves(kept)
+        copies = self._gap_closing_copies(kept)
         self._committed += len(kept)
         self._reserved = 0
         while self._end - self._committed >= self._pool.block_size:
@@ -207,7 +207,7 @@ class BlockTable:
             and self._pool.references(self._blocks[-1]) > 1
         )
 
-    def _moves(self, kept: Sequence[int]) -> SlotCopies:
+    def _gap_closing_copies(self, kept: Sequence[int]) -> SlotCopies:
         """Return the copies that close the gaps between reserved rows with these offsets."""
         if not kept or kept[-1] == len(kept) - 1:
             return SlotCopies.none()
@@ -217,8 +217,8 @@ class BlockTable:
         rows = self._slots[self._committed :]
         return SlotCopies(rows[offsets[moved]], rows[places[moved]])
 
-    def _own_last(self) -> SlotCopies:
-        """Swap the shared last block for one of its own; return the copies of its rows."""
+    def _copy_shared_last(self) -> SlotCopies:
+        """Replace the shared last block by a new one; return the copies of its rows."""
         first = self._end - self._pool.block_size
         sources = self._slots[first : self._committed].copy()
         shared = self._blocks.pop()

@@ -15,24 +15,24 @@ __all__ = ["PrefixCursor"]
 class PrefixCursor:
     """The node of a sequence's last full block, and its tokens after that block.
 
-    The node stays in the index while a cursor stands on it, even if its blocks give way.
+    The cursor holds its node in the index, even if the node's blocks are evicted.
     """
 
-    __slots__ = ("_block_size", "_index", "_node", "_remembered", "_tail")
+    __slots__ = ("_block_size", "_index", "_node", "_replaceable", "_tail")
 
     def __init__(self, index: PrefixIndex, block_size: int, salt: str) -> None:
         self._index = index
         self._block_size = block_size
-        self._node = index.enter(salt)
+        self._node = index.acquire_root(salt)
         self._tail: list[TokenId] = []
-        self._remembered: PrefixNode | None = None
-        """The last node that remembered a state as a replacement for an earlier one."""
+        self._replaceable: PrefixNode | None = None
+        """The node of the latest state kept with ``replacing``; the next such one replaces it."""
 
-    def find(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
+    def move_to_longest_prefix(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
         """Move from the root to the longest known beginning; return its blocks, by group."""
         assert self._node.depth == 0 and not self._tail, "only an empty sequence looks for a prefix"
         match = self._index.match(self._node, tokens)
-        self._move(match.node)
+        self._move_to(match.node)
         if self._index.states is not None:
             self._index.states.use(match.node)
         return match.blocks
@@ -62,9 +62,9 @@ class PrefixCursor:
             return
         states.remember(node, state)
         if replacing:
-            if self._remembered is not None and self._remembered is not node:
-                states.forget(self._remembered)
-            self._remembered = node
+            if self._replaceable is not None and self._replaceable is not node:
+                states.forget(self._replaceable)
+            self._replaceable = node
 
     @property
     def depth(self) -> int:
@@ -86,19 +86,19 @@ class PrefixCursor:
         self._tail += tokens
         while len(self._tail) >= self._block_size:
             full = tuple(self._tail[: self._block_size])
-            self._move(self._index.extend(self._node, full, blocks_at(self._node.depth)))
+            self._move_to(self._index.extend(self._node, full, blocks_at(self._node.depth)))
             del self._tail[: self._block_size]
 
     def fork(self) -> PrefixCursor:
         """Return another cursor at the same place."""
         twin = PrefixCursor(self._index, self._block_size, self._node.salt)
-        twin._move(self._node)
+        twin._move_to(self._node)
         twin._tail = self._tail.copy()
         return twin
 
     def close(self) -> None:
         """Leave the index; the cursor must not be used any more."""
-        self._index.leave(self._node)
+        self._index.release(self._node)
 
     def path(self) -> list[PrefixNode]:
         """Return the nodes of the full blocks, first to last."""
@@ -109,7 +109,7 @@ class PrefixCursor:
             node = node.parent
         return nodes[::-1]
 
-    def _move(self, node: PrefixNode) -> None:
-        self._index.enter_at(node)
-        self._index.leave(self._node)
+    def _move_to(self, node: PrefixNode) -> None:
+        self._index.acquire(node)
+        self._index.release(self._node)
         self._node = node

@@ -48,7 +48,7 @@ class PrefixNode:
         """The block of these tokens, by group."""
         self.children: dict[tuple[TokenId, ...], PrefixNode] = {}
         self.readers = 0
-        """Sequences that stand here and may continue."""
+        """How many cursors hold it: sequences that end here and may continue."""
         self.state: SequenceState | None = None
         """The state of recurrent layers after its last block, if it is remembered."""
 
@@ -110,26 +110,25 @@ class PrefixIndex:
         """The number of nodes of the tree, including the root of each salt."""
         return sum(1 for _ in self._nodes())
 
-    def enter(self, salt: str) -> PrefixNode:
-        """Stand at the empty beginning; texts of different salts share nothing.
+    def acquire_root(self, salt: str) -> PrefixNode:
+        """Return the root of a salt, held until ``release``; different salts share nothing.
 
-        The salt names what keys depend on besides the tokens before them, such as an adapter. Pair
-        with ``leave``.
+        The salt names what keys depend on besides the tokens before them, such as an adapter.
         """
         root = self._roots.get(salt)
         if root is None:
             root = PrefixNode(None, (), salt=salt, num_groups=len(self.groups))
             self._roots[salt] = root
-        self.enter_at(root)
+        self.acquire(root)
         return root
 
-    def enter_at(self, node: PrefixNode) -> None:
-        """Stand at a node as well, so that it stays. Pair with ``leave``."""
+    def acquire(self, node: PrefixNode) -> None:
+        """Hold a node, so that it stays in the tree until ``release``."""
         node.readers += 1
 
-    def leave(self, node: PrefixNode) -> None:
-        """Stop standing at a node."""
-        assert node.readers > 0, f"nobody stands at the node of depth {node.depth}"
+    def release(self, node: PrefixNode) -> None:
+        """Release one hold on a node, and remove it if it has no other use."""
+        assert node.readers > 0, f"the node of depth {node.depth} is not held"
         node.readers -= 1
         self.prune(node)
 
@@ -139,20 +138,22 @@ class PrefixIndex:
         At least one token is left over, because its logits are needed.
         """
         path = self._path(root, tokens)
-        held = [0] * len(self.groups)  # consecutive blocks up to here, by group
+        consecutive = [0] * len(self.groups)  # blocks up to here, by group
         best = 0
         for depth, node in enumerate(path, 1):
             for group, block in enumerate(node.blocks):
-                held[group] = 0 if block is None else held[group] + 1
+                consecutive[group] = 0 if block is None else consecutive[group] + 1
             if self.states is not None and node.state is None:
                 continue
             if all(
-                count >= depth - self._passed(depth, window)
-                for count, window in zip(held, self._windows, strict=True)
+                count >= depth - self._num_before_window(depth, window)
+                for count, window in zip(consecutive, self._windows, strict=True)
             ):
                 best = depth
         blocks = tuple(
-            tuple(_block(node, group) for node in path[self._passed(best, window) : best])
+            tuple(
+                _block(node, group) for node in path[self._num_before_window(best, window) : best]
+            )
             for group, window in enumerate(self._windows)
         )
         return PrefixMatch(path[best - 1] if best else root, blocks)
@@ -207,11 +208,11 @@ class PrefixIndex:
         assert with_state == len(self.states or ()), f"{with_state} states that nobody counts"
 
     def _nodes(self) -> Iterator[PrefixNode]:
-        todo = list(self._roots.values())
-        while todo:
-            node = todo.pop()
+        worklist = list(self._roots.values())
+        while worklist:
+            node = worklist.pop()
             yield node
-            todo += node.children.values()
+            worklist += node.children.values()
 
     def _path(self, root: PrefixNode, tokens: Sequence[TokenId]) -> list[PrefixNode]:
         """Return the nodes along a text, without its last token."""
@@ -225,7 +226,7 @@ class PrefixIndex:
             node = child
         return path
 
-    def _passed(self, depth: int, window: int | None) -> int:
+    def _num_before_window(self, depth: int, window: int | None) -> int:
         return blocks_before_window(depth * self._block_size, window, self._block_size)
 
 

@@ -21,7 +21,7 @@ class SequenceBlocks:
     order in which they are handed out, and before any new row is written.
     """
 
-    __slots__ = ("_opened", "_opened_for", "cursor", "recurrence", "tables")
+    __slots__ = ("_opened", "_opening_length", "cursor", "recurrence", "tables")
 
     def __init__(
         self,
@@ -29,9 +29,9 @@ class SequenceBlocks:
         cursor: PrefixCursor | None,
         opened: set[SequenceBlocks],
         recurrence: Recurrence,
-        opened_for: int = 0,
+        opening_length: int = 0,
     ) -> None:
-        """``opened_for`` is the length of the text at the opening; later rows are new."""
+        """``opening_length`` is the length of the text when it was opened; later rows are new."""
         self.tables = tuple(tables)
         """One for each group of layers."""
         self.cursor = cursor
@@ -39,7 +39,7 @@ class SequenceBlocks:
         self.recurrence = recurrence
         """The state of recurrent layers, if the model has any."""
         self._opened = opened
-        self._opened_for = opened_for
+        self._opening_length = opening_length
         opened.add(self)
 
     @property
@@ -79,7 +79,7 @@ class SequenceBlocks:
         if self.cursor is not None:
             self.cursor.extend(tokens, self._blocks_at)
             if checkpoint is not None:
-                is_added = checkpoint.length > self._opened_for
+                is_added = checkpoint.length > self._opening_length
                 self.cursor.remember(checkpoint, replacing=is_added)
         for table in self.tables:
             table.release_before_window()
@@ -101,7 +101,7 @@ class SequenceBlocks:
         tables = [table.fork() for table in self.tables]
         cursor = None if self.cursor is None else self.cursor.fork()
         recurrence = Recurrence(self.recurrence.state)
-        return SequenceBlocks(tables, cursor, self._opened, recurrence, self._opened_for)
+        return SequenceBlocks(tables, cursor, self._opened, recurrence, self._opening_length)
 
     def release(self) -> None:
         """Release everything, including reserved rows; the sequence must not be used any more."""

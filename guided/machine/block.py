@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.block_kernels import block_ways
+from guided.machine.block_kernels import find_nearest_labels
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
-from guided.runtime.fuel import without_gil
+from guided.runtime.work_budget import without_gil
 
 __all__ = [
     "CLOSE_STRING",
@@ -23,7 +23,7 @@ __all__ = [
     "START",
     "STOP",
     "Block",
-    "block_of",
+    "make_block",
 ]
 
 NO_EVENT: Final = 0
@@ -37,92 +37,96 @@ is complete, it ends."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """An automaton ready to be laid down as rows of a transition table.
+    """An automaton ready to be added to a transition table, with a row for each state.
 
-    All arrays have one entry per state. ``left`` int64 is the number of bytes to the nearest state
-    with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
-    is the one byte that may follow, DEAD for none or several. ``beat`` int8 and ``need`` int32, the
-    least number of code points still to come, serve blocks that count. In these no way has more
-    code points than ``need``, so it may be longer in bytes than the shortest: ``left`` is then its
-    length, and when a string begins the least count is added to it.
+    All arrays have one entry per state. ``distance`` int64 is the number of bytes to the nearest
+    state with a label, ``next_byte`` int16 the first of them or STOP, ``nearest_label`` int32 that
+    label. ``only`` int16 is the only byte that may follow, DEAD for none or several.
+
+    Blocks that count code points have ``count_event`` int8 and ``min_remaining`` int32, the least
+    number of code points still to come. There ``next_byte`` leads along a path with only
+    ``min_remaining`` code points, which may be longer in bytes than the shortest: ``distance`` is
+    the length of that path. When a string begins, the least count is added to it.
     """
 
     dfa: ByteDfa
-    left: NDArray[np.int64]
-    way: NDArray[np.int16]
-    aim: NDArray[np.int32]
+    distance: NDArray[np.int64]
+    next_byte: NDArray[np.int16]
+    nearest_label: NDArray[np.int32]
     only: NDArray[np.int16]
     exits: NDArray[np.bool_]
-    first: Mapping[int, int]
+    start_moves: Mapping[int, int]
     """The bytes that lead on from the start, with the states that they lead to."""
     count_event: NDArray[np.int8] | None = None
     min_remaining: NDArray[np.int32] | None = None
     bounds: tuple[int, int | None] | None = None
     """The least and the greatest count of code points, where the block counts."""
-    verdicts: tuple[int, ...] = (1,)
+    truth_vectors: tuple[int, ...] = (1,)
     """The truth vector of a value, as in ``exit_actions.Done``, by label of its automaton. In a
     block of names, its labels, which are the classes of the names."""
     key: Hashable = None
-    """Equal for blocks that are the same, in whatever recogniser they are laid down."""
+    """Equal for equal blocks, whatever recogniser they are added to."""
 
     def __len__(self) -> int:
-        return len(self.left)
+        return len(self.distance)
 
     @property
     def nbytes(self) -> int:
         """Memory of the block, in bytes."""
         return self.dfa.nbytes + 32 * len(self)
 
-    def shortest(self) -> bytes:
-        """Return the text along ``way`` from the start, ignoring bounds on the count.
+    def shortest_text(self) -> bytes:
+        """Return the text along ``next_byte`` from the start, ignoring bounds on the count.
 
-        It is the shortest that the automaton accepts; in blocks whose ways were chosen by code
-        points, one with the fewest of these. Empty if the start accepts.
+        It is the shortest that the automaton accepts; in blocks that count code points, one with
+        the fewest of these. Empty if the start accepts.
         """
         text, state = bytearray(), 0
-        while self.way[state] != STOP:
-            text.append(int(self.way[state]))
-            state = self.dfa.step(state, int(self.way[state]))
+        while self.next_byte[state] != STOP:
+            text.append(int(self.next_byte[state]))
+            state = self.dfa.step(state, int(self.next_byte[state]))
         return bytes(text)
 
 
-def block_of(
+def make_block(
     dfa: ByteDfa,
     *,
     key: Hashable = None,
     count_event: NDArray[np.int8] | None = None,
     min_remaining: NDArray[np.int32] | None = None,
     bounds: tuple[int, int | None] | None = None,
-    verdicts: tuple[int, ...] = (1,),
+    truth_vectors: tuple[int, ...] = (1,),
 ) -> Block:
-    """Return the block of a non-empty automaton, with its ways of the fewest bytes.
+    """Return the block of a non-empty automaton, with paths of the fewest bytes to labels.
 
-    The other arguments are stored as they are. ``beat``, ``need`` and ``bounds`` come together,
-    for automata that count code points.
+    The other arguments are stored as they are. ``count_event``, ``min_remaining`` and ``bounds``
+    come together, for automata that count code points.
 
     Every state must lead to a label. The arrays are not copied, and recognisers share blocks, so
     nothing in one may be changed afterwards.
     """
     table = np.ascontiguousarray(dfa.next)
     with without_gil(table.size // 64):
-        left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
+        distance, next_byte, nearest_label, only, exits = find_nearest_labels(
+            table, dfa.label, dfa.byte_class
+        )
     return Block(
         dfa=dfa,
-        left=left,
-        way=way,
-        aim=aim,
+        distance=distance,
+        next_byte=next_byte,
+        nearest_label=nearest_label,
         only=only,
-        first=dict(_first_moves(dfa)),
+        start_moves=dict(_moves_from_start(dfa)),
         exits=exits,
         count_event=count_event,
         min_remaining=min_remaining,
         bounds=bounds,
-        verdicts=verdicts,
+        truth_vectors=truth_vectors,
         key=key,
     )
 
 
-def _first_moves(dfa: ByteDfa) -> Iterator[tuple[int, int]]:
+def _moves_from_start(dfa: ByteDfa) -> Iterator[tuple[int, int]]:
     """Yield the bytes that lead on from the start, ascending, each with its target."""
     for byte, target in enumerate(dfa.next[0, dfa.byte_class].tolist()):
         if target != DEAD:

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
-from guided.runtime.kernel import making_kernel
+from guided.runtime.kernel import allocating_kernel
 
-__all__ = ["block_ways", "rule_rows"]
+__all__ = ["find_nearest_labels", "rule_rows"]
 
 
-@making_kernel
-def block_ways(
+@allocating_kernel
+def find_nearest_labels(
     table: NDArray[np.int32], label: NDArray[np.int32], byte_class: NDArray[np.uint8]
 ) -> tuple[
     NDArray[np.int64],
@@ -22,7 +22,8 @@ def block_ways(
     NDArray[np.int16],
     NDArray[np.bool_],
 ]:
-    """Return the arrays ``left``, ``way``, ``aim``, ``only`` and ``exits`` of a block, by state.
+    """Return, by state, the arrays of a block: ``distance``, ``next_byte``, ``nearest_label``,
+    ``only`` and ``exits``.
 
     ``table`` is int32 ``[states, classes]``, ``label`` int32 ``[states]``, both with DEAD for
     none; ``byte_class`` is uint8 ``[256]``. Every state must lead to a label.
@@ -34,15 +35,15 @@ def block_ways(
     for byte in range(255, -1, -1):
         sizes[byte_class[byte]] += 1
         byte_of[byte_class[byte]] = byte
-    left = np.full(count, -1, dtype=np.int64)
-    way = np.full(count, STOP, dtype=np.int16)
-    aim = label.copy()
+    distance = np.full(count, -1, dtype=np.int64)
+    next_byte = np.full(count, STOP, dtype=np.int16)
+    nearest_label = label.copy()
     only = np.full(count, DEAD, dtype=np.int16)
     exits = np.zeros(count, dtype=np.bool_)
     queue = np.empty(count, dtype=np.int32)
     tail = 0
     # Source, class and target of moves. Of neighbouring classes that lead to the same state only
-    # the first is kept: that suffices to find shortest ways, and most moves are like that.
+    # the first is kept: that suffices to find shortest paths, and most moves are like that.
     moves = np.empty((table.size, 3), dtype=np.int32)
     into = np.zeros(count + 1, dtype=np.int32)
     top = 0
@@ -62,7 +63,7 @@ def block_ways(
             only[state] = DEAD
         if label[state] != DEAD:
             exits[state] = bytes_ == 0
-            left[state] = 0
+            distance[state] = 0
             queue[tail] = state
             tail += 1
     # Moves sorted by target (counting sort). ``into`` first has the end of each target's moves;
@@ -74,23 +75,23 @@ def block_ways(
         into[moves[move, 2]] -= 1
         by_target[into[moves[move, 2]]] = move
     # Breadth first against the moves, from the states with a label: a state is first met on a
-    # shortest way.
+    # shortest path.
     for head in range(count):
         if head == tail:
             break
         state = queue[head]
         for at in range(into[state], into[state + 1]):
             source, index = moves[by_target[at], 0], moves[by_target[at], 1]
-            if left[source] == -1:
-                left[source] = left[state] + 1
-                way[source], aim[source] = byte_of[index], aim[state]
+            if distance[source] == -1:
+                distance[source] = distance[state] + 1
+                next_byte[source], nearest_label[source] = byte_of[index], nearest_label[state]
                 queue[tail] = source
                 tail += 1
-    return left, way, aim, only, exits
+    return distance, next_byte, nearest_label, only, exits
 
 
-@making_kernel
-def _classes_apart(
+@allocating_kernel
+def _find_ambiguous_classes(
     moves: NDArray[np.int32],
     begin: int,
     end: int,
@@ -98,51 +99,53 @@ def _classes_apart(
     calling: NDArray[np.bool_],
     after: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], int, int]:
-    """Return the classes that some accepting state reads and that may also follow the rule.
+    """Find the ambiguous classes: those that some accepting state reads and that may also follow.
 
     Such a class is a class of its own in the table, even if the rule alone would not
-    distinguish it. States that call are left out, as their rows read no byte. Also returns at how
-    many states and classes that happens, and how many states call: the room that ``rule_rows``
-    fills, so its tests have to be the same. The arguments are those of ``rule_rows``.
+    distinguish it. States that call are left out, as their rows read no byte.
+
+    Returns the ambiguous classes; the number of pairs of an accepting state and an ambiguous class
+    that it reads; and the number of states that call. ``rule_rows`` makes arrays of these sizes, so
+    its conditions have to be the same. The arguments are those of ``rule_rows``.
     """
     width = moves.shape[1]
-    apart = np.zeros(width, dtype=np.bool_)
-    both = called = 0
+    ambiguous = np.zeros(width, dtype=np.bool_)
+    num_ambiguous = num_calls = 0
     for state in range(begin, end):
-        called += calling[state]
+        num_calls += calling[state]
         if accepting[state] and not calling[state]:
             for index in range(width):
                 if after[index] and moves[state, index] != DEAD:
-                    apart[index] = True
+                    ambiguous[index] = True
     for state in range(begin, end):
         if accepting[state] and not calling[state]:
             for index in range(width):
-                both += apart[index] and moves[state, index] != DEAD
-    return apart, both, called
+                num_ambiguous += ambiguous[index] and moves[state, index] != DEAD
+    return ambiguous, num_ambiguous, num_calls
 
 
-@making_kernel
+@allocating_kernel
 def _rule_classes(
-    byte_column: NDArray[np.uint8], own: NDArray[np.int32], apart: NDArray[np.bool_]
+    byte_column: NDArray[np.uint8], own: NDArray[np.int32], ambiguous: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int64]]:
-    """Return the classes of bytes of a rule: those that it distinguishes, and those ``apart``.
+    """Return the classes of bytes of a rule: those that it distinguishes, and ``ambiguous`` ones.
 
     Returns the class of each byte, and by class a class of the network and the first byte in it.
     """
-    width = len(apart)
+    width = len(ambiguous)
     class_of = np.empty(width, dtype=np.uint8)
     column_of = np.empty(width, dtype=np.int32)
-    known = np.full(width + 1, DEAD, dtype=np.int32)
+    class_of_own = np.full(width + 1, DEAD, dtype=np.int32)
     classes = 0
     for index in range(width):
-        if apart[index] or known[own[index] + 1] == DEAD:
+        if ambiguous[index] or class_of_own[own[index] + 1] == DEAD:
             class_of[index] = classes
             column_of[classes] = index
             classes += 1
-            if not apart[index]:
-                known[own[index] + 1] = class_of[index]
+            if not ambiguous[index]:
+                class_of_own[own[index] + 1] = class_of[index]
         else:
-            class_of[index] = known[own[index] + 1]
+            class_of[index] = class_of_own[own[index] + 1]
     byte_class = np.empty(256, dtype=np.uint8)
     byte_of = np.empty(classes, dtype=np.int64)
     for byte in range(255, -1, -1):
@@ -151,7 +154,7 @@ def _rule_classes(
     return byte_class, column_of[:classes], byte_of
 
 
-@making_kernel
+@allocating_kernel
 def rule_rows(
     moves: NDArray[np.int32],
     byte_column: NDArray[np.uint8],
@@ -175,12 +178,14 @@ def rule_rows(
     ``_RuleBlock.exits``. Label 0 is the end of the rule. The rows of states come first, then one
     for each state and class that is read in the state as well as after the rule.
     """
-    apart, both, called = _classes_apart(moves, begin, end, accepting, calling, after)
-    byte_class, column_of, byte_of = _rule_classes(byte_column, own, apart)
+    ambiguous, num_ambiguous, num_calls = _find_ambiguous_classes(
+        moves, begin, end, accepting, calling, after
+    )
+    byte_class, column_of, byte_of = _rule_classes(byte_column, own, ambiguous)
     size, classes = end - begin, len(byte_of)
-    table = np.full((size + both, classes), DEAD, dtype=np.int32)
-    label = np.empty(size + both, dtype=np.int32)
-    places = np.full((1 + called + both, 2), DEAD, dtype=np.int32)
+    table = np.full((size + num_ambiguous, classes), DEAD, dtype=np.int32)
+    label = np.empty(size + num_ambiguous, dtype=np.int32)
+    places = np.full((1 + num_calls + num_ambiguous, 2), DEAD, dtype=np.int32)
     label_of, row = 1, size
     for state in range(begin, end):
         label[state - begin] = 0 if accepting[state] else DEAD
@@ -199,9 +204,9 @@ def rule_rows(
         if not accepting[state] or calling[state]:
             continue
         # A byte that may belong to the rule or to what follows it leads to a separate row, with an
-        # action that Python resolves: the rows of the table cannot take both ways.
+        # action that Python resolves: a row of the table cannot follow both.
         for index in range(classes):
-            if apart[column_of[index]] and table[state - begin, index] != DEAD:
+            if ambiguous[column_of[index]] and table[state - begin, index] != DEAD:
                 table[state - begin, index] = row
                 label[row] = label_of
                 places[label_of, 0], places[label_of, 1] = state, byte_of[index]

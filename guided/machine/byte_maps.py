@@ -13,8 +13,8 @@ from guided.regular.dfa import DEAD
 
 __all__ = ["ByteMaps", "shared_byte_maps"]
 
-_ENOUGH: Final = 4096
-"""Maps at which new tables get a new set, so that one schema's maps are not kept for ever."""
+_MAX_SHARED_MAPS: Final = 4096
+"""With so many maps, new tables get a new set, so that one schema's maps are not kept for ever."""
 
 _MAX_CLASSES: Final = 256
 """A class is a byte."""
@@ -36,12 +36,12 @@ class ByteMaps:
         self._numbers: dict[bytes, int] = {}
         """The number of each map by its 256 bytes. The first 256 maps need not be in it: ``number``
         may give one of these another number, which means the same."""
-        # The results of the methods with similar names. Threads write without the lock, as all of
-        # them would write the same.
-        self._apart: dict[tuple[int, ...], int] = {}
-        self._split: dict[tuple[int, tuple[int, ...]], int] = {}
+        # Caches of ``distinguish``, ``add_classes``, ``width`` and ``single_byte_splits``. Threads
+        # write without the lock, as all of them would write the same.
+        self._by_distinguished: dict[tuple[int, ...], int] = {}
+        self._by_added_classes: dict[tuple[int, tuple[int, ...]], int] = {}
         self._widths: dict[int, int] = {}
-        self._splits_of_one: dict[int, NDArray[np.int32]] = {}
+        self._single_byte_splits: dict[int, NDArray[np.int32]] = {}
         self._lock = threading.Lock()
         """Held while a map is added."""
 
@@ -49,7 +49,7 @@ class ByteMaps:
         return self._count
 
     def number(self, byte_class: NDArray[np.uint8]) -> int:
-        """Return the number of a map, uint8 ``[256]``."""
+        """Return the number of a map, uint8 ``[256]``; a new map is added."""
         return self._number(byte_class.tobytes())
 
     def numbers(self, byte_classes: NDArray[np.uint8]) -> list[int]:
@@ -59,39 +59,44 @@ class ByteMaps:
 
     def _number(self, key: bytes) -> int:
         number = self._numbers.get(key)
-        return self._added(key) if number is None else number
+        return self._add(key) if number is None else number
 
-    def telling_apart(self, bytes_: tuple[int, ...]) -> int:
-        """Return the map of these bytes to the classes from 1 on, and of all others to class 0.
+    def distinguish(self, bytes_: tuple[int, ...]) -> int:
+        """Return the number of the map of these bytes to classes from 1 on, and all others to 0.
 
         The classes are in the order of the bytes. Raises LimitExceededError for all 256.
         """
-        number = self._apart.get(bytes_)
+        number = self._by_distinguished.get(bytes_)
         if number is None:
-            number = bytes_[0] if len(bytes_) == 1 else self._split_off(bytes(256), bytes_, 1)
-            self._apart[bytes_] = number
+            number = bytes_[0] if len(bytes_) == 1 else self._assign_classes(bytes(256), bytes_, 1)
+            self._by_distinguished[bytes_] = number
         return number
 
-    def splitting_off(self, under: int, bytes_: tuple[int, ...]) -> int:
-        """Return the map ``under`` with each of these bytes in a new class, after its classes.
+    def add_classes(self, base: int, bytes_: tuple[int, ...]) -> int:
+        """Return the number of the map that equals map ``base`` except for ``bytes_``.
 
-        The classes are in the order of the bytes. Raises LimitExceededError above 256 classes.
+        Each of these gets a new class, after the classes of ``base`` and in the order of the bytes.
+        A single byte is also entered in ``single_byte_splits``, which kernels read. Raises
+        LimitExceededError above 256 classes.
         """
-        number = self._split.get((under, bytes_))
+        number = self._by_added_classes.get((base, bytes_))
         if number is None:
-            number = self._split_off(self.array[under].tobytes(), bytes_, self.width(under))
-            self._split[under, bytes_] = number
+            number = self._assign_classes(self.array[base].tobytes(), bytes_, self.width(base))
+            self._by_added_classes[base, bytes_] = number
             if len(bytes_) == 1:
-                self.splitting_off_one(under)[bytes_[0]] = number
+                self.single_byte_splits(base)[bytes_[0]] = number
         return number
 
-    def splitting_off_one(self, under: int) -> NDArray[np.int32]:
-        """``splitting_off`` for single bytes, int32 ``[256]``; DEAD if not made yet."""
-        splits = self._splits_of_one.get(under)
+    def single_byte_splits(self, base: int) -> NDArray[np.int32]:
+        """Return, by byte, what ``add_classes`` returned for it alone, DEAD if not yet asked for.
+
+        int32 ``[256]``.
+        """
+        splits = self._single_byte_splits.get(base)
         if splits is None:
             # Another thread may have come first: both have to write into the same array.
             new = np.full(256, DEAD, dtype=np.int32)
-            splits = self._splits_of_one.setdefault(under, new)
+            splits = self._single_byte_splits.setdefault(base, new)
         return splits
 
     def width(self, number: int) -> int:
@@ -101,7 +106,7 @@ class ByteMaps:
             width = self._widths[number] = max(self.array[number].tobytes()) + 1
         return width
 
-    def _split_off(self, byte_class: bytes, bytes_: tuple[int, ...], first: int) -> int:
+    def _assign_classes(self, byte_class: bytes, bytes_: tuple[int, ...], first: int) -> int:
         """Return the number of a map whose ``bytes_`` have the classes from ``first`` on, in order.
 
         Raises LimitExceededError if a class would not fit into a byte.
@@ -118,9 +123,9 @@ class ByteMaps:
             split[byte] = first + place
         key = bytes(split)
         number = self._numbers.get(key)
-        return self._added(key) if number is None else number
+        return self._add(key) if number is None else number
 
-    def _added(self, key: bytes) -> int:
+    def _add(self, key: bytes) -> int:
         """Return the number of a map, given as its 256 bytes; adds it if it is not there.
 
         A map is written before ``_count`` and ``_numbers`` refer to it, and a full array is copied,
@@ -151,6 +156,6 @@ def shared_byte_maps() -> ByteMaps:
     Existing tables keep the maps that they began with, so a full set of maps is simply dropped.
     """
     global _shared
-    if len(_shared) >= _ENOUGH:
+    if len(_shared) >= _MAX_SHARED_MAPS:
         _shared = ByteMaps()
     return _shared

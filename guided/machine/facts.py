@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["HARMLESS", "KNOWLEDGE", "KNOWN", "NONE", "TAKEN", "TEXTS", "UNKNOWN"]
+__all__ = ["HARMLESS", "KNOWLEDGE", "KNOWN", "NAMES_TAKEN", "NONE", "NUM_TEXTS", "UNKNOWN"]
 
 KNOWLEDGE: Final = 0
-TEXTS: Final = 1
-TAKEN: Final = 2
-"""Columns: one of the values below, and see ``StackTable.depth`` and ``StackTable.taken``."""
+NUM_TEXTS: Final = 1
+NAMES_TAKEN: Final = 2
+"""Columns: one of the values below; ``StackTable.num_texts``; ``StackTable.max_names_taken``."""
 
 NONE: Final = 0
 KNOWN: Final = 1
 UNKNOWN: Final = 2
 HARMLESS: Final = 3
-"""What a stack knows about the free keys that its object already has. They are harmless where no
-token can begin and close one of them, which is decided where the tokens are known."""
+"""What a stack knows about the free keys that its object already has. They are HARMLESS if no
+single token can begin and close one of them, which is decided where the vocabulary is known."""

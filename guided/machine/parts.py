@@ -15,9 +15,9 @@ from guided.machine.table import TransitionTable
 
 __all__ = ["MachineParts", "Pool", "RecognizerLimits", "StackTable"]
 
-_THING_BYTES: Final = 1_000
+_ITEM_BYTES: Final = 1_000
 """About what a stack with its frame takes, and what is known about both."""
-_HALF: Final = 0.5
+_MASK_SHARE: Final = 0.5
 """The share of a machine that masks may fill; the rest is kept for shortest completions."""
 
 
@@ -32,7 +32,7 @@ class RecognizerLimits:
 
 
 class StackTable(Protocol):
-    """The stacks of a machine, numbered as they come up; what is known about each is an array."""
+    """The stacks of a machine, numbered as they come up, with an array of facts about each."""
 
     facts: NDArray[np.int32]
     """What compiled code knows about each stack; see ``facts``."""
@@ -46,12 +46,12 @@ class StackTable(Protocol):
 
     def __len__(self) -> int: ...
 
-    def depth(self, number: int) -> int:
-        """Return how many of the values being written have to be remembered."""
+    def num_texts(self, number: int) -> int:
+        """Return how many texts (``State.texts``) have to be remembered, without a name."""
         ...
 
-    def taken(self, number: int) -> int:
-        """Return the greatest number of names that may be taken."""
+    def max_names_taken(self, number: int) -> int:
+        """Return an upper bound on the names that the innermost object may already have."""
         ...
 
     def free_keys(self, number: int) -> set[bytes]:
@@ -60,11 +60,11 @@ class StackTable(Protocol):
 
 
 class Pool(NamedTuple):
-    """Things of one kind that a machine makes and never drops, and their greatest number."""
+    """Items of one kind that a machine makes and never drops, and their greatest number."""
 
     name: str
-    things: Sized
-    most: int
+    items: Sized
+    max_items: int
 
 
 class MachineParts:
@@ -72,9 +72,9 @@ class MachineParts:
 
     ``table`` may be shared by several machines; ``inner`` are the parts of machines that read
     inside this one. ``pools`` are what has a limit besides the table, including the stacks;
-    ``hint`` says in errors how to need less. ``num_given_up`` counts searches for a way to the end
-    that were given up, so that texts may be missing. ``beside`` returns about how many bytes the
-    machine holds besides.
+    ``hint`` says in errors how to need less. ``num_given_up`` counts searches for a completion
+    that were given up, so that texts may be missing. ``extra_nbytes`` returns about how many bytes
+    the machine holds outside these parts.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class MachineParts:
         hint: str,
         inner: Sequence[MachineParts] = (),
         num_given_up: Callable[[], int] | None = None,
-        beside: Callable[[], int] | None = None,
+        extra_nbytes: Callable[[], int] | None = None,
     ) -> None:
         self.table: Final = table
         self.stacks: Final = stacks
@@ -95,11 +95,11 @@ class MachineParts:
         self._hint: Final = hint
         self._inner: Final = tuple(inner)
         self._num_given_up: Final = num_given_up
-        self._beside: Final = beside
+        self._extra_nbytes: Final = extra_nbytes
 
     @property
     def num_given_up(self) -> int:
-        """The number of searches for an end that were given up, so that texts may be missing."""
+        """The number of searches for a completion that were given up, so texts may be missing."""
         # Counted where the searches are, which not all machines have.
         own = 0 if self._num_given_up is None else self._num_given_up()
         return own + sum([parts.num_given_up for parts in self._inner])
@@ -123,16 +123,16 @@ class MachineParts:
         return found
 
     def _nbytes_beside_table(self) -> int:
-        things = _THING_BYTES * sum([len(pool.things) for pool in self._pools])
-        beside = 0 if self._beside is None else self._beside()
-        return things + self.transitions.slots.nbytes + self.stacks.facts.nbytes + beside
+        items = _ITEM_BYTES * sum([len(pool.items) for pool in self._pools])
+        extra = 0 if self._extra_nbytes is None else self._extra_nbytes()
+        return items + self.transitions.slots.nbytes + self.stacks.facts.nbytes + extra
 
     @property
     def fullness(self) -> float:
-        """How full the fullest of its tables is, from 0 to 1, inner machines included."""
+        """The share used of whatever is closest to its limit, from 0 to 1, with inner machines."""
         fullest = self.table.num_cells / self.table.max_cells
         for pool in self._pools:
-            fullest = max(fullest, len(pool.things) / pool.most)
+            fullest = max(fullest, len(pool.items) / pool.max_items)
         for parts in self._inner:
             fullest = max(fullest, parts.fullness)
         return fullest
@@ -146,14 +146,14 @@ class MachineParts:
 
         The limit in the error is that on cells, whichever was exceeded.
         """
-        if self.fullness <= _HALF:
+        if self.fullness <= _MASK_SHARE:
             return
         sizes = [f"{self.table.num_cells} cells"]
-        sizes += [f"{len(pool.things)} {pool.name}" for pool in self._pools]
-        limits = [self.table.max_cells, *[pool.most for pool in self._pools]]
+        sizes += [f"{len(pool.items)} {pool.name}" for pool in self._pools]
+        limits = [self.table.max_cells, *[pool.max_items for pool in self._pools]]
         raise LimitExceededError(
-            f"the recogniser has {_listed(sizes)}, and may have half of"
-            f" {_listed([*map(str, limits)])}",
+            f"the recogniser has {_join_words(sizes)}, and may have half of"
+            f" {_join_words([*map(str, limits)])}",
             limit=self.table.max_cells,
             field="constraint",
             hint=self._hint,
@@ -169,6 +169,6 @@ class MachineParts:
         assert (used[:, ROW] < self.table.num_rows).all()
 
 
-def _listed(words: list[str]) -> str:
-    """At least two words as in a sentence: "a, b and c"."""
+def _join_words(words: list[str]) -> str:
+    """Join at least two words as in a sentence: "a, b and c"."""
     return f"{', '.join(words[:-1])} and {words[-1]}"

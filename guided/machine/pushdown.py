@@ -53,7 +53,7 @@ class PushdownMachine:
         """Return bytes that complete the text from here, close to as few as possible."""
         raise NotImplementedError
 
-    def _entered(self, before: State, row: int, byte: int) -> State | None:
+    def _enter_row(self, before: State, row: int, byte: int) -> State | None:
         """Return the state after a byte that leads from the row of ``before`` to ``row``.
 
         Exit actions that have to be taken at once are taken.
@@ -63,7 +63,7 @@ class PushdownMachine:
     # --- shared -------------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """Return the state after ``byte``, ``None`` if it is not allowed; may lay down rows.
+        """Return the state after ``byte``, ``None`` if it is not allowed; may add rows.
 
         Raises LimitExceededError if that would take too many.
 
@@ -73,7 +73,7 @@ class PushdownMachine:
         while at is not None:
             target = self.table.step(at.row, byte)
             if target != DEAD:
-                return self._entered(at, target, byte)
+                return self._enter_row(at, target, byte)
             # The automaton may end here, and the byte may belong to what follows it.
             at = self.after_exit(at)
         return None

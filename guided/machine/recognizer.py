@@ -27,8 +27,8 @@ class State(NamedTuple):
     count: int = 0  # type: ignore[assignment]  # hides a method of tuples that nobody needs
     """Code points so far in a string of bounded length, or characters of white space."""
     texts: tuple[bytes, ...] = ()
-    """What is being written and has to be remembered: items that others must differ from, the
-    outermost first, then a name that must not occur twice."""
+    """The beginnings of texts that are being written and have to be remembered: array items that
+    must differ from others, the outermost first, then a member name that must not occur twice."""
 
 
 _new: Final = tuple.__new__
@@ -56,10 +56,10 @@ class Recognizer(Protocol):
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """Return the stack and the row that an exit action leads to.
 
-        The row is DEAD if the action must not be taken. EXACT in place of the stack means that
-        the result depends on a text that was written, or on what was cut off a truncated stack:
-        callers look at this first, and the row beside it means nothing. The result is kept, so it
-        must depend on stack and action alone.
+        The row is DEAD if the action must not be taken. NEEDS_EXACT_STATE in place of the stack
+        means that the result depends on a text that was written, or on what was cut off a truncated
+        stack: callers look at this first, and the row beside it means nothing. The result is
+        cached, so it must depend on stack and action alone.
         """
         ...
 
@@ -84,25 +84,28 @@ class Recognizer(Protocol):
 
 
 class StateSharing:
-    """What states of a machine have in common, so that their masks are made of shared parts.
+    """Relates the states of a machine whose masks have parts in common.
 
     This class knows of nothing in common; machines that know more override its methods.
     """
 
     def parses(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
-        """Return states that together allow what this one does, if that takes less; often none."""
+        """Return the parses of an ambiguous state: states that together allow what it allows.
+
+        Empty, as for most states, if its mask is best made as a whole.
+        """
         return ()
 
-    def beneath(self, state: State, row: int) -> State:
-        """Return the state in the row that the row of ``state`` was laid over.
+    def overlaid_state(self, state: State, row: int) -> State:
+        """Return the state in ``row``, which the row of ``state`` is an overlay of.
 
-        Its stack has the same ways on from there.
+        Its stack has the same continuations from there.
         """
         return state._replace(row=row)
 
-    def truncated(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
+    def truncate(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
         """Return the stack with only the ``depth`` innermost callers, the same for many stacks.
 
-        What a walk is sure of there also holds in ``stack``, except for the end of the text.
+        What a walk finds certain there also holds in ``stack``, except for the end of the text.
         """
         return stack

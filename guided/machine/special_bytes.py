@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["SPECIAL_MARK", "is_readable", "special_bytes", "told_text"]
+__all__ = ["SPECIAL_MARK", "is_readable", "special_bytes", "visible_text"]
 
 SPECIAL_MARK: Final = 0xFF
 """The byte before and after the name of a special token."""
@@ -25,8 +25,8 @@ def special_bytes(name: str) -> bytes:
     return b"\xff" + name.encode() + b"\xff"
 
 
-def told_text(read: bytes) -> str:
-    """Return what a recogniser reads as it appears in answers: special tokens by their names."""
+def visible_text(read: bytes) -> str:
+    """Return what a recogniser reads as it appears in answers: special tokens as their names."""
     return read.replace(bytes((SPECIAL_MARK,)), b"").decode()
 
 

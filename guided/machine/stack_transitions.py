@@ -4,7 +4,7 @@ Exit actions are numbers; each language defines what they mean. The table is int
 the number of slots is a power of two, and at most half of them are used::
 
     slot   KEY = stack << 24 | action   TARGET = stack after   ROW = row after
-           EMPTY_SLOT for none          EXACT: a text decides  DEAD: must not be taken
+           EMPTY_SLOT for none          NEEDS_EXACT_STATE      DEAD: must not be taken
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 
 __all__ = [
     "EMPTY_SLOT",
-    "EXACT",
-    "FIRST_UNSURE",
+    "FIRST_CONDITIONAL",
     "KEY",
     "LABEL_BITS",
-    "LAST_SURE",
+    "LAST_UNCONDITIONAL",
+    "NEEDS_EXACT_STATE",
     "ROW",
     "TARGET",
     "StackTransitions",
     "transition_key",
 ]
 
-LAST_SURE: Final = 4
+LAST_UNCONDITIONAL: Final = 4
 """Actions up to this one occur only where they may be taken, unless that depends on a text."""
-FIRST_UNSURE: Final = LAST_SURE + 1
-"""From this one on, the stack decides whether an action may be taken."""
+FIRST_CONDITIONAL: Final = LAST_UNCONDITIONAL + 1
+"""From this one on, the stack determines whether an action may be taken."""
 
 KEY: Final = 0
 TARGET: Final = 1
@@ -41,8 +41,9 @@ _COLUMNS: Final = 3
 
 EMPTY_SLOT: Final = -1
 """Key of a slot that holds no transition."""
-EXACT: Final = -2
-"""In place of a target stack: it depends on text that was written, which the stack lacks."""
+NEEDS_EXACT_STATE: Final = -2
+"""In place of a target stack: the transition depends on the exact state, for instance on a text
+that was written, which the stack does not have."""
 LABEL_BITS: Final = 24
 _LEAST_SLOTS: Final = 1024
 _SLOT: Final = struct.Struct("3q")
@@ -70,7 +71,8 @@ class StackTransitions:
     def put(self, stack: int, action: int, target: int, row: int) -> None:
         """Add a transition that is not there yet: a second one of its key would never be found.
 
-        ``target`` and ``row`` are what ``Recognizer.transition`` returns, including EXACT and DEAD.
+        ``target`` and ``row`` are what ``Recognizer.transition`` returns, with
+        NEEDS_EXACT_STATE and DEAD.
 
         ``slots`` may be another array afterwards, so its address has to be taken again.
         """
@@ -83,7 +85,7 @@ class StackTransitions:
     def _insert(self, key: int, target: int, row: int) -> None:
         """Write a transition into the first free slot for its key; there must be one."""
         # Keys of successive stacks differ only in high bits; the multiplication spreads them.
-        # ``machine_kernels._find`` looks a key up in the same way: change both or none.
+        # ``machine_kernels._find_slot`` looks a key up in the same way: change both or none.
         taken, mask = self._flat, len(self.slots) - 1
         slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
         while taken[_COLUMNS * slot] != EMPTY_SLOT:

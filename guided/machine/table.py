@@ -1,4 +1,4 @@
-"""The transition table of a recogniser: rows for states inside a block, laid down in bulk."""
+"""The transition table of a recogniser: rows for the states of blocks, added in bulk."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from guided.machine.table_layout import (
     WIDTH,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import without_gil
+from guided.runtime.work_budget import without_gil
 
 __all__ = [
     "BASE",
@@ -87,35 +87,35 @@ __all__ = [
 ]
 
 END_ROW: Final = 0
-"""The row after a whole value: nothing may follow. Machines that fill holes lay it down first."""
+"""The row after a whole value: nothing may follow. Machines that fill holes add it first."""
 _ROW: Final = struct.Struct(f"{WIDTH}i")
 
 
 class TransitionTable(TableArrays):
-    """Lays down the rows of all automata of one machine, or of several that share a table."""
+    """The rows of all automata of one machine, or of several that share a table."""
 
     def add_block(
         self,
         block: Block,
         labels: Mapping[int, int] | NDArray[np.int32],
         role: NDArray[np.int8] | None = None,
-        ends: NDArray[np.int64] | None = None,
+        names_left: NDArray[np.int64] | None = None,
     ) -> int:
-        """Lay a block down and return the row of its start; state ``s`` is ``s`` rows after it.
+        """Add the rows of a block; returns that of its start. State ``s`` is ``s`` rows after it.
 
         ``labels`` maps each label of the block to the recogniser's. As an array it ends with one
         more entry, DEAD: the kernel looks up the label of a state without one as entry -1.
 
-        ``role`` and ``ends`` are given only for blocks of free member names, with an entry per
-        state: the ROLE column, and how many names the text so far can still become (NAMES_LEFT). All
-        other blocks leave both out; their rows are PLAIN, and NAMES_LEFT is NO_BOUND.
+        ``role`` and ``names_left`` are given only for blocks of free member names, with an entry
+        per state: the ROLE column, and how many names the text so far can still become. All other
+        blocks leave both out; their rows are PLAIN, and their NAMES_LEFT is NO_BOUND.
 
         Raises LimitExceededError past ``max_cells``.
         """
         dfa = block.dfa
         states, classes = dfa.next.shape
         start = self._new_rows(states, states * classes)
-        renamed = labels if isinstance(labels, np.ndarray) else _renamed(labels)
+        label_map = labels if isinstance(labels, np.ndarray) else _label_array(labels)
         with without_gil(states * classes // 256):
             write_block(
                 self.rows[start : self.num_rows],
@@ -125,10 +125,10 @@ class TransitionTable(TableArrays):
                 self._maps.number(dfa.byte_class),
                 dfa.next,
                 dfa.label,
-                block.aim,
-                renamed,
-                block.left,
-                block.way,
+                block.nearest_label,
+                label_map,
+                block.distance,
+                block.next_byte,
                 block.only,
                 block.exits,
             )
@@ -136,17 +136,17 @@ class TransitionTable(TableArrays):
         if role is not None:
             self.role[rows] = role
             # The block knows the nearest end of a name, but the object may already have that very
-            # name. NEAREST_LABEL is DEAD there, so that completions search for a name that is still free.
+            # name. NEAREST_LABEL is DEAD there: completions search for a name that is still free.
             self.nearest_label[rows] = np.where(role == PLAIN, self.nearest_label[rows], DEAD)
-        if ends is not None:
-            self.names_left[rows] = ends
+        if names_left is not None:
+            self.names_left[rows] = names_left
         # A block has all three or none: it counts code points, or it does not.
         if (
             block.count_event is not None
             and block.min_remaining is not None
             and block.bounds is not None
         ):
-            self.low[rows], self.high[rows] = _gate(*block.bounds)
+            self.low[rows], self.high[rows] = _bound_columns(*block.bounds)
             self.count_event[rows] = block.count_event
             self.min_remaining[rows] = block.min_remaining
         return start
@@ -162,17 +162,17 @@ class TransitionTable(TableArrays):
         )
         return first
 
-    def add_chains(self, text: bytes, bounds: Sequence[int], ends: Sequence[int]) -> int:
+    def add_chains(self, text: bytes, bounds: Sequence[int], targets: Sequence[int]) -> int:
         """Add rows that spell texts, one row for each byte of each text.
 
         ``text`` is all texts joined, none of them empty, and ``bounds`` has where each of them
-        ends in it, ascending. ``ends`` has by text the row that its last byte leads to. Returns
+        ends in it, ascending. ``targets`` has by text the row that its last byte leads to. Returns
         the first row: the row that reads byte ``i`` of ``text`` is ``i`` rows after it.
         """
         # Two cells per row: one for the byte that is read, and one, DEAD, for all other bytes.
         size = len(text)
         first = self._new_rows(size, 2 * size)
-        lists = np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)
+        lists = np.array(bounds, dtype=np.int32), np.array(targets, dtype=np.int32)
         with without_gil(size // 16):
             write_chains(
                 *(self.rows, self.cells, first, self.num_cells - 2 * size),
@@ -182,13 +182,13 @@ class TransitionTable(TableArrays):
         return first
 
     def add_branches(
-        self, text: bytes, bounds: Sequence[int], leads: Sequence[tuple[int, int]], depth: int
+        self, text: bytes, bounds: Sequence[int], chains: Sequence[tuple[int, int]], depth: int
     ) -> int:
         """Add the rows of a trie of texts, up to where each text is the only one left.
 
         ``text`` and ``bounds`` give the texts as in ``add_chains``. They are sorted, none is the
         beginning of another, and all share their first ``depth`` bytes, which count as read.
-        ``leads`` has by text the first row of its chain (see ``add_chains``), which spells the
+        ``chains`` has by text the first row of its chain (see ``add_chains``), which spells the
         rest once the text is the only one left, and the row that the whole text leads to. Returns
         the root, the row after the ``depth`` bytes.
         """
@@ -201,7 +201,7 @@ class TransitionTable(TableArrays):
         first, at = self._new_rows(count, count + edges), self.num_cells - count - edges
         write_branches(
             *(self.rows, self.cells, first, at, spelled, ends),
-            *(np.array(leads, dtype=np.int32), nodes, bytes_),
+            *(np.array(chains, dtype=np.int32), nodes, bytes_),
         )
         # The kernel has replaced the first column by where in ``bytes_`` the edges of each node
         # begin. It sets KIND of nodes with one edge; a map of several bytes is made here.
@@ -210,7 +210,7 @@ class TransitionTable(TableArrays):
         for node in range(count):
             begin, end = begins[node], begins[node + 1]
             if end - begin > 1:
-                kind = self._maps.telling_apart(tuple(of_edges[begin:end]))
+                kind = self._maps.distinguish(tuple(of_edges[begin:end]))
                 self._flat[(first + node) * WIDTH + KIND] = kind
         return first
 
@@ -220,18 +220,18 @@ class TransitionTable(TableArrays):
         *,
         label: int = DEAD,
         role: int = PLAIN,
-        way: int | None = None,
+        next_byte: int | None = None,
         bounds: tuple[int, int | None] | None = None,
-        itself: Sequence[int] = (),
+        loop_bytes: Sequence[int] = (),
     ) -> int:
-        """Add a row that leads to existing rows, and on the bytes ``itself`` to itself.
+        """Add a row that leads to existing rows, and on ``loop_bytes`` to itself.
 
-        ``edges`` has the target row by byte; ``label`` is the exit action, DEAD for none. ``way``
-        is the first byte of the shortest way; by default it is the byte of ``edges`` with the
-        nearest label, the first among equals. With ``bounds``, the least and the greatest count
-        (``None`` for no bound), each time the row is entered counts as one more.
+        ``edges`` has the target row by byte; ``label`` is the exit action, DEAD for none.
+        ``next_byte`` is the first byte of the shortest path to a label; by default it is the byte
+        of ``edges`` with the nearest label, the first among equals. With ``bounds``, the least and
+        the greatest count (``None`` for no bound), each time the row is entered counts as one more.
         """
-        bytes_ = (*edges, *itself)
+        bytes_ = (*edges, *loop_bytes)
         at = self.num_cells
         row = self._new_rows(1, len(bytes_) + 1)
         cells = self._flat_cells
@@ -240,28 +240,34 @@ class TransitionTable(TableArrays):
         for target in edges.values():
             cells[cell] = target
             cell += 1
-        for _ in itself:
+        for _ in loop_bytes:
             cells[cell] = row
             cell += 1
-        kind = self._maps.telling_apart(bytes_)
-        left, ahead_way, aim = 0, STOP, label
+        kind = self._maps.distinguish(bytes_)
+        distance, first_byte, nearest = 0, STOP, label
         # A row with a label is already at its nearest label: DISTANCE is 0 and NEXT_BYTE is STOP.
         if label == DEAD and edges:
-            if way is None:
-                way = self._nearest(edges)
-            flat, ahead = self._flat, edges[way] * WIDTH
-            left, ahead_way, aim = flat[ahead + DISTANCE] + 1, way, flat[ahead + NEAREST_LABEL]
-        only = ahead_way if len(bytes_) == 1 else DEAD
+            if next_byte is None:
+                next_byte = self._nearest(edges)
+            flat, ahead = self._flat, edges[next_byte] * WIDTH
+            distance, first_byte, nearest = (
+                flat[ahead + DISTANCE] + 1,
+                next_byte,
+                flat[ahead + NEAREST_LABEL],
+            )
+        only = first_byte if len(bytes_) == 1 else DEAD
         exits = label != DEAD and not bytes_
-        beat, (low, high) = (
-            (NO_EVENT, (0, UNCOUNTED)) if bounds is None else (CODE_POINT_END, _gate(*bounds))
+        count_event, (low, high) = (
+            (NO_EVENT, (0, UNCOUNTED))
+            if bounds is None
+            else (CODE_POINT_END, _bound_columns(*bounds))
         )
         # In the order of the columns, see ``table_layout``; one call instead of 15 assignments.
         _ROW.pack_into(
             self._flat,
             row * _ROW.size,
-            *(at, kind, label, exits, role, beat, 0, low, high, NO_BOUND, DEAD),
-            *(left, ahead_way, aim, only),
+            *(at, kind, label, exits, role, count_event, 0, low, high, NO_BOUND, DEAD),
+            *(distance, first_byte, nearest, only),
         )
         return row
 
@@ -272,15 +278,15 @@ class TransitionTable(TableArrays):
         edges: NDArray[np.int32],
         rows_of: NDArray[np.int32],
         numbers: Sequence[int],
-        before: Sequence[int],
-        sides: int,
-        label: int,
+        first_rows: Sequence[int],
+        num_ambiguous: int,
+        first_label: int,
     ) -> int:
-        """Add a row for each set of states, and after these one for each byte that is an AmbiguousByte.
+        """Add a row for each set of states, and then one for each ambiguous byte.
 
-        A byte is an AmbiguousByte where it may be read in the set as well as after a rule that ends there; it
-        leads to a row with nothing but an exit action. There are ``sides`` of these rows, and
-        their labels ascend from ``label``. Returns the first row.
+        A byte is ambiguous where it may be read in the set as well as after a rule that ends there;
+        it leads to a row with nothing but an exit action. There are ``num_ambiguous`` of these
+        rows, and their labels ascend from ``first_label``. Returns the first row.
 
         By set, in the order of their rows: ``numbers``, by which edges and ``rows_of`` refer to the
         set; ``byte_classes``, uint8 ``[sets, 256]``; ``labels``, DEAD for none.
@@ -288,21 +294,22 @@ class TransitionTable(TableArrays):
         ``edges``, int32 ``[edges, 4]``, has a line for each class of bytes of each set, sorted by
         set and then by class: the number of the set, how these bytes lead on, and where to::
 
-            TO_STATE   a state, and a place in ``before``: its row is ``before[place] + state``
-            TO_SET     the number of a set, whose row is in ``rows_of``
-            TO_EITHER  the next of the rows for bytes that are AmbiguousBytes
-            NOWHERE    nothing
+            TO_STATE      a state, and an index into ``first_rows``: its row is
+                          ``first_rows[index] + state``
+            TO_SET        the number of a set, whose row is in ``rows_of``
+            TO_AMBIGUOUS  the next of the rows for ambiguous bytes
+            NOWHERE       nothing
 
-        ``rows_of`` has the row of each set by number. The rows laid here are entered into it;
+        ``rows_of`` has the row of each set by number. The rows added here are entered into it;
         those of all other sets that edges lead to must already be there.
         """
-        sets, size = len(labels), len(edges) + sides
-        row, at = self._new_rows(sets + sides, size), self.num_cells - size
+        sets, size = len(labels), len(edges) + num_ambiguous
+        row, at = self._new_rows(sets + num_ambiguous, size), self.num_cells - size
         named = np.array([numbers, self._maps.numbers(byte_classes), labels], dtype=np.int32)
         write_sets(
             *(self.rows, self.cells, row, at, named),
-            *(byte_classes, edges, rows_of, np.array(before, dtype=np.int32)),
-            *(sides, self._no_bytes, label),
+            *(byte_classes, edges, rows_of, np.array(first_rows, dtype=np.int32)),
+            *(num_ambiguous, self._no_bytes, first_label),
         )
         return row
 
@@ -311,17 +318,17 @@ class TransitionTable(TableArrays):
 
         DEAD if there are no edges.
 
-        The targets must be laid down already, with their final DISTANCE, as it is read only here.
+        The targets must be in the table already, with their final DISTANCE: it is read only here.
         """
         flat, best, nearest = self._flat, -1, DEAD
         for byte, target in edges.items():
-            left = flat[target * WIDTH + DISTANCE]
-            if best < 0 or left < best:
-                best, nearest = left, byte
+            distance = flat[target * WIDTH + DISTANCE]
+            if best < 0 or distance < best:
+                best, nearest = distance, byte
         return nearest
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
-        """Add rows that each change some bytes of another row, see ``lay_over``.
+        """Add overlays: rows that equal another row except for some bytes; see ``_add_overlays``.
 
         Overlay ``i`` leads where ``edges[i]`` says, the target row by byte (DEAD closes the byte),
         and on all other bytes where row ``under[i]`` leads. Returns the first overlay. Edges may
@@ -338,10 +345,10 @@ class TransitionTable(TableArrays):
     def _add_overlays(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
         """Add overlays: copies of the rows ``under`` with other targets for some bytes.
 
-        ``under`` are rows of one block. ``edges`` is int32 ``[edges, 3]``: the place in ``under``,
-        the byte and the target, sorted by place. An overlay has no label and no NEAREST_LABEL. DISTANCE, NEXT_BYTE
-        and MIN_REMAINING are copied: where an edge closes the way, the caller has to call ``lead_on``.
-        Returns the first overlay.
+        ``under`` are rows of one block. ``edges`` is int32 ``[edges, 3]``: the index in ``under``,
+        the byte and the target, sorted by index. An overlay has no LABEL and no NEAREST_LABEL.
+        DISTANCE, NEXT_BYTE and MIN_REMAINING are copied: if an edge closes a NEXT_BYTE, the caller
+        has to call ``recompute_next_bytes``. Returns the first overlay.
 
         The cells of the rows ``under`` must not change: they are copied, so later changes are not
         seen.
@@ -351,53 +358,57 @@ class TransitionTable(TableArrays):
         width = self._maps.width(kind)
         size = len(under) * width + len(edges)
         first = self._new_rows(len(under), size)
-        without_kind = np.empty((len(under), 3), dtype=np.int32)
+        needs_map = np.empty((len(under), 3), dtype=np.int32)
         count = write_overlays(
             *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
-            *(edges, self._maps.splitting_off_one(kind), without_kind),
+            *(edges, self._maps.single_byte_splits(kind), needs_map),
         )
-        # The kernel looks up the map that splits off one byte; all others are made here.
-        for node, start, end in without_kind[:count].tolist():
+        # The kernel looks up the map with one more class; maps with several more are made here.
+        for node, start, end in needs_map[:count].tolist():
             bytes_ = tuple(edges[start:end, 1].tolist())
-            self.kind[first + node] = self._maps.splitting_off(kind, bytes_)
+            self.kind[first + node] = self._maps.add_classes(kind, bytes_)
         return first
 
-    def lead_on(self, rows: range) -> None:
-        """Correct NEXT_BYTE, DISTANCE and MIN_REMAINING of overlays, whose shortest way may have been closed.
+    def recompute_next_bytes(self, rows: range) -> None:
+        """Correct NEXT_BYTE, DISTANCE and MIN_REMAINING of overlays whose NEXT_BYTE may be closed.
 
-        Every overlay whose NEXT_BYTE is not STOP must still lead on by some byte. Overlays must lead only
-        to later ones: the last row is corrected first, so that DISTANCE and MIN_REMAINING of a row's targets are
-        final when the row reads them.
+        Every overlay whose NEXT_BYTE is not STOP must still lead on by some byte. Overlays must
+        lead only to later ones: the last row is corrected first, so that DISTANCE and MIN_REMAINING
+        of a row's targets are final when they are read.
         """
         for row in reversed(rows):
-            way = int(self.next_byte[row])
-            if way == STOP:
+            next_byte = int(self.next_byte[row])
+            if next_byte == STOP:
                 continue
-            ahead = self.step(row, way)
-            if ahead == DEAD or self._needed(ahead) != self.min_remaining[row]:
+            ahead = self.step(row, next_byte)
+            if ahead == DEAD or self._code_points_needed(ahead) != self.min_remaining[row]:
                 edges = self.edges(row)
-                # By code points first, as a bound on them has to let the way through.
+                # By code points first, as the path has to stay within the bound on them.
                 self.next_byte[row] = min(
-                    edges, key=lambda byte: (self._needed(edges[byte]), self.distance[edges[byte]])
+                    edges,
+                    key=lambda byte: (
+                        self._code_points_needed(edges[byte]),
+                        self.distance[edges[byte]],
+                    ),
                 )
                 ahead = edges[int(self.next_byte[row])]
-                self.min_remaining[row] = self._needed(ahead)
+                self.min_remaining[row] = self._code_points_needed(ahead)
             self.distance[row] = self.distance[ahead] + 1
 
-    def _needed(self, row: int) -> int:
+    def _code_points_needed(self, row: int) -> int:
         """Return the code points that a string still needs before it enters a row."""
         flat, at = self._flat, row * WIDTH
         return flat[at + MIN_REMAINING] + (flat[at + COUNT_EVENT] == CODE_POINT_END)
 
 
-def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
+def _label_array(labels: Mapping[int, int]) -> NDArray[np.int32]:
     """Return the map as an array by label, ending with the entry for DEAD; see ``add_block``."""
-    renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
+    label_map = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
     for old, new in labels.items():
-        renamed[old] = new
-    return renamed
+        label_map[old] = new
+    return label_map
 
 
-def _gate(low: int, high: int | None) -> tuple[int, int]:
-    """LOW and HIGH of a row; NO_BOUND stands for no bound and for any that is greater."""
+def _bound_columns(low: int, high: int | None) -> tuple[int, int]:
+    """Return LOW and HIGH of a row; NO_BOUND stands for no bound and for any that is greater."""
     return min(low, NO_BOUND), NO_BOUND if high is None else min(high, NO_BOUND)

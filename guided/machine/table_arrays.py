@@ -31,43 +31,41 @@ from guided.machine.table_layout import (
 )
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
-from guided.runtime.fuel import pause_if_due
+from guided.runtime.work_budget import pause_if_due
 
 __all__ = ["TableArrays"]
 
 
-_MANY: Final = 2**20
+_LARGE_ARRAY: Final = 2**20
 """Entries beyond which arrays grow by a quarter."""
-_PIECE: Final = 2**18
-"""Entries copied between two pauses."""
+_COPY_CHUNK: Final = 2**18
+"""Entries copied between two pauses (``pause_if_due``)."""
 
 
 class TableArrays:
     """The rows of a table, and the cells that say where their bytes lead; both only grow.
 
-    ``rows`` is int32 ``[rows, 15]``, with room for more: the columns of a row lie side by side, so
-    that a step of compiled code reads one cache line. Row ``r`` leads on byte ``b`` to row
-    ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is DEAD. A row with a LABEL other than
-    DEAD may leave its block: the recogniser then resolves the label in the current stack. DISTANCE is
-    the number of bytes to the nearest label along NEXT_BYTE (STOP at the label), and NEAREST_LABEL is that label.
-    ONLY is the one byte with which a row continues, DEAD for none or several, and EXITS marks rows
-    with a label and no byte with which to continue. ONLY and NEAREST_LABEL may be DEAD if more could be
-    known, as in overlays and in keys.
+    ``rows`` is int32 ``[rows, 15]``, with room for more; ``table_layout`` describes the columns.
+    Row ``r`` leads on byte ``b`` to row ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is
+    DEAD. A row with a LABEL other than DEAD may leave its block: the recogniser then resolves the
+    label in the current stack.
 
-    Some rows count code points, or characters of white space, against the bounds LOW and HIGH: COUNT_EVENT
-    says what entering the row means to the count, and MIN_REMAINING is the least number still to come, which
-    is also the most along NEXT_BYTE. OVERLAID_ROW is the row that a row was laid over, DEAD for none. Inside a
-    rare key NAMES_LEFT is the number of names that it can still become.
+    DISTANCE is the number of bytes to the nearest label along NEXT_BYTE (STOP at the label), and
+    NEAREST_LABEL is that label. ONLY and NEAREST_LABEL may be DEAD if more could be known, as in
+    overlays and in keys.
+
+    Some rows count code points, or characters of white space, against the bounds LOW and HIGH.
+    MIN_REMAINING is the least number still to come, which is also the most along NEXT_BYTE.
     """
 
     def __init__(self, max_cells: int) -> None:
         self.max_cells = max_cells
         self.num_rows = 0
         self.num_cells = 0
-        self._hold_cells(np.empty(1024, dtype=np.int32))
-        self._hold(np.empty((1024, WIDTH), dtype=np.int32))
+        self._set_cells(np.empty(1024, dtype=np.int32))
+        self._set_rows(np.empty((1024, WIDTH), dtype=np.int32))
         self._maps = shared_byte_maps()
-        self._no_bytes = self._maps.telling_apart(())
+        self._no_bytes = self._maps.distinguish(())
         """The map that distinguishes no bytes."""
 
     @property
@@ -80,15 +78,15 @@ class TableArrays:
         """The maps that rows name by their KIND, uint8 ``[maps, 256]``."""
         return self._maps.array
 
-    def _hold_cells(self, cells: NDArray[np.int32]) -> None:
-        """Use an array as the cells, and refresh what refers to it; also after it was replaced."""
+    def _set_cells(self, cells: NDArray[np.int32]) -> None:
+        """Make ``cells`` the table's cells; called again by ``_reserve`` after growth."""
         self.cells = cells
         self._flat_cells = cells.data
-        self._room = min(len(cells), self.max_cells)
-        """Up to this many cells neither the array nor the limit is exceeded; see ``_new_rows``."""
+        self._usable_cells = min(len(cells), self.max_cells)
+        """The number of cells that fit both the array and ``max_cells``; see ``_new_rows``."""
 
-    def _hold(self, rows: NDArray[np.int32]) -> None:
-        """Use an array as the rows, with views of its columns; also after it was replaced.
+    def _set_rows(self, rows: NDArray[np.int32]) -> None:
+        """Make ``rows`` the table's rows, with a view of each column; called again after growth.
 
         No view may be kept while rows are added: growth replaces all of them.
         """
@@ -118,7 +116,7 @@ class TableArrays:
     def is_end(self, row: int) -> bool:
         """Return whether nothing leads on from a row: neither a byte nor an exit action.
 
-        Only rows that ``add_row`` lays down without bytes are like that: automata have no dead
+        Only rows that ``add_row`` adds without bytes are like that: automata have no dead
         ends. If the row's map distinguishes no bytes, none leads on, as UTF-8 never allows all 256.
         """
         at, flat = row * WIDTH, self._flat
@@ -143,7 +141,7 @@ class TableArrays:
         for row in range(self.num_rows):
             edges = self.edges(row)
             assert all(0 <= target < self.num_rows for target in edges.values()), row
-            # ONLY and NEAREST_LABEL may be DEAD if more is known: that costs time and is never wrong.
+            # ONLY and NEAREST_LABEL may be DEAD if more is known: that is slower but never wrong.
             only = next(iter(edges)) if len(edges) == 1 else DEAD
             assert self.only[row] in (only, DEAD), (row, self.only[row], only)
             assert self.next_byte[row] == STOP or self.next_byte[row] in edges, row
@@ -167,7 +165,7 @@ class TableArrays:
         """
         first = self.num_rows
         num_rows, num_cells = first + rows, self.num_cells + cells
-        if num_cells > self._room or num_rows > len(self.rows):
+        if num_cells > self._usable_cells or num_rows > len(self.rows):
             self._reserve(rows, cells)
         self.num_rows, self.num_cells = num_rows, num_cells
         return first
@@ -185,15 +183,15 @@ class TableArrays:
                 hint="ask for less at once: shorter strings, smaller enums, fewer members",
             )
         if self.num_cells + cells > len(self.cells):
-            self._hold_cells(_grown(self.cells, self.num_cells + cells))
+            self._set_cells(_grow(self.cells, self.num_cells + cells))
         if self.num_rows + rows > len(self.rows):
-            self._hold(_grown(self.rows, self.num_rows + rows))
+            self._set_rows(_grow(self.rows, self.num_rows + rows))
 
 
 _Item = TypeVar("_Item", bound=np.generic)
 
 
-def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
+def _grow(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
     """Return a copy with room for ``needed`` entries and as many again, so that growth is rare.
 
     Large arrays get room for only a quarter more, to save memory.
@@ -202,10 +200,10 @@ def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
     not cleared.
     """
     most = max(needed, len(array))
-    room = most if most < _MANY else most // 4
+    room = most if most < _LARGE_ARRAY else most // 4
     grown = np.empty((most + room, *array.shape[1:]), dtype=array.dtype)
     # In pieces, as copying millions takes a while.
-    for first in range(0, len(array), _PIECE):
+    for first in range(0, len(array), _COPY_CHUNK):
         pause_if_due()
-        grown[first : min(first + _PIECE, len(array))] = array[first : first + _PIECE]
+        grown[first : min(first + _COPY_CHUNK, len(array))] = array[first : first + _COPY_CHUNK]
     return grown

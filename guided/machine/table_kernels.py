@@ -41,7 +41,7 @@ from guided.runtime.kernel import inlined, kernel
 
 __all__ = [
     "NOWHERE",
-    "TO_EITHER",
+    "TO_AMBIGUOUS",
     "TO_SET",
     "TO_STATE",
     "count_branches",
@@ -58,7 +58,7 @@ _Int32: TypeAlias = NDArray[np.int32]
 NOWHERE: Final = 0
 TO_STATE: Final = 1
 TO_SET: Final = 2
-TO_EITHER: Final = 3
+TO_AMBIGUOUS: Final = 3
 """How a byte leads on from a set of states: not at all, to a row of a block, to another set, or to
 a separate row, as it may also belong to what follows the set."""
 FIRST: Final = 0
@@ -68,8 +68,8 @@ SHARED: Final = 2
 
 
 @inlined
-def _counts_nothing(row: _Int32) -> None:
-    """Fill the columns of a row that is no overlay, is not in a key, and does not count."""
+def _fill_plain_columns(row: _Int32) -> None:
+    """Fill the columns of a row that is not an overlay, not in a key, and does not count."""
     row[ROLE], row[COUNT_EVENT], row[MIN_REMAINING], row[LOW], row[HIGH] = (
         PLAIN,
         NO_EVENT,
@@ -89,10 +89,10 @@ def write_block(
     kind: int,
     moves: _Int32,
     label: _Int32,
-    aim: _Int32,
-    renamed: _Int32,
-    left: NDArray[np.int64],
-    way: NDArray[np.int16],
+    nearest_label: _Int32,
+    label_map: _Int32,
+    distance: NDArray[np.int64],
+    next_byte: NDArray[np.int16],
     only: NDArray[np.int16],
     exits: NDArray[np.bool_],
 ) -> None:
@@ -100,17 +100,17 @@ def write_block(
 
     ``rows`` and ``cells`` are only the new ones, which stand in the table from row ``start`` and
     from cell ``at`` on. ``kind`` is the number of the block's map of bytes; ``moves``, ``label``,
-    ``aim``, ``left``, ``way``, ``only`` and ``exits`` are the block's, by state. ``renamed`` has
-    the recogniser's label for each of the block's, and DEAD at its end.
+    ``nearest_label``, ``distance``, ``next_byte``, ``only`` and ``exits`` are the block's, by
+    state. ``label_map`` has the recogniser's label for each of the block's, and DEAD at its end.
     """
-    # A label or aim of DEAD is -1, which reads the last entry of ``renamed``: DEAD again.
+    # A label of DEAD is -1, which reads the last entry of ``label_map``: DEAD again.
     states, classes = moves.shape
     for state in range(states):
         row = rows[state]
-        _counts_nothing(row)
+        _fill_plain_columns(row)
         row[BASE], row[KIND] = at + state * classes, kind
-        row[LABEL], row[NEAREST_LABEL] = renamed[label[state]], renamed[aim[state]]
-        row[DISTANCE], row[NEXT_BYTE], row[ONLY] = left[state], way[state], only[state]
+        row[LABEL], row[NEAREST_LABEL] = label_map[label[state]], label_map[nearest_label[state]]
+        row[DISTANCE], row[NEXT_BYTE], row[ONLY] = distance[state], next_byte[state], only[state]
         row[EXITS] = exits[state]
     # One flat loop without other work, which the compiler vectorises.
     first, targets = np.int32(start), moves.reshape(moves.size)
@@ -125,74 +125,74 @@ def write_sets(
     cells: _Int32,
     row: int,
     at: int,
-    named: _Int32,
+    set_columns: _Int32,
     byte_classes: NDArray[np.uint8],
     edges: _Int32,
     rows_of: _Int32,
-    before: _Int32,
-    sides: int,
+    first_rows: _Int32,
+    num_ambiguous: int,
     no_bytes: int,
     label: int,
 ) -> None:
     """Write rows of sets of states, and their cells; see ``TransitionTable.add_sets``.
 
-    ``rows`` and ``cells`` are those of the whole table; new rows begin with ``row``, new cells
-    with ``at``. ``named`` has by set its number, the map of its bytes, and its label, int32
-    ``[3, sets]``. ``no_bytes`` is the map that distinguishes no bytes. Lines of ``edges`` are in
-    the order of the sets in ``named``, at least one for each: they are matched by place, which is
+    ``rows`` and ``cells`` are those of the whole table; new rows begin with ``row``, new cells with
+    ``at``. ``set_columns``, int32 ``[3, sets]``, has by set its number, the map of its bytes, and
+    its label. ``no_bytes`` is the map that distinguishes no bytes. Lines of ``edges`` are in the
+    order of the sets in ``set_columns``, at least one for each: they are matched by place, which is
     not checked.
     """
-    numbers, kinds, labels = named[0], named[1], named[2]
-    side = row + len(kinds)
+    numbers, kinds, labels = set_columns[0], set_columns[1], set_columns[2]
+    ambiguous_row = row + len(kinds)
     # Before any edge is written, as sets may lead to later sets.
     for place in range(len(numbers)):
         rows_of[numbers[place]] = row + place
-    for number in range(sides):
-        _leads_nowhere(rows[side + number], at, no_bytes, label + number)
+    for number in range(num_ambiguous):
+        _fill_exit_row(rows[ambiguous_row + number], at, no_bytes, label + number)
         cells[at] = DEAD
         at += 1
     edge = 0
     for number in range(len(kinds)):
-        laid = rows[row + number]
-        _leads_nowhere(laid, at, kinds[number], labels[number])
+        written = rows[row + number]
+        _fill_exit_row(written, at, kinds[number], labels[number])
         begin, of = at, edges[edge, 0]
-        # The class with the shortest way to a label. Edges to other sets do not count, since their
+        # The class with the shortest path to a label. Edges to other sets do not count, as their
         # DISTANCE may not be known yet; a set with no other edges keeps NEXT_BYTE as STOP.
         nearest, nearest_left = -1, NO_BOUND
         while edge < len(edges) and edges[edge, 0] == of:
-            how, target, left = edges[edge, 1], DEAD, NO_BOUND
-            if how == TO_STATE:
-                target = before[edges[edge, 3]] + edges[edge, 2]
-                left = rows[target, DISTANCE]
-            elif how == TO_SET:
+            edge_kind, target, distance = edges[edge, 1], DEAD, NO_BOUND
+            if edge_kind == TO_STATE:
+                target = first_rows[edges[edge, 3]] + edges[edge, 2]
+                distance = rows[target, DISTANCE]
+            elif edge_kind == TO_SET:
                 target = rows_of[edges[edge, 2]]
-            elif how == TO_EITHER:
-                target, left = side, 0
-                side += 1
+            elif edge_kind == TO_AMBIGUOUS:
+                target, distance = ambiguous_row, 0
+                ambiguous_row += 1
             cells[at] = target
-            if left < nearest_left:
-                nearest, nearest_left = at - begin, left
+            if distance < nearest_left:
+                nearest, nearest_left = at - begin, distance
             at += 1
             edge += 1
-        # Downwards, so that ``only`` and ``way`` end as the lowest of their bytes.
-        live, only, way = 0, DEAD, DEAD
+        # Downwards, so that ``only`` and ``next_byte`` end as the lowest of their bytes.
+        live, only, next_byte = 0, DEAD, DEAD
         for byte in range(255, -1, -1):
             if cells[begin + byte_classes[number, byte]] != DEAD:
                 live += 1
                 only = byte
             if byte_classes[number, byte] == nearest:
-                way = byte
-        laid[ONLY] = only if live == 1 else DEAD
-        laid[EXITS] = labels[number] != DEAD and live == 0
+                next_byte = byte
+        written[ONLY] = only if live == 1 else DEAD
+        written[EXITS] = labels[number] != DEAD and live == 0
         if labels[number] == DEAD and nearest != -1:
-            laid[DISTANCE], laid[NEXT_BYTE] = nearest_left + 1, way
-            laid[NEAREST_LABEL] = rows[cells[begin + nearest], NEAREST_LABEL]
+            written[DISTANCE], written[NEXT_BYTE] = nearest_left + 1, next_byte
+            written[NEAREST_LABEL] = rows[cells[begin + nearest], NEAREST_LABEL]
 
 
 @inlined
-def _leads_nowhere(row: _Int32, at: int, kind: int, label: int) -> None:
+def _fill_exit_row(row: _Int32, at: int, kind: int, label: int) -> None:
     """Fill a row that reads no byte; ``write_sets`` then changes those that do read some."""
-    _counts_nothing(row)
+    _fill_plain_columns(row)
     row[BASE], row[KIND], row[LABEL], row[NEAREST_LABEL] = at, kind, label, label
     row[DISTANCE], row[NEXT_BYTE], row[ONLY], row[EXITS] = 0, STOP, DEAD, label != DEAD
 
@@ -209,7 +209,7 @@ def write_exits(
     """
     for number in range(len(labels)):
         row = rows[first + number]
-        _counts_nothing(row)
+        _fill_plain_columns(row)
         row[BASE], row[KIND], row[LABEL], row[EXITS] = at + number, kind, labels[number], True
         row[DISTANCE], row[NEXT_BYTE], row[NEAREST_LABEL], row[ONLY] = 0, STOP, labels[number], DEAD
         cells[at + number] = DEAD
@@ -223,18 +223,18 @@ def write_chains(
     at: int,
     text: NDArray[np.uint8],
     bounds: _Int32,
-    ends: _Int32,
+    targets: _Int32,
 ) -> None:
     """Write the rows and cells of chains; see ``TransitionTable.add_chains``.
 
-    The rows ``ends`` must be written already: DISTANCE and NEAREST_LABEL are computed from theirs.
+    The rows ``targets`` must be written already: their DISTANCE and NEAREST_LABEL are read.
     """
     place = 0
     for number in range(len(bounds)):
-        end, stop = ends[number], bounds[number]
+        end, stop = targets[number], bounds[number]
         while place < stop:
             row = rows[first + place]
-            _counts_nothing(row)
+            _fill_plain_columns(row)
             row[LABEL], row[EXITS] = DEAD, False
             row[BASE], row[NEAREST_LABEL] = at + 2 * place, rows[end, NEAREST_LABEL]
             row[DISTANCE] = rows[end, DISTANCE] + stop - place
@@ -263,7 +263,7 @@ def count_branches(
     while node < count:
         first, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
         while first < last:
-            after = _after_alike(text, bounds, first, last, shared)
+            after = _end_of_same_byte(text, bounds, first, last, shared)
             if after - first > 1:
                 if count == len(nodes):
                     return -1, -1
@@ -284,7 +284,7 @@ def write_branches(
     at: int,
     text: NDArray[np.uint8],
     bounds: _Int32,
-    leads: _Int32,
+    chains: _Int32,
     nodes: _Int32,
     bytes_: NDArray[np.uint8],
 ) -> None:
@@ -293,33 +293,33 @@ def write_branches(
     ``nodes`` are those of ``count_branches``. Their first column is overwritten with where the
     node's edges begin in ``bytes_``, which gets the bytes of all edges. KIND is right for nodes
     with one edge, as map ``b`` of the ``byte_maps`` distinguishes byte ``b`` from all others; the
-    caller sets it for all others. The rows in ``leads`` must be final: DISTANCE and NEAREST_LABEL are taken from
-    them.
+    caller sets it for all others. The rows in ``chains`` must be final: their DISTANCE and
+    NEAREST_LABEL are read.
     """
     # Nodes are numbered as ``count_branches`` met them, so the next inner node is ``child``.
     child, edge = 1, 0
     for node in range(len(nodes)):
         row, cell = rows[first + node], at + node + edge
-        _counts_nothing(row)
+        _fill_plain_columns(row)
         row[LABEL], row[EXITS], row[BASE] = DEAD, False, cell
         cells[cell] = DEAD
         start, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
         nodes[node, FIRST] = edge
         while start < last:
-            after = _after_alike(text, bounds, start, last, shared)
-            place = _begin_of(bounds, start) + shared
+            after = _end_of_same_byte(text, bounds, start, last, shared)
+            place = _start_of_text(bounds, start) + shared
             if after - start > 1:
                 target = first + child
                 child += 1
             elif place + 1 == bounds[start]:
-                target = leads[start, 1]
+                target = chains[start, 1]
             else:
-                target = leads[start, 0] + shared + 1
+                target = chains[start, 0] + shared + 1
             cell += 1
             cells[cell], bytes_[edge] = target, text[place]
             edge += 1
             start = after
-    # From the last node to the first: DISTANCE of a node needs that of its children, which come later.
+    # From the last node to the first, as DISTANCE of a node needs that of its later children.
     end = edge
     for node in range(len(nodes) - 1, -1, -1):
         row, edge = rows[first + node], nodes[node, FIRST]
@@ -340,14 +340,14 @@ def write_branches(
 
 
 @inlined
-def _begin_of(bounds: _Int32, number: int) -> int:
+def _start_of_text(bounds: _Int32, number: int) -> int:
     """Return where a text begins among all texts joined: at the end of the one before it."""
     begin: int = bounds[number - 1] if number else 0
     return begin
 
 
 @inlined
-def _after_alike(
+def _end_of_same_byte(
     text: NDArray[np.uint8], bounds: _Int32, first: int, last: int, shared: int
 ) -> int:
     """Return the end of the run of texts from ``first`` on that have the same byte at ``shared``.
@@ -356,9 +356,9 @@ def _after_alike(
 
     ``first`` must be below ``last``; the texts must be sorted, or equal bytes may not be adjacent.
     """
-    byte = text[_begin_of(bounds, first) + shared]
+    byte = text[_start_of_text(bounds, first) + shared]
     after = first + 1
-    while after < last and text[_begin_of(bounds, after) + shared] == byte:
+    while after < last and text[_start_of_text(bounds, after) + shared] == byte:
         after += 1
     return after
 
@@ -374,13 +374,13 @@ def write_overlays(
     width: int,
     edges: _Int32,
     singles: _Int32,
-    without_kind: _Int32,
+    needs_map: _Int32,
 ) -> int:
-    """Write overlays from row ``first`` and cell ``at`` on; see ``TransitionTable.lay_over``.
+    """Write overlays from row ``first`` and cell ``at`` on; see ``TransitionTable.add_overlays``.
 
     ``kind`` and ``width`` are the map of the rows ``under`` and its number of classes. ``singles``
     has by byte the map ``kind`` with that byte split off, DEAD if not made yet. Rows whose map
-    the caller has to set are written to ``without_kind``: their place, and where their edges begin
+    the caller has to set are written to ``needs_map``: their place, and where their edges begin
     and end. Returns the number of these rows.
     """
     edge, count = 0, 0
@@ -404,7 +404,7 @@ def write_overlays(
         if edge == start + 1 and singles[edges[start, 1]] != DEAD:
             row[KIND] = singles[edges[start, 1]]
         elif edge > start:
-            without_kind[count, 0], without_kind[count, 1], without_kind[count, 2] = (
+            needs_map[count, 0], needs_map[count, 1], needs_map[count, 2] = (
                 node,
                 start,
                 edge,

@@ -1,16 +1,19 @@
 """The columns of a row of the transition table, and the values they may hold.
 
-A row is a state of an automaton over bytes, laid down as 15 numbers side by side, so that a step of
-compiled code reads one cache line::
+A row is a state of an automaton over bytes: 15 numbers side by side, so that a step of compiled
+code reads one cache line::
 
-    BASE KIND          where bytes lead: cells[BASE + byte_maps[KIND, byte]]
-    LABEL EXITS        the exit action, DEAD for none; whether there is no byte to go on with
-    ROLE NAMES_LEFT          whether it is part of a free key; names that a rare key can still become
-    COUNT_EVENT MIN_REMAINING LOW HIGH what entering it means to the count of code points, those still to come at
-                       least, and the bounds of the count; HIGH is UNCOUNTED where it counts nothing
-    OVERLAID_ROW               the row that it was laid over, DEAD for none
-    DISTANCE NEXT_BYTE NEAREST_LABEL       bytes to the nearest exit action, the first of them, that action
-    ONLY               the one byte that may follow, DEAD for none or several
+    BASE KIND             where bytes lead: cells[BASE + byte_maps[KIND, byte]]
+    LABEL EXITS           the exit action, DEAD for none; whether no byte leads on
+    ROLE                  whether the row is part of a free key
+    COUNT_EVENT           what entering the row means to the count of code points
+    MIN_REMAINING         the least number of code points still to come
+    LOW HIGH              the bounds of the count; HIGH is UNCOUNTED where nothing is counted
+    NAMES_LEFT            how many names a rare key can still become
+    OVERLAID_ROW          the row that an overlay changes some bytes of, DEAD for none
+    DISTANCE NEXT_BYTE    bytes to the nearest exit action, and the first of them
+    NEAREST_LABEL         that exit action
+    ONLY                  the only byte that may follow, DEAD for none or several
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ IN_KEY: Final = 1
 KEY_CLOSED: Final = 2
 IN_RARE_KEY: Final = 3
 """Roles of a row: inside the text of a free key, after its closing quote, or neither (PLAIN). A
-rare key can become only a limited number of names (NAMES_LEFT), all of which may already be taken."""
+rare key can become only a limited number of names (NAMES_LEFT), which may all be taken already."""
 UNCOUNTED: Final = -1
 """In place of the greatest count, in a row that counts nothing."""
 NO_BOUND: Final = 2**31 - 1

@@ -11,7 +11,7 @@ from guided.masks.packed import Scratch
 from guided.masks.trie import TokenTrie, trie_from_tokens
 from guided.masks.vocabulary import TokenTexts, Vocabulary
 from guided.masks.white_space import white_space_mask
-from guided.runtime.of_thread import OfThread
+from guided.runtime.per_thread import PerThread
 
 __all__ = ["TokenBinding"]
 
@@ -22,7 +22,6 @@ class TokenBinding:
 
     All parts are made from the tokens of ``vocabulary`` as they are read. Masks and scratch memory
     number nodes as ``trie`` does, so the parts of two bindings must not be mixed.
-    mixed.
     """
 
     vocabulary: Vocabulary
@@ -30,7 +29,7 @@ class TokenBinding:
     texts: TokenTexts
     independent: IndependentMasks
     white_space: IndependentMask
-    scratch: OfThread[Scratch]
+    scratch: PerThread[Scratch]
     speller: RunSpeller
 
     @classmethod
@@ -47,6 +46,6 @@ class TokenBinding:
             TokenTexts.of(tokens),
             IndependentMasks(trie, max_independent_bytes),
             white_space_mask(trie),
-            OfThread(partial(Scratch, trie)),
+            PerThread(partial(Scratch, trie)),
             RunSpeller(vocabulary, trie),
         )

@@ -22,7 +22,7 @@ from guided.masks.state_masks import StateMasks
 from guided.masks.token_completions import TokenCompletions
 from guided.masks.token_steps import TokenSteps
 from guided.masks.walker import Walker
-from guided.runtime.fuel import LimitedSteps, limited_work, take_lock
+from guided.runtime.work_budget import LimitedSteps, limited_work, take_lock
 from guided.spec import Forcing, TokenId
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher", "Position"]
@@ -32,9 +32,9 @@ _LEAST_BYTES: Final = 50_000
 _POSITION_BYTES: Final = 500
 _NO_LIMIT: Final = 2**60
 _MAX_RUNS: Final = 8
-"""Runs remembered per position."""
+"""Runs cached per position."""
 _MAX_UNREAD: Final = 16
-"""Tokens that a matcher keeps before it works out what they mean for the spelling of a run."""
+"""Tokens that a matcher keeps before it determines the left context after them."""
 
 
 class Position:
@@ -44,13 +44,13 @@ class Position:
     saves work: it may be forgotten, or worked out by two threads at once with the same result.
     """
 
-    __slots__ = ("after", "forces", "held", "is_accepting", "is_complete", "runs", "state")
+    __slots__ = ("after", "has_forced_byte", "held", "is_accepting", "is_complete", "runs", "state")
 
     def __init__(self, state: State, is_accepting: bool, is_complete: bool) -> None:
         self.state = state
         self.is_accepting = is_accepting
         self.is_complete = is_complete
-        self.forces: bool | None = None
+        self.has_forced_byte: bool | None = None
         """Whether exactly one byte may follow; ``None`` until known."""
         self.held: HeldMask | None = None
         """The mask, once it was requested; the store may have emptied it since."""
@@ -88,12 +88,12 @@ class CompiledConstraint:
         """Held while the machine may grow."""
         work = limits.step_work, "going on from one position", self.lock
         # Each of these holds the lock while it is entered.
-        self._working = limited_work(*work)
-        # Most tokens and masks take no work, so it is counted only from ``begin`` on.
-        self._stepping = LimitedSteps(*work)
+        self._work_limit = limited_work(*work)
+        # Most tokens and masks take no work, so it is counted only from ``start_counting`` on.
+        self._step_limit = LimitedSteps(*work)
         # Counted although it has no limit, so that it can be done in slices.
-        self._closing = limited_work(_NO_LIMIT, "closing", self.lock)
-        packed = PackedMachine(machine, binding.texts.quoted, self._stepping.begin)
+        self._completion_limit = limited_work(_NO_LIMIT, "closing", self.lock)
+        packed = PackedMachine(machine, binding.texts.quoted, self._step_limit.start_counting)
         keys = MaskKeys(packed, binding.independent)
         self.walker = Walker(
             machine,
@@ -106,15 +106,15 @@ class CompiledConstraint:
         )
         self.steps = TokenSteps(machine, packed, binding.texts, binding.trie, binding.scratch)
         ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
-        self._masks = StateMasks(machine, self.walker, keys, store, ends, self._stepping)
-        self._endings = TokenCompletions(
+        self._masks = StateMasks(machine, self.walker, keys, store, ends, self._step_limit)
+        self._completions = TokenCompletions(
             machine,
             self.steps,
             binding.trie,
             lambda state: self._masks.mask(state)[1],
             limits.max_positions,
         )
-        self._bound = BoundMachine(machine, self.steps, self.walker)
+        self._bound_machine = BoundMachine(machine, self.steps, self.walker)
         self._limits = limits
         self._positions: dict[State, Position] = {}
 
@@ -126,11 +126,11 @@ class CompiledConstraint:
     def nbytes(self) -> int:
         """About how many bytes it holds, without masks, which are in the store."""
         positions = _POSITION_BYTES * len(self._positions)
-        return _LEAST_BYTES + self.machine.parts.nbytes + positions + self._endings.nbytes
+        return _LEAST_BYTES + self.machine.parts.nbytes + positions + self._completions.nbytes
 
     @property
     def incomplete(self) -> int:
-        """How many searches for an end ran out of fuel, so that documents may be missing."""
+        """How many searches for a completion ran out of work, so that documents may be missing."""
         return self.machine.parts.num_given_up
 
     # --- positions ------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class CompiledConstraint:
                 self.lock.release()
         return position
 
-    def after(self, position: Position, token: TokenId) -> Position:
+    def advance(self, position: Position, token: TokenId) -> Position:
         """Return the position after ``token``; raises TokenRejectedError if it is not allowed.
 
         End-of-sequence tokens lead nowhere, so they are rejected even if a mask has them. Raises
@@ -166,12 +166,12 @@ class CompiledConstraint:
 
         The result is remembered in ``position.after``, which callers look at first.
         """
-        stepping = self._stepping
-        stepping.enter()
+        limit = self._step_limit
+        limit.enter()
         try:
             reached = self.steps.advance(position.state, token)
         finally:
-            stepping.leave()
+            limit.leave()
         if reached is None:
             text = self.binding.vocabulary.token_bytes[token]
             spelled = "a special token" if text is None else repr(text)
@@ -190,95 +190,95 @@ class CompiledConstraint:
         if held is not None and (delta := held.delta) is not None:
             held.used = True
             return delta
-        stepping = self._stepping
-        stepping.enter()
+        limit = self._step_limit
+        limit.enter()
         try:
             held, delta = self._masks.mask(position.state)
         finally:
-            stepping.leave()
+            limit.leave()
         position.held = held
         return delta
 
-    def lone_token(self, position: Position) -> int | None:
+    def only_token(self, position: Position) -> int | None:
         """Return the only allowed token, or ``None`` if several or none are allowed."""
         delta = self.mask(position)
         assert position.held is not None, position
-        return position.held.lone(delta)
+        return position.held.only_token(delta)
 
     # --- the end --------------------------------------------------------------------------
 
     def mask_within(self, position: Position, budget: int) -> Mask:
         """``mask`` without the tokens after which ending takes more than ``budget - 1`` tokens.
 
-        May leave out a few that would fit: see ``TokenCompletions``. The caller owns the returned mask.
+        May leave out a few that would fit: see ``TokenCompletions``. The caller owns the mask.
 
-        ``budget`` counts the next token, and has to be one that ``fits``. Raises LimitExceededError
-        if it takes too much work.
+        ``budget`` counts the next token; ``can_complete_within`` it must be true. Raises
+        LimitExceededError if it takes too much work.
         """
         state, mask = position.state, self.mask(position).mask()
         vocabulary = self.binding.vocabulary
-        with self._working:
-            kept = self._endings.tokens_within(state, mask, budget)
+        with self._work_limit:
+            kept = self._completions.tokens_within(state, mask, budget)
             ends = [*vocabulary.end_ids] if position.is_accepting else []
             if not position.is_accepting:
-                # Keep the shortest end open even if the bound was too careful and left it out.
-                ends = [*self._endings.keep_shortest(state)[:1]]
+                # Allow the shortest completion even if the bound was too careful and left it out.
+                ends = [*self._completions.keep_shortest(state)[:1]]
             tokens = np.concatenate([*kept, np.array(ends, dtype=np.int64)])
             return mask_of(len(vocabulary), tokens)
 
-    def fits(self, state: State, budget: int) -> bool:
+    def can_complete_within(self, state: State, budget: int) -> bool:
         """Return whether at most ``budget`` tokens end the document."""
-        working = self._working
+        limit = self._work_limit
         if state == self.machine.start:
-            # The first end is part of compiling, put off until someone needs an answer's length.
-            working = limited_work(self._limits.compile_work, lock=self.lock)
-        working.enter()
+            # The first completion is part of compiling, deferred until a budget has to be checked.
+            limit = limited_work(self._limits.compile_work, lock=self.lock)
+        limit.enter()
         try:
-            return self._endings.fits(state, budget)
+            return self._completions.can_complete_within(state, budget)
         finally:
-            working.leave()
+            limit.leave()
 
     def shortest_completion(self, state: State) -> tuple[TokenId, ...]:
         """Return tokens that end the document, close to as few as possible.
 
-        Its work is not limited, so that an answer can always be closed; ``fits`` has already done
-        that work within the limit.
+        Its work is not limited, so that an answer can always be closed; ``can_complete_within`` has
+        already done that work within the limit.
         """
-        with self._closing:
-            return self._endings.shortest(state)
+        with self._completion_limit:
+            return self._completions.shortest(state)
 
     # --- forced runs ----------------------------------------------------------------------
 
-    def canonical_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:
+    def canonical_run(self, position: Position, context: bytes) -> tuple[TokenId, ...]:
         """Return the forced tokens from a position on, spelled as the tokenizer spells them.
 
-        Besides the state, the spelling depends only on ``left``, a left context
+        Besides the state, the spelling depends only on ``context``, a left context
         (``left_context.py``). The position remembers runs and forgets all of them at ``_MAX_RUNS``,
         which costs only time.
         """
-        run = position.runs.get(left)
+        run = position.runs.get(context)
         if run is None:
-            with self._working:
-                run = self.binding.speller.run(self._bound, position.state, left)
+            with self._work_limit:
+                run = self.binding.speller.run(self._bound_machine, position.state, context)
             if len(position.runs) >= _MAX_RUNS:
                 position.runs.clear()
-            position.runs[left] = run
+            position.runs[context] = run
         return run
 
-    def forces(self, position: Position) -> bool:
+    def has_forced_byte(self, position: Position) -> bool:
         """Return whether only one byte may follow; False may be wrong, see ``only_byte``."""
-        if position.forces is None:
-            self._working.enter()
+        if position.has_forced_byte is None:
+            self._work_limit.enter()
             try:
-                position.forces = self.machine.only_byte(position.state) is not None
+                position.has_forced_byte = self.machine.only_byte(position.state) is not None
             finally:
-                self._working.leave()
-        return position.forces
+                self._work_limit.leave()
+        return position.has_forced_byte
 
-    def likely_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:
+    def likely_run(self, position: Position, context: bytes) -> tuple[TokenId, ...]:
         """Return the tokenizer's spelling of the bytes that must follow, to the last of them."""
-        with self._working:
-            return self.binding.speller.spelling(self._bound, position.state, left)
+        with self._work_limit:
+            return self.binding.speller.likely_run(self._bound_machine, position.state, context)
 
 
 class ConstraintMatcher:
@@ -311,13 +311,13 @@ class ConstraintMatcher:
 
     @property
     def left_context(self) -> bytes:
-        """What the answer so far means for the spelling of a run."""
-        known, unread = self._answer
+        """What the answer so far means for the spelling of a run; see ``left_context.py``."""
+        context, unread = self._answer
         if unread:
-            known = self.constraint.binding.speller.left_context(known, unread)
+            context = self.constraint.binding.speller.left_context(context, unread)
             # One assignment: other threads see the old pair or the new one, which mean the same.
-            self._answer = known, ()
-        return known
+            self._answer = context, ()
+        return context
 
     @property
     def state(self) -> State:
@@ -341,13 +341,13 @@ class ConstraintMatcher:
         return self.constraint.mask(self.position).allows(token)
 
     def advance(self, token: TokenId) -> ConstraintMatcher:
-        """See ``Matcher``. What tokens mean for spelling is worked out later, several at once."""
+        """See ``Matcher``. The left context after tokens is found later, for several at once."""
         constraint, position = self.constraint, self.position
-        reached = position.after.get(token) or constraint.after(position, token)
-        known, unread = self._answer
+        reached = position.after.get(token) or constraint.advance(position, token)
+        context, unread = self._answer
         if len(unread) == _MAX_UNREAD:
-            known, unread = self.left_context, ()
-        answer = known, unread + (token,)  # noqa: RUF005 - half the time
+            context, unread = self.left_context, ()
+        answer = context, unread + (token,)  # noqa: RUF005 - half the time
         return ConstraintMatcher(constraint, reached, answer)
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
@@ -357,19 +357,19 @@ class ConstraintMatcher:
         if forcing is Forcing.CANONICAL:
             # A choice of bytes is a choice of tokens: every byte is a token. The last of a few
             # names may be the only token, but finding that would take a mask at every position.
-            if not self.constraint.forces(self.position):
+            if not self.constraint.has_forced_byte(self.position):
                 return ()
             run = self.constraint.canonical_run(self.position, self.left_context)
             if run:
                 return run
-        return self._lone_tokens()
+        return self._only_tokens()
 
     def likely_run(self) -> tuple[TokenId, ...]:
-        if not self.constraint.forces(self.position):
+        if not self.constraint.has_forced_byte(self.position):
             return ()
         return self.constraint.likely_run(self.position, self.left_context)
 
-    def _lone_tokens(self) -> tuple[TokenId, ...]:
+    def _only_tokens(self) -> tuple[TokenId, ...]:
         """Return the chain of tokens that are each the only one in their mask.
 
         It ends: a position that is not complete has a completion, and if only one token may
@@ -377,16 +377,16 @@ class ConstraintMatcher:
         """
         run: list[TokenId] = []
         constraint, position = self.constraint, self.position
-        while not position.is_complete and (token := constraint.lone_token(position)) is not None:
+        while not position.is_complete and (token := constraint.only_token(position)) is not None:
             run.append(TokenId(token))
-            position = constraint.after(position, run[-1])
+            position = constraint.advance(position, run[-1])
         return tuple(run)
 
     def shortest_completion(self) -> tuple[TokenId, ...]:
         return self.constraint.shortest_completion(self.state)
 
-    def fits(self, budget: int) -> bool:
-        return self.constraint.fits(self.state, budget)
+    def can_complete_within(self, budget: int) -> bool:
+        return self.constraint.can_complete_within(self.state, budget)
 
     def mask_within(self, budget: int) -> Mask:
         return self.constraint.mask_within(self.position, budget)

@@ -58,15 +58,16 @@ class RunSpeller:
             if read is not None and read[0] == SPECIAL_MARK
         }
         """Special tokens by the bytes that are read for them."""
-        self._found_tokens = frozenset(self._rules.found_tokens)
-        # Nodes that spell a proper prefix of a text that is found.
-        self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
+        self._added_tokens = frozenset(self._rules.added_token_ids)
+        self._added_token_prefixes = _added_token_prefixes(
+            trie, [*map(self._speller.text, self._added_tokens)]
+        )
 
     def left_context(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
         """Return what the answer means for a run after more tokens, see ``LeftContexts``."""
         return self._left_contexts.after(before, tokens)
 
-    def run(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
+    def run(self, bound: BoundMachine, state: State, context: bytes) -> Tokens:
         """Return the tokens forced from ``state`` on, after a left context; often none.
 
         May raise LimitExceededError when the machine is full.
@@ -74,34 +75,34 @@ class RunSpeller:
         Every token is certain: callers add them to the answer without asking the model. So only
         tokens may be returned with which all remaining spellings begin; fewer is always right.
         """
-        head, text, end, left = self._followed(bound, state, left)
+        head, text, end, context = self._read_forced_text(bound, state, context)
         splitting = self._rules.splitting
         if end is None or splitting is None:
             return head
         try:
             if bound.machine.parts.table.is_end(end.row):
-                return head + _sure(self._speller.closed(text, len(left)))
-            tail = _Tail(self._speller, splitting, bound, end, text, len(left))
-            return head + self._certain(tail)
+                return head + _before_uncertain(self._speller.spell(text, len(context)))
+            tail = _Tail(self._speller, splitting, bound, end, text, len(context))
+            return head + self._certain_tokens(tail)
         except SplitUncertainError:
             return head
 
-    def spelling(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
+    def likely_run(self, bound: BoundMachine, state: State, context: bytes) -> Tokens:
         """``run`` with the tokens at its end that are likely but not certain.
 
         Its tokens must be checked like any draft: the text may continue so that the last of them
         is spelled differently.
         """
-        head, text, end, left = self._followed(bound, state, left)
+        head, text, end, context = self._read_forced_text(bound, state, context)
         if end is None:
             return head
         try:
-            return head + _sure(self._speller.closed(text, len(left)))
+            return head + _before_uncertain(self._speller.spell(text, len(context)))
         except SplitUncertainError:
             return head
 
-    def _followed(
-        self, bound: BoundMachine, state: State, left: bytes
+    def _read_forced_text(
+        self, bound: BoundMachine, state: State, context: bytes
     ) -> tuple[Tokens, bytes, State | None, bytes]:
         """Return what must follow: tokens, then characters with their left context, then a state.
 
@@ -111,86 +112,90 @@ class RunSpeller:
         The state is ``None`` if nothing more is certain: no whole character has to follow, or
         how the tokenizer splits texts is unknown.
         """
-        if left == UNKNOWN_CONTEXT or self._rules.splitting is None:
-            return (), b"", None, left
+        if context == UNKNOWN_CONTEXT or self._rules.splitting is None:
+            return (), b"", None, context
         forced, states = _forced_bytes(bound, state)
-        head, begin = self._up_to_special(forced, left)
+        head, begin = self._up_to_special(forced, context)
         if begin is None:
-            return head, b"", None, left
-        # Texts are cut at special tokens before all else, so the text before them is forgotten.
-        left = b"" if begin else left
-        text = left + forced[begin:]
+            return head, b"", None, context
+        # Texts are split at special tokens first, so what stands before one does not matter.
+        context = b"" if begin else context
+        text = context + forced[begin:]
         size = whole_size(text)
-        end = states[begin + size - len(left)] if size > len(left) else None
-        return head, text[:size], end, left
+        end = states[begin + size - len(context)] if size > len(context) else None
+        return head, text[:size], end, context
 
-    def _up_to_special(self, forced: bytes, left: bytes) -> tuple[Tokens, int | None]:
-        """Return the tokens up to the last special one in certain bytes, and where the rest begins.
+    def _up_to_special(self, forced: bytes, context: bytes) -> tuple[Tokens, int | None]:
+        """Return the tokens up to the last special one in forced bytes, and where the rest begins.
 
         The place is ``None`` if nothing more is certain: the bytes leave a choice of special
         tokens. A place of 0 means that there is no special token.
 
-        ``left`` stands only before the first of the bytes: the left context after a special token
-        is empty.
+        ``context`` stands only before the first of the bytes: the left context after a special
+        token is empty.
         """
         tokens: Tokens = ()
         begin = 0
         while (at := forced.find(SPECIAL_MARK, begin)) >= 0:
             try:
-                before = self._speller.closed(left + forced[begin:at], len(left))
+                before = self._speller.spell(context + forced[begin:at], len(context))
             except SplitUncertainError:
                 return tokens, None
-            tokens += _sure(before)
+            tokens += _before_uncertain(before)
             end = forced.find(SPECIAL_MARK, at + 1) + 1
             if not end or UNCERTAIN in before:
                 return tokens, None
             tokens += (self._special[forced[at:end]],)
-            begin, left = end, b""
+            begin, context = end, b""
         return tokens, begin
 
-    def _certain(self, tail: _Tail) -> Tokens:
+    def _certain_tokens(self, tail: _Tail) -> Tokens:
         """Return what the spellings of all texts that begin with a tail have in common.
 
         In each, one token ends where the tail does or reaches beyond it, and what stands before
         that token is spelled as it is alone. So it is enough to look at each place where such a
         token may begin, and to keep the tokens with which all of these spellings begin.
         """
-        certain = _sure(tail.ending())
+        certain = _before_uncertain(tail.certain_at_end())
         # No token that reaches beyond the tail begins earlier than this.
-        first = max(tail.begun, len(tail.text) - self._trie.longest)
-        for place, node in self._trie.begun_in(tail.text[first:]):
+        first = max(tail.start, len(tail.text) - self._trie.longest)
+        for place, node in self._trie.find_partial_tokens(tail.text[first:]):
             if not certain:
                 break
             begin = first + place
-            # A text that is found begins with a whole character, so ``begin`` is between two.
-            if node in self._found_nodes and tail.may_find(node, begin, self._found_tokens):
-                certain = _common(certain, self._speller.closed(tail.text[:begin], tail.begun))
+            # An added token begins with a whole character, so ``begin`` is between two.
+            if node in self._added_token_prefixes and tail.may_begin_added_token(
+                node, begin, self._added_tokens
+            ):
+                certain = _common_prefix(
+                    certain, self._speller.spell(tail.text[:begin], tail.start)
+                )
             for piece in tail.pieces:
-                if begin < piece.part:
+                if begin < piece.spell_from:
                     continue
-                spelled = tail.before(piece, begin)
+                spelled = tail.spell_up_to(piece, begin)
                 if spelled[: len(certain)] != certain and tail.is_followed(piece, begin, node):
-                    certain = _common(certain, spelled)
+                    certain = _common_prefix(certain, spelled)
         return certain
 
 
 class _OpenPiece:
-    """The piece in which the certain bytes end, for one way to split them."""
+    """The piece in which the forced bytes end, for one possible split of them into pieces."""
 
-    __slots__ = ("begin", "head", "part", "state")
+    __slots__ = ("begin", "head", "spell_from", "state")
 
-    def __init__(self, head: Tokens, begin: int, part: int, state: int) -> None:
+    def __init__(self, head: Tokens, begin: int, spell_from: int, state: int) -> None:
         self.head: Final = head
         """The tokens before it."""
         self.begin: Final = begin
-        self.part: Final = part
+        self.spell_from: Final = spell_from
         """Where the part to be spelled again begins: a token before it may end inside the piece."""
         self.state: Final = state
-        """How far its match got, for ``Splitting.reaches``."""
+        """How far its match got, for ``Splitting.may_extend_over``."""
 
 
 class _Tail:
-    """The certain bytes after a left context, and all pieces in which they may end."""
+    """The forced bytes after a left context, and all pieces in which they may end."""
 
     def __init__(
         self,
@@ -199,64 +204,64 @@ class _Tail:
         bound: BoundMachine,
         end: State,
         text: bytes,
-        begun: int,
+        start: int,
     ) -> None:
-        """Take a text from the left context to the state ``end``; the run begins at ``begun``."""
+        """Take a text from the left context to the state ``end``; the run begins at ``start``."""
         self.text: Final = text
-        self.begun: Final = begun
+        self.start: Final = start
         self._speller = speller
         self._splitting = splitting
         self._bound = bound
         self._end = end
         self.pieces: Final = self._open_pieces()
         self._tokens: dict[int, list[TokenId]] = {}
-        """What ``_allowed`` has found, by place in the text, which alone determines the node."""
+        """The results of ``_allowed`` by place in the text, which alone determines the node."""
 
     def _open_pieces(self) -> list[_OpenPiece]:
-        """Return the piece that the text may end in, for each remaining way to split it.
+        """Return the piece that the text may end in, for each possible split of it into pieces.
 
-        Places in the text are in bytes, those that splitting returns in characters.
+        Places in the text are in bytes, those that ``Splitting`` returns in characters.
         """
-        first, start = self._speller.found_in(self.text, self.begun)
-        data = self.text[start:]
-        text, begun = data.decode(), max(self.begun - start, 0)
+        first, base = self._speller.through_last_added_token(self.text, self.start)
+        data = self.text[base:]
+        text, start = data.decode(), max(self.start - base, 0)
         found = []
-        for cuts in self._ways(text):
+        for cuts in self._possible_cuts(text):
             begin = cuts[-1] if cuts else 0
-            state = self._splitting.may_reach(text, begin)
+            state = self._splitting.open_piece_state(text, begin)
             places = byte_places(text, cuts)
-            head = first + self._speller.pieces(data, places, begun)
+            head = first + self._speller.spell_pieces(data, places, start)
             at = places[-1] if places else 0
-            found.append(_OpenPiece(head, start + at, start + max(at, begun), state))
+            found.append(_OpenPiece(head, base + at, base + max(at, start), state))
         return found
 
-    def _ways(self, text: str) -> list[Cuts]:
-        """Return the ways to split the text that remain possible whatever character follows.
+    def _possible_cuts(self, text: str) -> list[Cuts]:
+        """Return where the pieces of the text may begin, for each split that is still possible.
 
-        Returns none where several remained and no character may follow: the text is then at its
-        end.
+        Returns none where several were possible and no character may follow: the text is then at
+        its end.
 
-        No possible way may be left out, or a run that is not certain would be taken for certain;
-        one way too many only makes runs shorter.
+        No possible split may be left out, or a run that is not certain would be taken for certain;
+        one too many only makes runs shorter.
         """
         splitting, machine, end = self._splitting, self._bound.machine, self._end
-        ways = splitting.ways(text)
-        if len(ways) < 2:
-            return ways
-        # Usually one more character decides which way it was. Each ASCII one that may follow is
-        # tried; if any other may follow, all ways stay.
-        left: dict[Cuts, None] = {}
+        possible = splitting.possible_cuts(text)
+        if len(possible) < 2:
+            return possible
+        # Usually one more character decides between them. Each ASCII one that may follow is tried;
+        # if any other may follow, all of them stay.
+        remaining: dict[Cuts, None] = {}
         for byte in range(0x80):
             if machine.advance(end, bytes((byte,))) is not None:
-                for cuts in splitting.ways(text + chr(byte)):
-                    left.setdefault(tuple([cut for cut in cuts if cut <= len(text)]))
+                for cuts in splitting.possible_cuts(text + chr(byte)):
+                    remaining.setdefault(tuple([cut for cut in cuts if cut <= len(text)]))
         for byte in _FIRST_BYTES:
             if machine.advance(end, bytes((byte,))) is not None:  # of a character of any kind
-                left.update(dict.fromkeys(ways))
+                remaining.update(dict.fromkeys(possible))
                 break
-        return list(left)
+        return list(remaining)
 
-    def ending(self) -> Tokens:
+    def certain_at_end(self) -> Tokens:
         """Return what all spellings with a token that ends where the text does have in common.
 
         There is at least one: where nothing may follow, so that no piece is left, the text may be
@@ -264,31 +269,31 @@ class _Tail:
         """
         spellings = []
         if self._may_be_closed():
-            spellings.append(self._speller.closed(self.text, self.begun))
+            spellings.append(self._speller.spell(self.text, self.start))
         for piece in self.pieces:
-            spellings.append(self.before(piece, len(self.text)))
-            whole = self._speller.whole(self.text[piece.begin :])
-            if whole is not None and piece.begin == piece.part:
+            spellings.append(self.spell_up_to(piece, len(self.text)))
+            whole = self._speller.whole_piece_token(self.text[piece.begin :])
+            if whole is not None and piece.begin == piece.spell_from:
                 spellings.append(piece.head + whole)
         certain = spellings[0]
         for spelled in spellings[1:]:
-            certain = _common(certain, spelled)
+            certain = _common_prefix(certain, spelled)
         return certain
 
     def _may_be_closed(self) -> bool:
-        """Return whether everything may end here, or a special token or a text found may begin."""
+        """Return whether the text may end here, or a special or added token may begin."""
         machine, end = self._bound.machine, self._end
         if machine.is_accepting(end):
             return True
         # A special token may follow as well, which ends what stands before it as an end would.
         return any(
             machine.advance(end, bytes((byte,))) is not None
-            for byte in (*self._speller.first_found, SPECIAL_MARK)
+            for byte in (*self._speller.added_first_bytes, SPECIAL_MARK)
         )
 
-    def before(self, piece: _OpenPiece, end: int) -> Tokens:
+    def spell_up_to(self, piece: _OpenPiece, end: int) -> Tokens:
         """Return the tokens up to a place in an open piece, if one of them ends there."""
-        return piece.head + self._speller.beginning(self.text[piece.part : end])
+        return piece.head + self._speller.spell_beginning(self.text[piece.spell_from : end])
 
     def is_followed(self, piece: _OpenPiece, begin: int, node: int) -> bool:
         """Return whether a token that reaches beyond the text may begin in an open piece here.
@@ -296,33 +301,33 @@ class _Tail:
         ``node`` spells the text from ``begin`` on. True may be wrong, False never is: a token must
         be allowed, stay inside the piece, and be one that the tokenizer could put there.
         """
-        before = self.before(piece, begin)[-1:] if begin > piece.part else ()
+        before = self.spell_up_to(piece, begin)[-1:] if begin > piece.spell_from else ()
         if before == (UNCERTAIN,):
             before = ()
         beyond = len(self.text) - begin
         for token in self._allowed(node, begin):
             text = self._speller.text(token)
             rest = text[beyond:]
-            if not rest or not self._may_take(piece, rest):
+            if not rest or not self._may_extend_over(piece, rest):
                 continue
             if self._speller.may_follow(before, token):
                 return True
-            if begin == piece.begin and self._speller.whole(text) == (token,):
+            if begin == piece.begin and self._speller.whole_piece_token(text) == (token,):
                 return True
         return False
 
-    def _may_take(self, piece: _OpenPiece, rest: bytes) -> bool:
+    def _may_extend_over(self, piece: _OpenPiece, rest: bytes) -> bool:
         """Return whether an open piece may extend over all whole characters of ``rest``."""
-        return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
+        return self._splitting.may_extend_over(piece.state, rest[: whole_size(rest)].decode())
 
-    def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
-        """Return whether a text that is found may begin at a place and reach beyond the end.
+    def may_begin_added_token(self, node: int, begin: int, added: frozenset[TokenId]) -> bool:
+        """Return whether an added token may begin at a place and reach beyond the end.
 
         True may be wrong, False never is: the tokens are those that may, or might, follow
         (``Walker.tokens_below``).
         """
         beyond = len(self.text) - begin
-        tokens = found.intersection(self._allowed(node, begin))
+        tokens = added.intersection(self._allowed(node, begin))
         return any(len(self._speller.text(token)) > beyond for token in tokens)
 
     def _allowed(self, node: int, begin: int) -> list[TokenId]:
@@ -337,12 +342,12 @@ class _Tail:
         return tokens
 
 
-def _sure(tokens: Tokens) -> Tokens:
+def _before_uncertain(tokens: Tokens) -> Tokens:
     """Return the tokens before the first uncertain one."""
     return tokens[: tokens.index(UNCERTAIN)] if UNCERTAIN in tokens else tokens
 
 
-def _common(left: Tokens, right: Tokens) -> Tokens:
+def _common_prefix(left: Tokens, right: Tokens) -> Tokens:
     """Return the longest common beginning of two spellings.
 
     UNCERTAIN is compared like any token, so callers cut it off before they rely on the result.
@@ -357,14 +362,14 @@ def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]
     """Return the bytes that have to follow, and the states around them.
 
     State ``i`` is the one after ``i`` bytes, so there is always one more state than bytes. Both
-    results are fresh. ``only_way`` stops where compiled code cannot decide; ``only_byte`` then
+    results are fresh. ``forced_bytes`` stops where compiled code cannot decide; ``only_byte`` then
     decides one byte.
 
     Returns at most ``_MAX_RUN_BYTES``; the end of the bytes does not mean that there is a choice.
     """
     forced, states, machine = b"", [state], bound.machine
     while len(forced) < _MAX_RUN_BYTES:
-        followed, after = bound.steps.only_way(states[-1], _MAX_RUN_BYTES - len(forced))
+        followed, after = bound.steps.forced_bytes(states[-1], _MAX_RUN_BYTES - len(forced))
         forced += followed
         states += after
         byte = machine.only_byte(states[-1])
@@ -376,7 +381,7 @@ def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]
     return forced[:_MAX_RUN_BYTES], states[: _MAX_RUN_BYTES + 1]
 
 
-def _found_nodes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:
-    """Return the nodes that spell proper prefixes of texts that are found in others."""
+def _added_token_prefixes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:
+    """Return the nodes that spell proper prefixes of the texts of added tokens."""
     nodes = [trie.find(text[:size]) for text in texts for size in range(1, len(text))]
     return frozenset([node for node in nodes if node is not None])

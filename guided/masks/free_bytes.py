@@ -23,43 +23,46 @@ from guided.runtime.kernel import inlined, kernel
 
 __all__ = ["FreeBytes", "are_free_below", "make_free_bytes"]
 
-_MOST_REACHED: Final = 32
+_MAX_REACHED: Final = 32
 """Rows that free bytes may lead to, those within characters included; enough for short patterns."""
 _NONE_FREE: Final = 1
 _SOME_FREE: Final = 2
-"""What is known about a row; 0 until it is needed."""
+"""Whether a row has free bytes; 0 until that is needed."""
 
 
 class FreeBytes(NamedTuple):
     """The free bytes of rows, found when first needed, and memory to find them in."""
 
     of_rows: NDArray[np.uint64]
-    """``[rows, 4]``: what is known about a row, then its free bytes as in ``TokenTrie.below``."""
+    """``[rows, 4]``: whether the row has free bytes, then these, as in
+    ``TokenTrie.bytes_below``."""
     reached: NDArray[np.int32]
-    """``[most, 2]``: rows that free bytes lead to, and the UTF-8 state there."""
+    """``[max_reached, 2]``: rows that free bytes lead to, and the UTF-8 state there."""
 
 
-def make_free_bytes(rows: int, *, is_far: bool) -> FreeBytes:
-    """Free bytes of ``rows`` rows, with nothing known yet.
+def make_free_bytes(rows: int, *, may_leave_row: bool) -> FreeBytes:
+    """Return the memory for the free bytes of ``rows`` rows, none of which are determined yet.
 
-    Unless ``is_far``, free bytes lead to no rows but the one that they begin in.
+    Unless ``may_leave_row``, free bytes lead to no rows but the one that they begin in.
     """
-    most = _MOST_REACHED if is_far else 1
-    return FreeBytes(np.zeros((rows, 4), dtype=np.uint64), np.empty((most, 2), dtype=np.int32))
+    max_reached = _MAX_REACHED if may_leave_row else 1
+    return FreeBytes(
+        np.zeros((rows, 4), dtype=np.uint64), np.empty((max_reached, 2), dtype=np.int32)
+    )
 
 
 @inlined
 def are_free_below(
-    node: int, row: int, machine: MachineArrays, below: NDArray[np.uint64], free: FreeBytes
+    node: int, row: int, machine: MachineArrays, bytes_below: NDArray[np.uint64], free: FreeBytes
 ) -> bool:
     """Return whether everything below a node is free in a row; not for nodes within a character."""
-    known = free.of_rows
-    if known[row, 0] == 0:
+    of_rows = free.of_rows
+    if of_rows[row, 0] == 0:
         _find_free(machine, row, free)
-    if known[row, 0] == _NONE_FREE:
+    if of_rows[row, 0] == _NONE_FREE:
         return False
-    others = below[node, 0] & ~known[row, 1] | below[node, 1] & ~known[row, 2]
-    return not (others | below[node, 2] & ~known[row, 3])
+    others = bytes_below[node, 0] & ~of_rows[row, 1] | bytes_below[node, 1] & ~of_rows[row, 2]
+    return not (others | bytes_below[node, 2] & ~of_rows[row, 3])
 
 
 @kernel
@@ -69,36 +72,37 @@ def _find_free(machine: MachineArrays, row: int, free: FreeBytes) -> None:
     After that ``of_rows[row, 0]`` is not 0, so each row is examined only once: the machine's arrays
     must not change while ``free`` is in use.
     """
-    known = free.of_rows
-    known[row, 0] = _NONE_FREE
+    of_rows = free.of_rows
+    of_rows[row, 0] = _NONE_FREE
     if (
         machine.rows[row, COUNT_EVENT] != NO_EVENT
         and machine.rows[row, COUNT_EVENT] != CODE_POINT_END
     ):
         return
     # The characters beyond ASCII are all free or none is: with them if possible, as it mostly is.
-    low, high, is_possible = _closed(machine, row, free.reached, len(free.reached) > 1)
+    low, high, is_possible = _find_closed_set(machine, row, free.reached, len(free.reached) > 1)
     if is_possible:
-        known[row, 3] = CHARACTERS
+        of_rows[row, 3] = CHARACTERS
     else:
-        low, high, _ = _closed(machine, row, free.reached, False)
-    known[row, 1], known[row, 2] = low, high
-    if low | high | known[row, 3]:
-        known[row, 0] = _SOME_FREE
+        low, high, _ = _find_closed_set(machine, row, free.reached, False)
+    of_rows[row, 1], of_rows[row, 2] = low, high
+    if low | high | of_rows[row, 3]:
+        of_rows[row, 0] = _SOME_FREE
 
 
 @kernel
-def _closed(
+def _find_closed_set(
     machine: MachineArrays, row: int, reached: NDArray[np.int32], with_characters: bool
 ) -> tuple[np.uint64, np.uint64, bool]:
-    """Return the free ASCII bytes, and whether all other characters are free ``with_characters``.
+    """Find free bytes greedily; returns the ASCII ones as two words, and whether all others are.
 
-    Greedy: a set of rows grows from ``row`` on. A byte is not free if it leads to a row that allows
-    less than what is free so far, or to a row for which there is no room.
+    Only ``with_characters`` are characters beyond ASCII tried. A set of rows grows from ``row`` on.
+    A byte is not free if it leads to a row that allows less than what is free so far, or to a row
+    for which there is no room.
     """
-    low, high = _staying(machine, row, row)
+    low, high = _bytes_that_stay(machine, row, row)
     reached[0, 0], reached[0, 1] = row, BOUNDARY
-    done, count, refused = 0, 1, int(DEAD)
+    done, count, last_refused = 0, 1, int(DEAD)
     while done < count:
         current, state = reached[done, 0], reached[done, 1]
         done += 1
@@ -113,17 +117,17 @@ def _closed(
             if after == ILL_FORMED:
                 continue
             target = target_of(machine, current, byte)
-            if _holds(reached, count, target, after):
+            if _contains(reached, count, target, after):
                 continue
             # Neighbouring bytes mostly lead to one row: the one refused last is not tried again.
-            is_asked = target != refused and count < len(reached)
-            if is_asked and _joins(machine, target, after, row, low, high):
+            is_candidate = target != last_refused and count < len(reached)
+            if is_candidate and _can_join(machine, target, after, row, low, high):
                 reached[count, 0], reached[count, 1] = target, after
                 count += 1
                 continue
             if byte >= 0x80:
                 return low, high, False
-            refused = target
+            last_refused = target
             if byte > 63:
                 high &= ~bit
             else:
@@ -132,7 +136,7 @@ def _closed(
 
 
 @inlined
-def _holds(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool:
+def _contains(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool:
     """Return whether a row is among the first ``count`` reached; the last one is the likeliest."""
     for index in range(count - 1, -1, -1):
         if reached[index, 0] == row and reached[index, 1] == state:
@@ -141,7 +145,7 @@ def _holds(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool
 
 
 @inlined
-def _joins(
+def _can_join(
     machine: MachineArrays, row: int, state: int, first: int, low: np.uint64, high: np.uint64
 ) -> bool:
     """Return whether a row can be one of those that free bytes of the ``first`` row lead to.
@@ -154,9 +158,9 @@ def _joins(
     if row == DEAD or is_closing(rows, row):
         return False
     if state == BOUNDARY:
-        if not _counts_as(rows, row, first):
+        if not _counts_like(rows, row, first):
             return False
-        also_low, also_high = _staying(machine, row, first)
+        also_low, also_high = _bytes_that_stay(machine, row, first)
         return not (low & ~also_low | high & ~also_high)
     # A code point has begun: with it a string has one more, as if it were complete already.
     if rows[first, COUNT_EVENT] == NO_EVENT:
@@ -168,7 +172,7 @@ def _joins(
 
 
 @inlined
-def _counts_as(rows: NDArray[np.int32], row: int, first: int) -> bool:
+def _counts_like(rows: NDArray[np.int32], row: int, first: int) -> bool:
     """Return whether entering two rows means the same for the code points of a string."""
     return bool(
         rows[row, COUNT_EVENT] == rows[first, COUNT_EVENT]
@@ -177,14 +181,14 @@ def _counts_as(rows: NDArray[np.int32], row: int, first: int) -> bool:
 
 
 @inlined
-def _staying(machine: MachineArrays, row: int, first: int) -> tuple[np.uint64, np.uint64]:
+def _bytes_that_stay(machine: MachineArrays, row: int, first: int) -> tuple[np.uint64, np.uint64]:
     """Return the ASCII bytes after which a string continues and counts as in ``first``, as bits."""
     low = high = np.uint64(0)
     for byte in range(1, 0x80):
         target = target_of(machine, row, byte)
         if target == DEAD or is_closing(machine.rows, target):
             continue
-        if _counts_as(machine.rows, target, first):
+        if _counts_like(machine.rows, target, first):
             bit = np.uint64(1) << np.uint64(byte & 63)
             if byte > 63:
                 high |= bit

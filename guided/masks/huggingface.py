@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["vocabulary_from_description", "vocabulary_from_tokenizer"]
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_SIGN = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
-_SPARE = 1 << 16
+_MARKER = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
+_MAX_EXTRA_LOGITS = 1 << 16
 """How far an end token may be beyond a tokenizer's tokens: models have some more logits."""
-_WAY_OUT = "choose a model whose tokenizer is byte-level BPE or falls back to bytes"
+_HINT = "choose a model whose tokenizer is byte-level BPE or falls back to bytes"
 
 
 def vocabulary_from_tokenizer(
@@ -76,7 +76,7 @@ def vocabulary_from_description(
     written as letters.
     """
     is_byte_level = _is_byte_level(description)
-    space = None if is_byte_level else _letter_for_space(description)
+    space_letter = None if is_byte_level else _space_letter(description)
     tokens = _token_texts(description)
     ends = _checked_ends(end_ids, max(tokens, default=0), logits_width)
     size = max([*tokens, *ends], default=-1) + 1
@@ -90,7 +90,7 @@ def vocabulary_from_description(
         if token >= size or token in special:
             continue
         if not is_byte_level:
-            token_bytes[token] = _bytes_with_fallback(text, space) or None
+            token_bytes[token] = _bytes_with_fallback(text, space_letter) or None
         elif token in added:
             # Added tokens are found in the text before it is written as letters.
             token_bytes[token] = text.encode() or None
@@ -99,9 +99,9 @@ def vocabulary_from_description(
     named = {
         text: TokenId(token)
         for token, text in tokens.items()
-        if token < size and text and (token in special or (token in added and _is_sign(text)))
+        if token < size and text and (token in special or (token in added and _is_marker(text)))
     }
-    spell, rules = make_speller(description, token_bytes, space, is_byte_level=is_byte_level)
+    spell, rules = make_speller(description, token_bytes, space_letter, is_byte_level=is_byte_level)
     return Vocabulary(
         token_bytes=tuple(token_bytes),
         end_ids=frozenset(map(TokenId, ends)),
@@ -111,9 +111,9 @@ def vocabulary_from_description(
     )
 
 
-def _is_sign(text: str) -> bool:
+def _is_marker(text: str) -> bool:
     """Return whether an added token that is text occurs in no other text, such as ``<think>``."""
-    return _SIGN.fullmatch(text) is not None
+    return _MARKER.fullmatch(text) is not None
 
 
 def _is_byte_level(description: Description) -> bool:
@@ -123,14 +123,14 @@ def _is_byte_level(description: Description) -> bool:
     if kind not in ("BPE", "Unigram"):
         raise ModelError(
             f"a {kind} tokenizer cannot spell every text: it replaces what it does not know",
-            hint=_WAY_OUT,
+            hint=_HINT,
         )
     for mark in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(mark):
             raise ModelError(
                 f"the tokenizer marks parts of words with {model[mark]!r} ({mark}), so its tokens "
                 "do not say where spaces are",
-                hint=_WAY_OUT,
+                hint=_HINT,
             )
     if any(part["type"] == "ByteLevel" for part in _steps(description)):
         return True
@@ -139,21 +139,21 @@ def _is_byte_level(description: Description) -> bool:
     raise ModelError(
         f"the {kind} tokenizer has no byte fallback: it cannot spell characters that it does not "
         "know",
-        hint=_WAY_OUT,
+        hint=_HINT,
     )
 
 
 def _steps(description: Description) -> Iterator[Description]:
     """Yield all steps applied to a text before it is cut into tokens, in order."""
     for name, inner in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
-        waiting = [description[name]] if description[name] else []
-        while waiting:
-            part = waiting.pop(0)
-            waiting[:0] = part.get(inner, [])
+        worklist = [description[name]] if description[name] else []
+        while worklist:
+            part = worklist.pop(0)
+            worklist[:0] = part.get(inner, [])
             yield part
 
 
-def _letter_for_space(description: Description) -> str | None:
+def _space_letter(description: Description) -> str | None:
     """Return the letter that the tokenizer writes for a space, ``None`` if spaces stay spaces.
 
     The first step that replaces spaces decides: it is the one that sees them.
@@ -180,10 +180,10 @@ def _token_texts(description: Description) -> dict[int, str]:
     return texts
 
 
-def _bytes_with_fallback(text: str, space: str | None) -> bytes:
+def _bytes_with_fallback(text: str, space_letter: str | None) -> bytes:
     if byte := _BYTE_TOKEN.fullmatch(text):
         return bytes.fromhex(byte[1])
-    return (text if space is None else text.replace(space, " ")).encode()
+    return (text if space_letter is None else text.replace(space_letter, " ")).encode()
 
 
 def _special_ids(description: Description) -> frozenset[int]:
@@ -210,7 +210,7 @@ def _checked_ends(end_ids: Iterable[int], last: int, logits_width: int | None) -
                 "which could never end a text by it",
                 hint="use the tokenizer and the generation config that belong to the model",
             )
-        if not 0 <= end <= last + _SPARE:
+        if not 0 <= end <= last + _MAX_EXTRA_LOGITS:
             raise ModelError(
                 f"end-of-sequence token {end} is none of the tokenizer, whose last token is {last}",
                 hint="name the tokens by their ids",

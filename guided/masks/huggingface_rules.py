@@ -1,7 +1,7 @@
-"""How a tokenizer splits texts and what it finds in them, from its description.
+"""How a tokenizer splits texts and which added tokens it finds in them, from its description.
 
-Only the ways to split texts are known that tokenizers use which know every byte. A tokenizer that
-splits in any other way is reported as unknown.
+Supported is how tokenizers split texts that have a token for every byte. For any other tokenizer
+splitting is reported as unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from guided.masks.split_pattern import (
 from guided.masks.splitting import Splitting
 from guided.spec import TokenId
 
-__all__ = ["found_texts", "splitting_of"]
+__all__ = ["added_tokens_of", "splitting_of"]
 
 _BYTE_LEVEL: Final = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The pattern that the ByteLevel step splits by; no description contains it."""
@@ -35,23 +35,23 @@ _MANY: Final = Program((Step(READ), Step(FORK, 0, 2), Step(MATCH)), ("",))
 """One character of a class, and many: for steps that do not split by a pattern."""
 
 
-def found_texts(
-    description: Description, token_bytes: Sequence[bytes | None], letter: str | None
+def added_tokens_of(
+    description: Description, token_bytes: Sequence[bytes | None], space_letter: str | None
 ) -> list[dict[bytes, Tokens]] | None:
-    """Return the added tokens found in texts: those found in the text as it stands, then those
-    found once it is normalized.
+    """Return the added tokens: those found in a text as it stands, then those found once the text
+    is normalized.
 
-    ``None`` if a find depends on its surroundings, as for a single word, or if a token stands
+    ``None`` if finding one depends on its surroundings, as for a single word, or if a token stands
     for other bytes than those that it is found by. Special tokens stand for no text, and no text
-    contains ``letter``, which the tokenizer writes for spaces.
+    contains ``space_letter``, which the tokenizer writes for spaces.
 
-    The list always has these two entries, though they may be empty; it is fresh, and callers put
-    what is found before all else in front.
+    The list always has these two entries, though they may be empty. It is fresh: the caller may
+    change it.
     """
     found: dict[bool, dict[bytes, Tokens]] = {False: {}, True: {}}
     for entry in description["added_tokens"]:
         token, text = entry["id"], entry["content"]
-        if entry["special"] or not text or (letter is not None and letter in text):
+        if entry["special"] or not text or (space_letter is not None and space_letter in text):
             continue
         if entry["single_word"] or token_bytes[token] != text.encode():
             return None
@@ -59,10 +59,10 @@ def found_texts(
     return [found[False], found[True]]
 
 
-def splitting_of(description: Description, letter: str | None) -> Splitting | None:
+def splitting_of(description: Description, space_letter: str | None) -> Splitting | None:
     """Return how the tokenizer splits texts, ``None`` if that is not known.
 
-    ``letter`` is what it writes for spaces; texts themselves do not contain it.
+    ``space_letter`` is what it writes for spaces; texts themselves do not contain it.
 
     ``None`` only means that no runs are forced by spelling; a wrong splitting would force wrong
     ones. So any step that is not known makes the result ``None``.
@@ -79,7 +79,7 @@ def splitting_of(description: Description, letter: str | None) -> Splitting | No
             return None  # of bytes that are written as letters
         is_in_letters = step["type"] == "ByteLevel"
         try:
-            stage = _stage(step, letter)
+            stage = _stage(step, space_letter)
         except UnknownPatternError:
             return None
         if stage is not None:
@@ -96,11 +96,11 @@ def _steps(step: Description | None, inner: str) -> Iterator[Description]:
         yield step
 
 
-def _stage(step: Description, letter: str | None) -> SplitAutomaton | None:
+def _stage(step: Description, space_letter: str | None) -> SplitAutomaton | None:
     """Return what a step splits by, ``None`` for nothing; raises UnknownPatternError.
 
-    Steps by a pattern are known only without a ``letter``: such a step would see it in place of
-    spaces, where the automaton reads the text itself.
+    Steps by a pattern are known only without a ``space_letter``: such a step would see it in place
+    of spaces, where the automaton reads the text itself.
     """
     from tokenizers import pre_tokenizers
 
@@ -116,28 +116,28 @@ def _stage(step: Description, letter: str | None) -> SplitAutomaton | None:
             signs = _Splits(pre_tokenizers.Punctuation())
             return SplitAutomaton(_ONE if behavior == "Isolated" else _MANY, [signs])
         case {"type": "Split", "invert": False, "pattern": {"String": text}}:
-            return _string_stage(str(text), step["behavior"], letter)
-        case {"type": "Split", "pattern": {"Regex": pattern}} if letter is None:
+            return _string_stage(str(text), step["behavior"], space_letter)
+        case {"type": "Split", "pattern": {"Regex": pattern}} if space_letter is None:
             # A pattern that leaves nothing out splits the same way if the rest is removed.
             if (step["behavior"], step["invert"]) in (("Isolated", False), ("Removed", True)):
                 return _automaton(pattern)
     raise UnknownPatternError(step)
 
 
-def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomaton | None:
+def _string_stage(text: str, behavior: str, space_letter: str | None) -> SplitAutomaton | None:
     """Return the automaton of a step that looks for ``text``; ``None`` if it splits nothing.
 
-    ``letter`` is what spaces were replaced by before the step, ``None`` if they were not.
+    ``space_letter`` is what spaces were replaced by before the step, ``None`` if they were not.
     Merging is known only for a single character other than the letter, in tokenizers with a letter.
 
     UnknownPatternError makes the whole splitting unknown; ``None`` only says that this step never
     splits.
     """
-    if letter is not None and " " in text:
+    if space_letter is not None and " " in text:
         return None  # there are none any more
     if behavior == "Isolated":
         return _automaton(re.escape(text))
-    if len(text) != 1 or letter in (None, text):
+    if len(text) != 1 or space_letter in (None, text):
         raise UnknownPatternError(text)
     own, other = re.escape(text), f"[^{re.escape(text)}]"
     if behavior == "MergedWithPrevious":

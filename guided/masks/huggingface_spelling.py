@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guided.errors import ModelError
 from guided.masks.described_tokenizer import Description, tokenizer_from
-from guided.masks.huggingface_rules import found_texts, splitting_of
+from guided.masks.huggingface_rules import added_tokens_of, splitting_of
 from guided.masks.spelling_rules import UNCERTAIN, SpellingRules
 from guided.masks.unigram_ties import UnigramTies
 from guided.masks.vocabulary import Speller
@@ -32,25 +32,34 @@ __all__ = [
 
 _TokenBytes: TypeAlias = Sequence[bytes | None]
 
-_TRIAL: Final = ' a  b\n\n\t{"x": [1, 2345, -0.5e3], "é": "漢字 😀 e\u0301"} Don\'t.  \r\n \x7f'
+_TRIAL_TEXT: Final = (
+    ' a  b\n\n\t{"x": [1, 2345, -0.5e3], "é": "漢字 😀 e\u0301"} Don\'t.  \r\n \x7f'
+)
 """Text of all the kinds that tokenizers are known to lose."""
-_NEVER: Final = "\ufdd0" * 8
-"""Text that never occurs: a noncharacter of Unicode."""
+_NEVER_IN_TEXT: Final = "\ufdd0" * 8
+"""A text that never occurs: noncharacters of Unicode."""
 
 
 def make_speller(
-    description: Description, token_bytes: _TokenBytes, space: str | None, *, is_byte_level: bool
+    description: Description,
+    token_bytes: _TokenBytes,
+    space_letter: str | None,
+    *,
+    is_byte_level: bool,
 ) -> tuple[Speller, SpellingRules]:
     """Return a speller for the tokenizer described, and its rules.
 
-    ``space`` is the letter that it writes for spaces, ``None`` if it has none. Raises ModelError
-    if the tokenizer loses part of a text, or lacks the token of a byte that the speller needs.
+    ``space_letter`` is the letter that it writes for spaces, ``None`` if it has none. Raises
+    ModelError if the tokenizer loses part of a text, or lacks the token of a byte that the speller
+    needs.
     """
     byte_tokens = {} if is_byte_level else _byte_tokens(description)
     if not is_byte_level:
         # Raises if there is none: the copy writes this token for unknown text (_Encoding).
         _tokens_of_bytes("\0", byte_tokens)
-    exact = _for_spelling(description, token_bytes, space, byte_tokens, is_byte_level=is_byte_level)
+    exact = _exact_description(
+        description, token_bytes, space_letter, byte_tokens, is_byte_level=is_byte_level
+    )
     copy = tokenizer_from(exact)
     # Special tokens in a text are text: a schema may well contain "</s>".
     copy.encode_special_tokens = True
@@ -59,10 +68,12 @@ def make_speller(
     texts = [*(text or b"" for text in token_bytes), *[b""] * beyond]
     plain = _Spelling(copy, texts, byte_tokens)
     spell: Speller = plain
-    if space is not None:
-        spell = _SpellingWithLetter(plain, space, _tokens_of_bytes(space, byte_tokens))
-    spell(_TRIAL)  # raises ModelError here, and not for a request later
-    return spell, _rules(exact, copy, texts, byte_tokens, space)
+    if space_letter is not None:
+        spell = _SpellingWithLetter(
+            plain, space_letter, _tokens_of_bytes(space_letter, byte_tokens)
+        )
+    spell(_TRIAL_TEXT)  # raises ModelError here, and not for a request later
+    return spell, _rules(exact, copy, texts, byte_tokens, space_letter)
 
 
 def _byte_tokens(description: Description) -> dict[int, int]:
@@ -162,56 +173,57 @@ def _rules(
     spelling: Tokenizer,
     texts: Sequence[bytes],
     byte_tokens: Mapping[int, int],
-    space: str | None,
+    space_letter: str | None,
 ) -> SpellingRules:
     """Return the rules of the tokenizer ``spelling``, which spells; ``exact`` is its description.
 
-    What is found in texts before splitting may depend on its surroundings. Then it is not known,
-    splitting is left unknown as well, and no runs are forced by spelling.
+    If finding an added token depends on its surroundings, splitting is left unknown, and no runs
+    are forced by spelling.
     """
-    found = found_texts(exact, texts, space)
-    letter = b"" if space is None else space.encode()
-    if letter and found is not None:
-        found.insert(0, {letter: tuple([TokenId(byte_tokens[byte]) for byte in letter])})
-    model = _model_alone(exact, spelling, space)
+    added_tokens = added_tokens_of(exact, texts, space_letter)
+    letter = b"" if space_letter is None else space_letter.encode()
+    if letter and added_tokens is not None:
+        added_tokens.insert(0, {letter: tuple([TokenId(byte_tokens[byte]) for byte in letter])})
+    model = _bare_model(exact, spelling, space_letter)
     is_byte_level = not byte_tokens
-    joins_text = _JoiningText(
+    text_joiner = _TextJoiner(
         _Spelling(model, texts, byte_tokens),
         texts,
         byte_tokens,
         UnigramTies(exact["model"]["vocab"]) if exact["model"]["type"] == "Unigram" else None,
-        space,
+        space_letter,
     )
+    looks_up_pieces = exact["model"].get("ignore_merges")
     return SpellingRules(
-        None if found is None else splitting_of(exact, space),
-        _JoiningBytes(model, texts) if is_byte_level else joins_text,
-        found=found or [],
-        whole=_Whole(spelling, is_byte_level) if exact["model"].get("ignore_merges") else None,
-        letter=letter,
+        None if added_tokens is None else splitting_of(exact, space_letter),
+        _ByteJoiner(model, texts) if is_byte_level else text_joiner,
+        added_tokens=added_tokens or [],
+        whole_piece_token=_WholePieceLookup(spelling, is_byte_level) if looks_up_pieces else None,
+        space_letter=letter,
     )
 
 
-def _model_alone(exact: Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
-    """Return a tokenizer that joins the parts of one piece, and does not look for it as a whole.
+def _bare_model(exact: Description, spelling: Tokenizer, space_letter: str | None) -> Tokenizer:
+    """Return a tokenizer of the model alone: it joins one piece, and never looks it up as a whole.
 
-    ``space`` is how the vocabulary writes a space, ``None`` if it writes a space as it is:
+    ``space_letter`` is how the vocabulary writes a space, ``None`` if it writes a space as it is:
     pieces come with plain spaces, so this one step stays. The model of ``spelling`` is in use
     there, so a model with another setting is made from the description, not by changing that one.
     """
     from tokenizers import Tokenizer, normalizers
 
-    alone = Tokenizer(spelling.model)
+    bare_model = Tokenizer(spelling.model)
     if exact["model"].get("ignore_merges"):
         model = {**exact["model"], "ignore_merges": False}
         steps = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
         bare = {**exact, "model": model, **dict.fromkeys(steps), "added_tokens": []}
-        alone = tokenizer_from(bare)
-    if space is not None:
-        alone.normalizer = normalizers.Replace(" ", space)
-    return alone
+        bare_model = tokenizer_from(bare)
+    if space_letter is not None:
+        bare_model.normalizer = normalizers.Replace(" ", space_letter)
+    return bare_model
 
 
-class _JoiningBytes:
+class _ByteJoiner:
     """Joins parts of pieces from bytes; the parts may begin and end inside characters.
 
     Returns ``None`` if the tokens do not spell all bytes of a part, because the model lost some.
@@ -226,12 +238,12 @@ class _JoiningBytes:
         return tokens if b"".join([self._texts[token] for token in tokens]) == part else None
 
 
-class _JoiningText:
-    """Joins parts of pieces from characters; the bytes of one that has begun become tokens.
+class _TextJoiner:
+    """Joins parts of pieces from characters, for tokenizers with byte fallback.
 
-    For tokenizers with byte fallback. ``ties`` is ``None`` for models that have none, ``space``
-    if the vocabulary writes a space as it is. Parts contain no byte without a token:
-    constraints leave those out (``Vocabulary.missing_bytes``).
+    The bytes of a character that began before the part become byte tokens. ``ties`` is ``None`` for
+    models that have none, ``space_letter`` if the vocabulary writes a space as it is. Parts contain
+    no byte without a token: constraints leave those out (``Vocabulary.missing_bytes``).
     """
 
     def __init__(
@@ -240,13 +252,13 @@ class _JoiningText:
         texts: Sequence[bytes],
         byte_tokens: Mapping[int, int],
         ties: UnigramTies | None,
-        space: str | None,
+        space_letter: str | None,
     ) -> None:
         self._spell = spell
         self._texts = texts
         self._byte_tokens = byte_tokens
         self._ties = ties
-        self._space = space
+        self._space_letter = space_letter
 
     def __call__(self, part: bytes) -> Sequence[int] | None:
         """Return the tokens of a part of a piece; ``None`` if it ends inside a character."""
@@ -258,12 +270,12 @@ class _JoiningText:
             return None
         tokens = [self._byte_tokens[byte] for byte in part[:size]]
         if self._ties is not None:
-            written = text if self._space is None else text.replace(" ", self._space)
-            agreed = len(text[: self._ties.agreed(written)].encode())
-            return [*tokens, *self._agreed(self._spell(text), agreed)]
+            written = text if self._space_letter is None else text.replace(" ", self._space_letter)
+            num_agreed = len(text[: self._ties.agreed_length(written)].encode())
+            return [*tokens, *self._cut_at_tie(self._spell(text), num_agreed)]
         return [*tokens, *self._spell(text)]
 
-    def _agreed(self, tokens: Sequence[int], size: int) -> Sequence[int]:
+    def _cut_at_tie(self, tokens: Sequence[int], size: int) -> Sequence[int]:
         """Return the tokens of the first ``size`` bytes, then UNCERTAIN if more follow."""
         for number, token in enumerate(tokens):
             if size <= 0:
@@ -272,8 +284,8 @@ class _JoiningText:
         return tokens
 
 
-class _Whole:
-    """The token that a whole piece is, or ``None``, for a tokenizer that looks for that first."""
+class _WholePieceLookup:
+    """Looks up the token that a whole piece is, for tokenizers that do so before joining."""
 
     def __init__(self, tokenizer: Tokenizer, is_byte_level: bool) -> None:
         self._tokenizer = tokenizer
@@ -288,39 +300,41 @@ class _Whole:
         return token
 
 
-def _for_spelling(
+def _exact_description(
     description: Description,
     token_bytes: _TokenBytes,
-    space: str | None,
+    space_letter: str | None,
     byte_tokens: Mapping[int, int],
     *,
     is_byte_level: bool,
 ) -> Description:
     """Return a description of a tokenizer that spells texts exactly: nothing added or lost."""
-    model, hidden = _without_hidden(description["model"], token_bytes, byte_tokens, is_byte_level)
+    model, hidden = _hide_textless_tokens(
+        description["model"], token_bytes, byte_tokens, is_byte_level
+    )
     return {
         **description,
         "model": model,
-        "normalizer": _exact(description["normalizer"], space),
+        "normalizer": _lossless_normalizer(description["normalizer"], space_letter),
         "pre_tokenizer": _without_dummy_space(description["pre_tokenizer"]),
         "post_processor": None,
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            _as_text(entry, token_bytes)
+            _hide_unusable(entry, token_bytes)
             for entry in description["added_tokens"]
             if entry["content"] not in hidden
         ],
     }
 
 
-def _without_hidden(
+def _hide_textless_tokens(
     model: Description,
     token_bytes: _TokenBytes,
     byte_tokens: Mapping[int, int],
     is_byte_level: bool,
 ) -> tuple[Description, set[str]]:
-    """Return the model without tokens that no text may become, and the names of those.
+    """Return the model without the tokens that no text may become, and the names of these.
 
     They are special tokens, those beyond the logits, and the tokens of bytes: unknown text becomes
     the token of the byte 0 instead, which ``_Encoding`` replaces.
@@ -336,14 +350,16 @@ def _without_hidden(
         return changed, names
     changed["dropout"] = None
     if not is_byte_level:
-        unknown = f"{_NEVER}{byte_tokens[0]}"
+        unknown = f"{_NEVER_IN_TEXT}{byte_tokens[0]}"
         changed |= {"unk_token": unknown, "byte_fallback": False}
     elif model["unk_token"] in names:
         changed["unk_token"] = None
     return changed, names
 
 
-def hide_tokens(model: Description, names: Collection[str], never: str = _NEVER) -> Description:
+def hide_tokens(
+    model: Description, names: Collection[str], never: str = _NEVER_IN_TEXT
+) -> Description:
     """Return the model without the tokens of some names, so that no text becomes one of them.
 
     ``never`` is what no text contains. Ids do not change: a hidden token keeps its place under a
@@ -361,7 +377,7 @@ def hide_tokens(model: Description, names: Collection[str], never: str = _NEVER)
         f"{never}{token}" if name in names else name: token
         for name, token in model["vocab"].items()
     }
-    merges = [merge for merge in model["merges"] if not _names_any(merge, names)]
+    merges = [merge for merge in model["merges"] if not _merges_any(merge, names)]
     return {**model, "vocab": vocab, "merges": merges}
 
 
@@ -373,13 +389,15 @@ def token_names(model: Description) -> Iterable[tuple[str, int]]:
     return ((name, token) for token, (name, _) in enumerate(vocab))
 
 
-def _names_any(merge: str | Sequence[str], names: Collection[str]) -> bool:
+def _merges_any(merge: str | Sequence[str], names: Collection[str]) -> bool:
     left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
     return left in names or right in names or left + right in names
 
 
-def _exact(normalizer: Description | None, space: str | None) -> Description | None:
-    """Keep only the steps of a normalizer that lose nothing: how spaces and bytes are written.
+def _lossless_normalizer(
+    normalizer: Description | None, space_letter: str | None
+) -> Description | None:
+    """Keep only the steps of a normalizer that lose nothing: those for spaces and bytes.
 
     Returns ``None`` for a step that is not kept; a sequence stays, though it may be empty. Any step
     not known here counts as one that loses something.
@@ -387,12 +405,16 @@ def _exact(normalizer: Description | None, space: str | None) -> Description | N
     if normalizer is None:
         return None
     if normalizer["type"] == "Sequence":
-        steps = [kept for step in normalizer["normalizers"] if (kept := _exact(step, space))]
+        steps = [
+            kept
+            for step in normalizer["normalizers"]
+            if (kept := _lossless_normalizer(step, space_letter))
+        ]
         return {**normalizer, "normalizers": steps}
     if normalizer["type"] == "ByteLevel":
         return normalizer
     if normalizer["type"] == "Replace" and normalizer["pattern"] == {"String": " "}:
-        return normalizer if normalizer["content"] == space else None
+        return normalizer if normalizer["content"] == space_letter else None
     return None
 
 
@@ -415,8 +437,8 @@ def _without_dummy_space(pre_tokenizer: Description | None) -> Description | Non
     return pre_tokenizer
 
 
-def _as_text(entry: Description, token_bytes: _TokenBytes) -> Description:
-    """Mark an added token as special, so that it is not looked for, where it could not be used.
+def _hide_unusable(entry: Description, token_bytes: _TokenBytes) -> Description:
+    """Return an added token, marked as special (so never looked for) if it could not be used.
 
     It cannot be used if it takes in the white space beside it, or stands for no text.
     """
@@ -427,8 +449,9 @@ def _as_text(entry: Description, token_bytes: _TokenBytes) -> Description:
     return entry
 
 
-def _letters() -> dict[str, int]:
-    """Return the letters that byte-level tokenizers write for bytes, one for each.
+def _unicode_to_byte() -> dict[str, int]:
+    """Return the byte of each letter that byte-level tokenizers write: the inverse of GPT-2's
+    ``bytes_to_unicode``.
 
     Printable bytes of Latin-1 are written as themselves; the others as the letters from U+0100 on,
     in order. So a space (the 33rd of those others) is ``Ġ``.
@@ -438,24 +461,24 @@ def _letters() -> dict[str, int]:
     return {chr(byte if byte in printable else next(others)): byte for byte in range(256)}
 
 
-_BYTE_OF_LETTER: Final = _letters()
-_LETTER_OF_BYTE: Final = {byte: letter for letter, byte in _BYTE_OF_LETTER.items()}
+_UNICODE_TO_BYTE: Final = _unicode_to_byte()
+_BYTE_TO_UNICODE: Final = {byte: letter for letter, byte in _UNICODE_TO_BYTE.items()}
 _NO_LETTER: Final = "\u0100"
 """Stands for a character that is no byte's letter, because Latin-1 does not contain it."""
-_LATIN: Final = {
+_UNICODE_TO_LATIN_1: Final = {
     **{ord(byte): _NO_LETTER for byte in map(chr, range(256))},
-    **{ord(letter): chr(byte) for letter, byte in _BYTE_OF_LETTER.items()},
+    **{ord(letter): chr(byte) for letter, byte in _UNICODE_TO_BYTE.items()},
 }
 
 
 def letters_of_bytes(text: bytes) -> str:
     """Return how byte-level tokenizers write bytes."""
-    return text.decode("latin-1").translate(_LETTER_OF_BYTE)
+    return text.decode("latin-1").translate(_BYTE_TO_UNICODE)
 
 
 def bytes_of_letters(token: str) -> bytes:
     """Return the bytes of a byte-level token; one with any other character is literal."""
     try:
-        return token.translate(_LATIN).encode("latin-1")
+        return token.translate(_UNICODE_TO_LATIN_1).encode("latin-1")
     except UnicodeEncodeError:
         return token.encode()

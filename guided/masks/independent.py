@@ -17,12 +17,12 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from guided.masks.free_bytes import make_free_bytes
-from guided.masks.independent_kernels import MAX_COUNT, keep_within, sorted_by_way, walk_inside
+from guided.masks.independent_kernels import MAX_COUNT, keep_within, sort_by_entry, walk_inside
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
 from guided.masks.outline import NO_HORIZON, Outline
 from guided.masks.trie import TokenTrie
-from guided.runtime.of_thread import OfThread
+from guided.runtime.per_thread import PerThread
 
 __all__ = ["IndependentMask", "IndependentMasks"]
 
@@ -30,55 +30,55 @@ __all__ = ["IndependentMask", "IndependentMasks"]
 class IndependentMask:
     """What may follow a row without leaving its string, and where tokens leave it."""
 
-    __slots__ = ("fingerprint", "mask", "most", "reach", "sites", "within")
+    __slots__ = ("by_left", "fingerprint", "mask", "max_count", "min_counts", "sites")
 
     def __init__(
         self,
         mask: Mask,
         fingerprint: int,
-        reach: NDArray[np.uint16],
+        min_counts: NDArray[np.uint16],
         sites: NDArray[np.int32],
-        most: int,
-        within: dict[int, Mask] | None = None,
+        max_count: int,
+        by_left: dict[int, Mask] | None = None,
     ) -> None:
         self.mask: Final = mask
         """Read-only: finished masks are kept as changes of it."""
         self.fingerprint: Final = fingerprint
         """Tells the mask from others that masks are made from; see ``MaskStore``."""
-        self.reach: Final = reach
+        self.min_counts: Final = min_counts
         """uint16 by token: the least number of code points of a string with it; empty if always 0.
         """
         self.sites: Final = sites
-        """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and way, sorted by
-        way. Rows are numbers among the rows of the outline that close the string."""
-        self.most: Final = most
-        """The greatest number in ``reach``: with as many code points left, no token is too long."""
-        self.within: Final[dict[int, Mask]] = {} if within is None else within
+        """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and entry, sorted
+        by entry. Entries are indices into the outline's ``closing_rows``, or BY_ACTION with one."""
+        self.max_count: Final = max_count
+        """The greatest of ``min_counts``: with as many code points left, no token is too long."""
+        self.by_left: Final[dict[int, Mask]] = {} if by_left is None else by_left
         """The mask by the code points that are left, each made when first needed."""
 
-    def at(self, sites: NDArray[np.int32]) -> IndependentMask:
-        """Return the same mask with other sites; the masks of ``within`` are not copied."""
-        return IndependentMask(self.mask, self.fingerprint, self.reach, sites, self.most)
+    def with_sites(self, sites: NDArray[np.int32]) -> IndependentMask:
+        """Return the same mask with other sites; the masks of ``by_left`` are not copied."""
+        return IndependentMask(self.mask, self.fingerprint, self.min_counts, sites, self.max_count)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes, including all masks that may still be made."""
-        return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
+        return self.mask.nbytes * (1 + self.max_count) + self.min_counts.nbytes + self.sites.nbytes
 
     def mask_within(self, left: int) -> tuple[Mask, int]:
         """Return the tokens that add at most ``left`` code points to a string, and a fingerprint.
 
-        The mask must not be changed. A ``left`` of ``most`` or above excludes no token.
+        The mask must not be changed. A ``left`` of ``max_count`` or above excludes no token.
         """
-        if left >= self.most:
+        if left >= self.max_count:
             return self.mask, self.fingerprint
-        mask = self.within.get(left)
+        mask = self.by_left.get(left)
         if mask is None:
             mask = np.empty_like(self.mask)
-            keep_within(self.mask, self.reach, left, mask)
+            keep_within(self.mask, self.min_counts, left, mask)
             mask.flags.writeable = False
             # Only once it is filled: other threads take it from here, and kernels hold no lock.
-            self.within[left] = mask
+            self.by_left[left] = mask
         return mask, self.fingerprint + left + 1
 
 
@@ -116,7 +116,7 @@ class IndependentMasks:
             mask = self._masks.get(key)
         if mask is None:
             # Without the lock: two threads may make the same mask, and either is as good.
-            mask = _walked(self.trie, arrays, row, outline, node)
+            mask = _make_mask(self.trie, arrays, row, outline, node)
             with self._lock:
                 if mask.nbytes <= self._masks.maxsize:
                     self._masks[key] = mask
@@ -131,7 +131,7 @@ class _Scratch:
         self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 
     def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Room for sites, and for ``reach``, which is all zero and must be left all zero.
+        """Room for sites, and for ``min_counts``, which is all zero and must be left all zero.
 
         Every call returns the same memory, for one mask after another.
         """
@@ -142,18 +142,18 @@ class _Scratch:
         return self._sites, self._reach
 
 
-_scratch: Final = OfThread(_Scratch)
+_scratch: Final = PerThread(_Scratch)
 
 
-def _walked(
+def _make_mask(
     trie: TokenTrie, arrays: MachineArrays, row: int, outline: Outline, node: int
 ) -> IndependentMask:
     """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
-    sites, reach = _scratch.get().of(trie)
+    sites, min_counts = _scratch.get().of(trie)
     path = np.empty((trie.longest + 1, 6), dtype=np.int64)
-    free = make_free_bytes(len(arrays.rows), is_far=outline.horizon == NO_HORIZON)
-    num_sites, most = walk_inside(
+    free = make_free_bytes(len(arrays.rows), may_leave_row=outline.horizon == NO_HORIZON)
+    num_sites, max_count = walk_inside(
         trie.arrays,
         trie.text,
         arrays,
@@ -163,15 +163,15 @@ def _walked(
         path,
         free,
         mask,
-        reach,
+        min_counts,
         sites,
     )
-    found = sorted_by_way(sites[:num_sites], arrays.rows, outline.closings)
-    # If no token counts anything, ``reach`` is still all zero; else it is zeroed for the next mask.
-    kept = reach[:0].copy()
-    if most:
-        kept = reach.copy()
-        reach.fill(0)
+    sorted_sites = sort_by_entry(sites[:num_sites], arrays.rows, outline.closing_rows)
+    # If no token counts anything, ``min_counts`` is still all zero; else zero it for the next mask.
+    kept = min_counts[:0].copy()
+    if max_count:
+        kept = min_counts.copy()
+        min_counts.fill(0)
     mask.flags.writeable = False
     fingerprint = int.from_bytes(outline.digest[:8]) ^ node << 24
-    return IndependentMask(mask, fingerprint, kept, found, min(most, MAX_COUNT))
+    return IndependentMask(mask, fingerprint, kept, sorted_sites, min(max_count, MAX_COUNT))

@@ -1,8 +1,8 @@
 """Compiled code that makes context-independent masks.
 
-A walk from a row of a string notes *sites*, where tokens leave the string, int32 ``[sites, 4]``::
+A walk from a row of a string records *sites*, where tokens leave the string, int32 ``[sites, 4]``::
 
-    node   count    least    way
+    node   count    least    entry
     │      │        │        └ the row that is entered, or how it is left; see ``walk_sites``
     │      │        └ code points that a string with this text has at least
     │      └ code points of the text up to the node
@@ -23,28 +23,37 @@ from guided.masks.machine_kernels import MachineArrays, is_closing
 from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays, TrieText
 from guided.masks.walk_kernels import BY_ACTION
 from guided.regular.dfa import DEAD
-from guided.runtime.kernel import inlined, kernel, making_kernel
+from guided.runtime.kernel import allocating_kernel, inlined, kernel
 
-__all__ = ["MAX_COUNT", "keep_within", "sorted_by_way", "walk_inside"]
+__all__ = ["MAX_COUNT", "keep_within", "sort_by_entry", "walk_inside"]
 
 MAX_COUNT: Final = 2**16 - 1
 """More code points than an automaton has states, plus those that tokens add to them."""
 
+_ROW: Final = 0
+_COUNT: Final = 1
+_LEAST: Final = 2
+_BASE: Final = 3
+_KIND: Final = 4
+_CHARACTERS: Final = 5
+"""Columns of the path, which has a line for each byte of a node: the row after it, the code points
+so far, the least number that a string has, BASE and KIND of the row, and the characters so far."""
+
 
 @kernel
 def keep_within(
-    mask: NDArray[np.int32], reach: NDArray[np.uint16], left: int, kept: NDArray[np.int32]
+    mask: NDArray[np.int32], min_counts: NDArray[np.uint16], left: int, kept: NDArray[np.int32]
 ) -> None:
     """Write the tokens of a mask with which a string has at most ``left`` code points.
 
-    Every word of ``kept`` is written. ``reach`` must have an entry for each token, so this is not
-    for masks whose tokens count nothing.
+    Every word of ``kept`` is written. ``min_counts`` must have an entry for each token, so this is
+    not for masks whose tokens count nothing.
     """
     for word in range(len(mask)):
         bits = mask[word]
         if bits:
-            for token in range(32 * word, min(32 * word + 32, len(reach))):
-                if reach[token] > left:
+            for token in range(32 * word, min(32 * word + 32, len(min_counts))):
+                if min_counts[token] > left:
                     bits &= ~(np.int32(1) << np.int32(token & 31))
         kept[word] = bits
 
@@ -60,21 +69,22 @@ def walk_inside(
     path: NDArray[np.int64],
     free: FreeBytes,
     words: NDArray[np.int32],
-    reach: NDArray[np.uint16],
+    min_counts: NDArray[np.uint16],
     sites: NDArray[np.int32],
 ) -> tuple[int, int]:
     """Make a context-independent mask: walk the trie inside one string, whatever surrounds it.
 
     The walk begins at the node ``top`` with the state ``row``, and ends where a token leaves the
-    string or has ``horizon`` bytes below ``top``; there it notes a site, for a walk that knows the
-    stack. Returns the number of sites and the greatest count of code points.
+    string or has ``horizon`` bytes below ``top``; there it records a site, for a walk that knows
+    the stack. Returns the number of sites and the greatest count of code points.
 
-    ``words`` gets the bits of the tokens that stay inside, and ``reach`` by token the least number
-    of code points of a string with it; both are all zero before. ``sites``, int32 ``[nodes, 4]``,
-    gets for each site the node, the code points so far, the least number that a string has, and the
-    row that is entered; or, as ``-1 - 256 * row - byte``, the row that is left by its exit action
-    and the byte after it. ``path``, int64 ``[depths, 6]``, is scratch memory. With a horizon,
-    ``free`` must not be far, as rows may lie beyond it.
+    ``words`` gets the bits of the tokens that stay inside, and ``min_counts`` by token the least
+    number of code points of a string with it; both are all zero before. ``sites``, an array int32
+    ``[nodes, 4]``, gets for each site the node, the code points so far, the least number that a
+    string has, and the row that is entered; or, as ``-1 - 256 * row - byte``, the row that is left
+    by its exit action and the byte after it. ``path``, int64 ``[depths, 6]``, is scratch memory.
+    With a horizon, free bytes must not leave their row (``make_free_bytes``), as other rows may lie
+    beyond it.
     """
     # A node is numbered before all below it, so one loop over the numbers is a depth-first walk.
     # New masks cost most of their time here. So each value of a node is read only once, and with
@@ -82,53 +92,57 @@ def walk_inside(
     nodes, rows = trie.nodes, machine.rows
     level = nodes[top, DEPTH]
     horizon += level
-    _put(level, row, 0, 0, _characters_of(top, trie, text), rows, path)
-    node, num_sites, most = top + 1, 0, 0
+    _write_path_row(level, row, 0, 0, _characters_of(top, trie, text), rows, path)
+    node, num_sites, max_count = top + 1, 0, 0
     while node < nodes[top, END]:
         this = np.uintp(node)
         level, byte, last = nodes[this, DEPTH], nodes[this, BYTE], nodes[this, END]
         above = np.uintp(level - 1)
-        of_byte = machine.byte_maps[np.uintp(path[above, 4]), np.uintp(byte)]
-        target = machine.cells[np.uintp(path[above, 3] + of_byte)]
+        of_byte = machine.byte_maps[np.uintp(path[above, _KIND]), np.uintp(byte)]
+        target = machine.cells[np.uintp(path[above, _BASE] + of_byte)]
         if target == DEAD:
-            current = path[above, 0]
+            current = path[above, _ROW]
             if rows[current, LABEL] != DEAD:
-                way = -1 - 256 * current - byte
-                num_sites = _note(num_sites, node, 0, 0, way, sites)
+                entry = -1 - 256 * current - byte
+                num_sites = _record_site(num_sites, node, 0, 0, entry, sites)
             node = last
             continue
-        count, least, entered = path[above, 1], path[above, 2], np.uintp(target)
-        if is_closing(rows, entered):
-            num_sites = _note(num_sites, node, count, least, target, sites)
+        count, least = path[above, _COUNT], path[above, _LEAST]
+        entered_row = np.uintp(target)
+        if is_closing(rows, entered_row):
+            num_sites = _record_site(num_sites, node, count, least, target, sites)
             node = last
             continue
-        beat = rows[entered, COUNT_EVENT]
-        if beat == CODE_POINT_END:
+        count_event = rows[entered_row, COUNT_EVENT]
+        if count_event == CODE_POINT_END:
             count += 1
-        if beat != NO_EVENT:
-            least = max(least, count + rows[entered, MIN_REMAINING])
+        if count_event != NO_EVENT:
+            least = max(least, count + rows[entered_row, MIN_REMAINING])
         if level == horizon:
-            num_sites = _note(num_sites, node, count, least, target, sites)
+            num_sites = _record_site(num_sites, node, count, least, target, sites)
             node = last
             continue
-        most = max(most, least)
-        _allow(node, node + 1, least, trie, words, reach)
+        max_count = max(max_count, least)
+        _allow_range(node, node + 1, least, trie, words, min_counts)
         node += 1
         if node == last:
             continue
-        characters = path[above, 5] + _begins_character(byte)
-        _put(level, target, count, least, characters, rows, path)
-        if not are_free_below(node - 1, target, machine, text.below, free):
+        characters = path[above, _CHARACTERS] + _begins_character(byte)
+        _write_path_row(level, target, count, least, characters, rows, path)
+        if not are_free_below(node - 1, target, machine, text.bytes_below, free):
             continue
         # The tokens are taken without looking at them. If the rows do not count, all of them
         # have the same least number of code points.
-        if beat == CODE_POINT_END:
-            first = count - characters + rows[entered, MIN_REMAINING]
-            most = max(most, _allow_counted(node, last, least, first, trie, text, words, reach))
+        if count_event == CODE_POINT_END:
+            first = count - characters + rows[entered_row, MIN_REMAINING]
+            max_count = max(
+                max_count,
+                _allow_counted_range(node, last, least, first, trie, text, words, min_counts),
+            )
         else:
-            _allow(node, last, least, trie, words, reach)
+            _allow_range(node, last, least, trie, words, min_counts)
         node = last
-    return num_sites, most
+    return num_sites, max_count
 
 
 @inlined
@@ -155,7 +169,7 @@ def _begins_character(byte: int) -> bool:
 
 
 @inlined
-def _put(
+def _write_path_row(
     level: int,
     row: int,
     count: int,
@@ -164,75 +178,76 @@ def _put(
     rows: NDArray[np.int32],
     path: NDArray[np.int64],
 ) -> None:
-    """Write a line of the path: row, code points, their least number, BASE, KIND, characters."""
-    here, entered = np.uintp(level), np.uintp(row)
-    path[here, 0], path[here, 1], path[here, 2] = row, count, least
-    path[here, 3], path[here, 4] = rows[entered, BASE], rows[entered, KIND]
-    path[here, 5] = characters
+    """Write a line of the path, see ``_ROW`` and the columns after it."""
+    here, entered_row = np.uintp(level), np.uintp(row)
+    path[here, _ROW], path[here, _COUNT], path[here, _LEAST] = row, count, least
+    path[here, _BASE], path[here, _KIND] = rows[entered_row, BASE], rows[entered_row, KIND]
+    path[here, _CHARACTERS] = characters
 
 
 @inlined
-def _note(
-    number: int, node: int, count: int, least: int, way: int, sites: NDArray[np.int32]
+def _record_site(
+    number: int, node: int, count: int, least: int, entry: int, sites: NDArray[np.int32]
 ) -> int:
     """Write a site; returns the number of sites with it."""
     sites[number, 0], sites[number, 1] = node, count
-    sites[number, 2], sites[number, 3] = least, way
+    sites[number, 2], sites[number, 3] = least, entry
     return number + 1
 
 
-@making_kernel
-def sorted_by_way(
-    sites: NDArray[np.int32], rows: NDArray[np.int32], closings: NDArray[np.int32]
+@allocating_kernel
+def sort_by_entry(
+    sites: NDArray[np.int32], rows: NDArray[np.int32], closing_rows: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Return the sites of ``walk_inside`` with ways of ``walk_sites`` for rows, sorted by way.
+    """Return the sites of ``walk_inside`` with the entries of ``walk_sites``, sorted by entry.
 
-    Rows become their places among ``closings``, which do not depend on where in the table the
-    string lies. A row that is left by its exit action gets the place of the first closing row with
-    that action. Sites of one way come together, as a walk enters each way once. ``closings`` are
-    those of the outline that the walk was made for, which has every row and action of its sites.
+    Rows become indices into ``closing_rows``, which do not depend on where in the table the string
+    lies. A row that is left by its exit action gets the index of the first closing row with that
+    action. Sites with one entry come together, as a walk finds their state once. ``closing_rows``
+    are those of the outline that the walk was made for, which has every row and action of its
+    sites.
     """
-    ways = np.empty(len(sites), dtype=np.int32)
-    by_row, by_action = np.argsort(closings, kind="mergesort"), rows[closings, LABEL]
+    entries = np.empty(len(sites), dtype=np.int32)
+    by_row, by_action = np.argsort(closing_rows, kind="mergesort"), rows[closing_rows, LABEL]
     order = np.argsort(by_action, kind="mergesort")
-    ascending, actions = closings[by_row], by_action[order]
+    ascending, actions = closing_rows[by_row], by_action[order]
     for site in range(len(sites)):
-        left = sites[site, 3]
-        if left >= 0:
-            ways[site] = by_row[np.searchsorted(ascending, left)]
+        found = sites[site, 3]
+        if found >= 0:
+            entries[site] = by_row[np.searchsorted(ascending, found)]
         else:
-            action, byte = rows[(-1 - left) >> 8, LABEL], (-1 - left) & 255
+            action, byte = rows[(-1 - found) >> 8, LABEL], (-1 - found) & 255
             number = order[np.searchsorted(actions, action)]
-            ways[site] = BY_ACTION - 256 * number - byte
-    by_way = np.argsort(ways, kind="mergesort")
-    together: NDArray[np.int32] = sites[by_way]
-    together[:, 3] = ways[by_way]
-    return together
+            entries[site] = BY_ACTION - 256 * number - byte
+    by_entry = np.argsort(entries, kind="mergesort")
+    sorted_sites: NDArray[np.int32] = sites[by_entry]
+    sorted_sites[:, 3] = entries[by_entry]
+    return sorted_sites
 
 
 @inlined
-def _allow(
+def _allow_range(
     first: int,
     last: int,
     least: int,
     trie: TrieArrays,
     words: NDArray[np.int32],
-    reach: NDArray[np.uint16],
+    min_counts: NDArray[np.uint16],
 ) -> None:
     """Set the bits of the tokens of some nodes, after which a string has ``least`` code points.
 
-    No fingerprint is computed: a context-independent mask gets it from its outline. ``reach``
+    No fingerprint is computed: a context-independent mask gets it from its outline. ``min_counts``
     stays 0 where ``least`` is 0.
     """
     for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
         token = trie.token_ids[np.uintp(index)]
         words[np.uintp(token >> 5)] |= 1 << (token & 31)
         if least:
-            reach[np.uintp(token)] = min(least, MAX_COUNT)
+            min_counts[np.uintp(token)] = min(least, MAX_COUNT)
 
 
 @inlined
-def _allow_counted(
+def _allow_counted_range(
     first: int,
     last: int,
     least: int,
@@ -240,17 +255,17 @@ def _allow_counted(
     trie: TrieArrays,
     text: TrieText,
     words: NDArray[np.int32],
-    reach: NDArray[np.uint16],
+    min_counts: NDArray[np.uint16],
 ) -> int:
-    """Like ``_allow`` where characters count; returns the most code points of a string with one.
+    """Like ``_allow_range`` where characters count; returns the most code points of a string.
 
     ``before`` is the least number of code points of a string without the characters of a token.
     """
-    most = least
+    max_count = least
     for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
         token = trie.token_ids[np.uintp(index)]
         words[np.uintp(token >> 5)] |= 1 << (token & 31)
         counted = max(least, before + text.characters[np.uintp(index)])
-        reach[np.uintp(token)] = min(counted, MAX_COUNT)
-        most = max(most, counted)
-    return most
+        min_counts[np.uintp(token)] = min(counted, MAX_COUNT)
+        max_count = max(max_count, counted)
+    return max_count

@@ -2,7 +2,7 @@
 
 Everything here works on the arrays of a machine and decides as ``PushdownMachine.step`` does. It
 stops where Python has to resolve a stack transition first, and it is *unsure* where the decision
-needs text that was written: a key, or an item that has to differ from others::
+needs a text that was written: a key, or an item that has to differ from others::
 
     rows        int32 [rows, 15]   a state of an automaton each; columns in ``table_layout``
     cells       int32              where bytes lead: cells[BASE + byte_maps[KIND, byte]]
@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.block import CLOSE_STRING, CODE_POINT_END, START
-from guided.machine.facts import KNOWLEDGE, KNOWN, TAKEN, TEXTS, UNKNOWN
+from guided.machine.facts import KNOWLEDGE, KNOWN, NAMES_TAKEN, NUM_TEXTS, UNKNOWN
 from guided.machine.stack_transitions import (
     EMPTY_SLOT,
-    EXACT,
     KEY,
     LABEL_BITS,
-    LAST_SURE,
+    LAST_UNCONDITIONAL,
+    NEEDS_EXACT_STATE,
     ROW,
     TARGET,
 )
@@ -51,8 +51,8 @@ from guided.runtime.addresses import table_at
 from guided.runtime.kernel import inlined, kernel
 
 __all__ = [
-    "ALIVE",
-    "DIES",
+    "ALLOWED",
+    "FORBIDDEN",
     "NOWHERE",
     "UNRESOLVED",
     "UNSURE",
@@ -60,27 +60,27 @@ __all__ = [
     "MachineArrays",
     "after_action",
     "after_byte",
-    "entered",
+    "enter_row",
     "follow_only",
     "is_closing",
+    "look_up_transition",
     "machine_at",
-    "resolved",
     "take_token",
     "target_of",
 ]
 
-ALIVE: Final = 0
-DIES: Final = 1
+ALLOWED: Final = 0
+FORBIDDEN: Final = 1
 UNSURE: Final = 2
 UNRESOLVED: Final = 3
 """The status of one or several bytes.
 
-They may follow (ALIVE); they may not (DIES); that depends on a text, which Python has to look at
-(UNSURE); or a transition is missing (UNRESOLVED).
+They may follow (ALLOWED); they may not (FORBIDDEN); that depends on a text, which Python has to
+look at (UNSURE); or a transition is missing (UNRESOLVED).
 
-If the status is ALIVE, stack, row and count are those after the bytes. On UNRESOLVED stack and
+If the status is ALLOWED, stack, row and count are those after the bytes. On UNRESOLVED stack and
 row hold the stack and the exit action of the missing transition: Python resolves it and calls
-again. On DIES and UNSURE they mean nothing.
+again. On FORBIDDEN and UNSURE they mean nothing.
 """
 NOWHERE: Final = -1
 """In place of a stack, or of a place in a text."""
@@ -127,7 +127,7 @@ def is_closing(rows: NDArray[np.int32], row: int | np.uintp) -> bool:
 
 
 @inlined
-def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
+def _find_slot(transitions: NDArray[np.int64], stack: int, action: int) -> int:
     """Return the slot of a transition in the hash table, NOWHERE if it is not there."""
     key = (stack << LABEL_BITS) | action
     mask = len(transitions) - 1
@@ -142,53 +142,53 @@ def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
 
 
 @inlined
-def resolved(stack: int, action: int, machine: MachineArrays) -> tuple[int, int, int]:
-    """Return status, stack and row after an exit action; see ``UNRESOLVED`` for what they mean."""
+def look_up_transition(stack: int, action: int, machine: MachineArrays) -> tuple[int, int, int]:
+    """Return status, stack and row after an exit action; ``UNRESOLVED`` says what they mean."""
     transitions = machine.transitions
-    slot = _find(transitions, stack, action)
+    slot = _find_slot(transitions, stack, action)
     if slot == NOWHERE:
         return UNRESOLVED, stack, action
-    if transitions[slot, TARGET] == EXACT:
+    if transitions[slot, TARGET] == NEEDS_EXACT_STATE:
         return UNSURE, stack, action
     if transitions[slot, ROW] == DEAD:
-        return DIES, stack, action
-    return ALIVE, transitions[slot, TARGET], transitions[slot, ROW]
+        return FORBIDDEN, stack, action
+    return ALLOWED, transitions[slot, TARGET], transitions[slot, ROW]
 
 
 @inlined
-def entered(
-    stack: int, row: int, count: int, machine: MachineArrays, key_stack: int, walking: bool
+def enter_row(
+    stack: int, row: int, count: int, machine: MachineArrays, key_stack: int, is_walk: bool
 ) -> tuple[int, int, int, int, bool]:
-    """Return status, stack, row and count after a byte led to ``row``, and if the stack was read.
+    """Return status, stack, row and count after entering ``row``, and whether the stack was read.
 
     Exit actions that have to be taken at once are taken. The caller has checked the bounds on the
     count. If the stack was not read, the result is the same in every stack.
 
-    ``walking`` says that a mask is made, not an exact step. The closing quote of a key then passes
+    ``is_walk`` says that a mask is made, not an exact step. The closing quote of a key then passes
     unless the key could be one that the object already has; and exit actions that are sure to be
-    allowed are put off to the next byte. ``key_stack`` is the stack in which a key was being
+    allowed are deferred to the next byte. ``key_stack`` is the stack in which a key was being
     written when the walk began, else NOWHERE: ``StateMasks`` itself removes the tokens that would
     close that key as one already taken, so its closing quote passes too.
     """
     rows, facts = machine.rows, machine.facts
     role = rows[row, ROLE]
     if role == KEY_CLOSED:
-        known = facts[stack, KNOWLEDGE]
-        if not walking:
+        knowledge = facts[stack, KNOWLEDGE]
+        if not is_walk:
             return UNSURE, stack, row, count, True
-        if known == UNKNOWN or (known == KNOWN and stack != key_stack):
+        if knowledge == UNKNOWN or (knowledge == KNOWN and stack != key_stack):
             return UNSURE, stack, row, count, True
-    elif role == IN_RARE_KEY and rows[row, NAMES_LEFT] <= facts[stack, TAKEN]:
+    elif role == IN_RARE_KEY and rows[row, NAMES_LEFT] <= facts[stack, NAMES_TAKEN]:
         # Whether any name is left depends on the names before it.
         return UNSURE, stack, row, count, True
     if rows[row, EXITS]:
-        if walking and rows[row, LABEL] <= LAST_SURE and facts[stack, TEXTS] == 0:
+        if is_walk and rows[row, LABEL] <= LAST_UNCONDITIONAL and facts[stack, NUM_TEXTS] == 0:
             # The action is allowed in every stack, so the token may end here. The row stays as it
             # is: ``after_byte`` takes the action if there is another byte.
-            return ALIVE, stack, row, 0, True
-        status, stack, row = resolved(stack, rows[row, LABEL], machine)
+            return ALLOWED, stack, row, 0, True
+        status, stack, row = look_up_transition(stack, rows[row, LABEL], machine)
         return status, stack, row, 0, True
-    return ALIVE, stack, row, count, role in (KEY_CLOSED, IN_RARE_KEY)
+    return ALLOWED, stack, row, count, role in (KEY_CLOSED, IN_RARE_KEY)
 
 
 @inlined
@@ -199,25 +199,25 @@ def after_byte(
     byte: int,
     machine: MachineArrays,
     key_stack: int,
-    walking: bool,
+    is_walk: bool,
 ) -> tuple[int, int, int, int, bool]:
     """Return status, stack, row and count after a byte, and whether the stack was read.
 
     ``count`` is the number of code points so far in a string that counts them; ``key_stack`` and
-    ``walking`` are explained at ``entered``. Does what ``PushdownMachine.step`` does.
+    ``is_walk`` are explained at ``enter_row``. Does what ``PushdownMachine.step`` does.
     """
     rows = machine.rows
-    asked = False
+    read_stack = False
     target = target_of(machine, row, byte)
     while target == DEAD:
         # The automaton may end here, and the byte may belong to what follows.
         action = rows[row, LABEL]
         if action == DEAD:
-            return DIES, stack, row, count, asked
-        asked = True
-        status, stack, row = resolved(stack, action, machine)
-        if status != ALIVE:
-            return status, stack, row, count, asked
+            return FORBIDDEN, stack, row, count, read_stack
+        read_stack = True
+        status, stack, row = look_up_transition(stack, action, machine)
+        if status != ALLOWED:
+            return status, stack, row, count, read_stack
         target = target_of(machine, row, byte)
     # The count of code points is not part of the automaton: the row says what it means there.
     high = rows[target, HIGH]
@@ -226,7 +226,7 @@ def after_byte(
         count = 0
     elif rows[target, COUNT_EVENT] == CLOSE_STRING:
         if count < rows[target, LOW]:
-            return DIES, stack, target, count, asked
+            return FORBIDDEN, stack, target, count, read_stack
         count = 0
     else:
         if rows[target, COUNT_EVENT] == START:
@@ -235,9 +235,11 @@ def after_byte(
             count += 1
         # MIN_REMAINING code points must come before the string can close, so it would get too long.
         if count + rows[target, MIN_REMAINING] > high:
-            return DIES, stack, target, count, asked
-    status, stack, row, count, also = entered(stack, target, count, machine, key_stack, walking)
-    return status, stack, row, count, asked or also
+            return FORBIDDEN, stack, target, count, read_stack
+    status, stack, row, count, also_read = enter_row(
+        stack, target, count, machine, key_stack, is_walk
+    )
+    return status, stack, row, count, read_stack or also_read
 
 
 @inlined
@@ -245,8 +247,8 @@ def after_action(
     stack: int, action: int, byte: int, machine: MachineArrays, key_stack: int
 ) -> tuple[int, int, int, int]:
     """Return status, stack, row and count of a walk after an exit action and then a byte."""
-    status, stack, row = resolved(stack, action, machine)
-    if status != ALIVE:
+    status, stack, row = look_up_transition(stack, action, machine)
+    if status != ALLOWED:
         return status, stack, row, 0
     status, stack, row, count, _ = after_byte(stack, row, 0, byte, machine, key_stack, True)
     return status, stack, row, count
@@ -260,18 +262,17 @@ def take_token(
     stack: int,
     row: int,
     count: int,
-    begun: int,
+    key_start: int,
     addresses: Addresses,
 ) -> tuple[int, int, int, int, int]:
-    """Move a state by the bytes ``text[first:last]`` of one token; reports where a key begins in
-    it.
+    """Move a state by the bytes ``text[first:last]`` of one token.
 
-    Returns status, stack, row, count and ``begun``; see ``UNRESOLVED`` for what the first four
+    Returns status, stack, row, count and ``key_start``; see ``UNRESOLVED`` for what the first four
     mean. After UNRESOLVED the call is repeated from the same state.
 
-    ``begun`` is for free member names, whose text a ``State`` has to remember. It is the place in
-    ``text`` of the first byte of the name being written, after its opening quote, or NOWHERE if no
-    name is being written. The caller passes any other number for a name that began before this
+    ``key_start`` is for free member names, whose text a ``State`` has to remember. It is the index
+    in ``text`` of the first byte of the name being written, after its opening quote, or NOWHERE if
+    no name is being written. The caller passes any other number for a name that began before this
     token, and gets it back as long as that name continues.
 
     The status is UNSURE where the decision needs a text that only Python has: at the closing quote
@@ -279,22 +280,22 @@ def take_token(
     """
     machine = machine_at(addresses)
     rows, facts = machine.rows, machine.facts
-    status, outer = ALIVE, stack
+    status, name_stack = ALLOWED, stack
     for index in range(first, last):
         status, stack, row, count, _ = after_byte(
             stack, row, count, text[index], machine, NOWHERE, False
         )
         # Items that others must differ from are remembered with their text, which only Python has.
-        if status == ALIVE and facts[stack, TEXTS]:
+        if status == ALLOWED and facts[stack, NUM_TEXTS]:
             status = UNSURE
-        if status != ALIVE:
+        if status != ALLOWED:
             break
         # Another container, or another member of this one: the key before it has ended.
-        if stack != outer:
-            outer, begun = stack, NOWHERE
-        if begun == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
-            begun = index + 1
-    return status, stack, row, count, begun
+        if stack != name_stack:
+            name_stack, key_start = stack, NOWHERE
+        if key_start == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
+            key_start = index + 1
+    return status, stack, row, count, key_start
 
 
 @kernel
@@ -308,8 +309,9 @@ def follow_only(
     Further bytes are added to ``forced``, and the stack, row and count after each to ``reached``.
 
     Returns the status, the new size, and on UNRESOLVED the stack and exit action of the missing
-    transition. ALIVE: there is a choice, the text may end, or ``forced`` is full. DIES and UNSURE:
-    compiled code cannot decide what comes next; the bytes up to there are forced all the same.
+    transition. ALLOWED: there is a choice, the text may end, or ``forced`` is full. FORBIDDEN and
+    UNSURE: compiled code cannot decide what comes next; the bytes up to there are forced all the
+    same.
     """
     machine = machine_at(addresses)
     rows, facts = machine.rows, machine.facts
@@ -317,11 +319,11 @@ def follow_only(
     while size < len(forced) and rows[row, ONLY] != DEAD and rows[row, LABEL] == DEAD:
         byte = rows[row, ONLY]
         status, stack, row, count, _ = after_byte(stack, row, count, byte, machine, NOWHERE, False)
-        if status != ALIVE:
+        if status != ALLOWED:
             return status, size, stack, row
-        if facts[stack, TEXTS] or rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY:
+        if facts[stack, NUM_TEXTS] or rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY:
             return UNSURE, size, stack, row
         forced[size] = byte
         size += 1
         reached[size, 0], reached[size, 1], reached[size, 2] = stack, row, count
-    return ALIVE, size, stack, row
+    return ALLOWED, size, stack, row

@@ -12,8 +12,8 @@ from guided.masks.mask_kernels import copy_allowed
 __all__ = [
     "Mask",
     "allowed",
-    "lone_token",
     "mask_of",
+    "only_token",
     "tokens_of",
 ]
 
@@ -37,7 +37,7 @@ def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> 
 def tokens_of(mask: Mask) -> NDArray[np.int64]:
     """Return the tokens that the mask allows, ascending.
 
-    Both ways find the same; which one is taken matters only for speed.
+    The two branches return the same; which one is taken matters only for speed.
     """
     # If few words have a bit set, only those are unpacked.
     used = np.flatnonzero(mask)
@@ -55,7 +55,7 @@ def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
     return kept
 
 
-def lone_token(mask: Mask) -> int | None:
+def only_token(mask: Mask) -> int | None:
     """Return the only allowed token, or ``None`` if several or none are allowed.
 
     The words are read as unsigned, since the highest bit of a word makes an int32 negative.

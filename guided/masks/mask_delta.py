@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.masks.mask import Mask, lone_token
+from guided.masks.mask import Mask, only_token
 from guided.masks.mask_kernels import fill_words, find_changes, is_same, word_at
 
 __all__ = ["MaskDelta", "delta_of"]
@@ -22,7 +22,7 @@ __all__ = ["MaskDelta", "delta_of"]
 _LARGE_SHARE: Final = 4
 """A mask that changes more than this share of the words of its base is kept whole."""
 
-_entering: Final = threading.Lock()
+_address_lock: Final = threading.Lock()
 """Held while ``MaskDelta.address`` of any mask is made."""
 
 
@@ -49,7 +49,7 @@ class MaskDelta:
         """
         if not self._address:
             base, changes = self.base.ctypes.data, self.changes.ctypes.data
-            with _entering:  # an address that another thread has must stay good
+            with _address_lock:  # an address that another thread has must stay good
                 if self._record is None:
                     counts = len(self.base), len(self.changes)
                     self._record = array("q", (base, counts[0], changes, counts[1]))
@@ -78,9 +78,9 @@ class MaskDelta:
         """Return whether this is the same mask as ``mask``."""
         return bool(is_same(self.base, self.changes, mask))
 
-    def lone_token(self) -> int | None:
+    def only_token(self) -> int | None:
         """Return the only allowed token, or ``None`` if several or none are allowed."""
-        return lone_token(self.mask())
+        return only_token(self.mask())
 
 
 def delta_of(mask: Mask, base: Mask, room: NDArray[np.int32]) -> MaskDelta:

@@ -39,57 +39,57 @@ class MaskKey(NamedTuple):
 class RowTraits:
     """What walks from a row have to know about it, as plain Python values."""
 
-    __slots__ = ("high", "like", "low", "most", "outline", "takes_blanks")
+    __slots__ = ("high", "low", "max_count", "outline", "overlaid_row", "takes_blanks")
 
     def __init__(
         self,
         low: int,
         high: int,
-        like: int,
+        overlaid_row: int,
         outline: Outline | None = None,
-        most: int = 0,
+        max_count: int = 0,
         *,
         takes_blanks: bool = False,
     ) -> None:
         self.low: Final = low
         self.high: Final = high
         """The bounds that it counts against; COUNTS_NOTHING where it counts nothing."""
-        self.like: Final = like
-        """The row that it was laid over and whose mask it corrects; DEAD for none."""
+        self.overlaid_row: Final = overlaid_row
+        """For an overlay the row below, whose mask is corrected to make its own; else DEAD."""
         self.outline: Final = outline
         """By what a row in a string shares its context-independent mask."""
-        self.most: Final = most
+        self.max_count: Final = max_count
         """The greatest count of its context-independent mask."""
         self.takes_blanks: Final = takes_blanks
         """Whether white space may stand there and changes nothing; see ``white_space``."""
 
 
-_IN_CHAIN: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
+_ONE_BYTE_TRAITS: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
 """The traits of a row that only one byte leads on from. Rows that spell names and listed texts are
 such, and there are many, so they share one object."""
 
 
-def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
-    """Return the traits of a row, all but ``most``, which ``MaskKeys.traits`` fills in.
+def row_traits(arrays: MachineArrays, row: int, max_bytes: int) -> RowTraits:
+    """Return the traits of a row, all but ``max_count``, which ``MaskKeys.traits`` fills in.
 
-    Tokens are at most ``reach`` bytes long.
+    Tokens are at most ``max_bytes`` bytes long.
     """
-    packed = arrays.rows[row].tolist()
-    # An overlay's OVERLAID_ROW is left out here: following one byte is quicker than making the mask of the
-    # row below and correcting it, and gives the same result.
-    if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
-        return _IN_CHAIN
-    high, like = packed[HIGH], packed[OVERLAID_ROW]
+    columns = arrays.rows[row].tolist()
+    # An overlay's OVERLAID_ROW is left out here: following one byte is quicker than making the mask
+    # of the row below and correcting it, and gives the same result.
+    if columns[ONLY] != DEAD and columns[ROLE] == PLAIN and columns[HIGH] < 0:
+        return _ONE_BYTE_TRAITS
+    high, overlaid_row = columns[HIGH], columns[OVERLAID_ROW]
     high = COUNTS_NOTHING if high < 0 else high
     # The mask of an overlay corrects the mask below, so it needs no outline of its own.
-    if like != DEAD:
-        return RowTraits(packed[LOW], high, like)
+    if overlaid_row != DEAD:
+        return RowTraits(columns[LOW], high, overlaid_row)
     leading, stays = survey_bytes(arrays, row)
-    outline = None if leading < _FEW_BYTES else outline_of(arrays, row, reach)
+    outline = None if leading < _FEW_BYTES else outline_of(arrays, row, max_bytes)
     # A count distinguishes blanks. With an exit action each site would be uncertain separately,
-    # while a walk from the row finds one doubt for all.
-    takes_blanks = stays and outline is None and packed[HIGH] < 0 and packed[LABEL] == DEAD
-    return RowTraits(packed[LOW], high, like, outline, takes_blanks=takes_blanks)
+    # while a walk from the row records one site for all.
+    takes_blanks = stays and outline is None and columns[HIGH] < 0 and columns[LABEL] == DEAD
+    return RowTraits(columns[LOW], high, overlaid_row, outline, takes_blanks=takes_blanks)
 
 
 class MaskKeys:
@@ -99,13 +99,13 @@ class MaskKeys:
     ``CompiledConstraint``.
     """
 
-    def __init__(self, packed: PackedMachine, independent: IndependentMasks) -> None:
-        self._packed = packed
+    def __init__(self, columns: PackedMachine, independent: IndependentMasks) -> None:
+        self._packed = columns
         self._independent = independent
         self._traits: dict[int, RowTraits] = {}
         """By row. Never dropped: a row that states are in does not change any more."""
 
-    def of(self, state: State) -> MaskKey:
+    def key_of(self, state: State) -> MaskKey:
         """Return the key of the mask of a state.
 
         The texts of a state are left out on purpose, so that states share a walk: ``StateMasks``
@@ -119,7 +119,7 @@ class MaskKeys:
         missing, left = traits.low - count, traits.high - count
         # Beyond what tokens can count the bounds make no difference: such states share a mask.
         if traits.outline is not None:
-            missing, left = min(max(missing, 0), traits.most + 1), min(left, traits.most)
+            missing, left = min(max(missing, 0), traits.max_count + 1), min(left, traits.max_count)
         return MaskKey(stack, row, missing, left)
 
     def traits(self, row: int) -> RowTraits:
@@ -133,9 +133,9 @@ class MaskKeys:
             traits = row_traits(arrays, row, self._independent.trie.longest)
             outline = traits.outline
             if outline is not None and traits.high != COUNTS_NOTHING:
-                most = MAX_COUNT  # how much is counted beyond a horizon is not known
+                max_count = MAX_COUNT  # how much is counted beyond a horizon is not known
                 if outline.horizon == NO_HORIZON:
-                    most = self._independent.get(arrays, row, outline).most
-                traits = RowTraits(traits.low, traits.high, traits.like, outline, most)
+                    max_count = self._independent.get(arrays, row, outline).max_count
+                traits = RowTraits(traits.low, traits.high, traits.overlaid_row, outline, max_count)
             self._traits[row] = traits
         return traits

@@ -16,7 +16,7 @@ from guided.masks.mask_delta import MaskDelta, delta_of
 
 __all__ = ["MaskStore"]
 
-_LOOKED_AT: Final = 2
+_CLOCK_STEPS: Final = 2
 _HOLDER_BYTES: Final = 512
 """About what a mask takes besides its words."""
 
@@ -80,13 +80,13 @@ class MaskStore:
         # which only costs memory.
         key = fingerprint
         with self._lock:
-            while (known := self._entries.get(key)) is not None:
-                held = known.holder()
+            while (entry := self._entries.get(key)) is not None:
+                held = entry.holder()
                 if held is None:
-                    self._let_go(key)
+                    self._remove_entry(key)
                     break
                 delta = held.delta
-                assert delta is not None, "emptied holders are let go"
+                assert delta is not None, "the entry of an emptied holder is removed"
                 if delta.is_mask(found):
                     held.used = True
                     return held, delta
@@ -95,12 +95,12 @@ class MaskStore:
                 self._room = np.empty((len(found), 2), dtype=np.int32)
             delta = delta_of(found, base, self._room)
             held = HeldMask(delta, fingerprint)
-            self._enter(key, _Entry(ref(held), delta), delta.base.nbytes)
+            self._add_entry(key, _Entry(ref(held), delta), delta.base.nbytes)
             # Two are looked at for each that comes, so dead holders never outnumber the others.
-            for _ in range(_LOOKED_AT):
-                self._pass_one()
+            for _ in range(_CLOCK_STEPS):
+                self._advance_clock()
             while self.nbytes > self.max_bytes:
-                self._evict()
+                self._evict_next()
         return held, delta
 
     def __len__(self) -> int:
@@ -118,8 +118,8 @@ class MaskStore:
         assert sum(base.masks for base in bases) == len(entries)
         assert {entry.base for entry in entries} == self._bases.keys()
 
-    def _enter(self, key: int, entry: _Entry, base_bytes: int) -> None:
-        """Add a holder; the bytes of its base are counted with the first holder that has it.
+    def _add_entry(self, key: int, entry: _Entry, base_bytes: int) -> None:
+        """Add an entry; the bytes of its base are counted with the first entry that has it.
 
         This and the methods after it are called with the lock held.
         """
@@ -131,20 +131,20 @@ class MaskStore:
         base.masks += 1
         self.nbytes += entry.nbytes
 
-    def _pass_one(self) -> None:
-        """Move on by one holder, and forget it if nothing refers to it; with the lock held.
+    def _advance_clock(self) -> None:
+        """Move the clock on by one holder; remove its entry if nothing refers to the holder.
 
-        A holder in use is put last and otherwise left alone: only ``_evict``, which runs when the
-        store is full, looks at ``used`` and empties holders.
+        A holder in use is put last and otherwise left alone: only ``_evict_next``, which runs when
+        the store is full, looks at ``used`` and empties holders.
         """
         if self._entries:
             key = next(iter(self._entries))
             if self._entries[key].holder() is None:
-                self._let_go(key)
+                self._remove_entry(key)
             else:
                 self._entries.move_to_end(key)
 
-    def _evict(self) -> None:
+    def _evict_next(self) -> None:
         """Empty the next holder, or give it another round if it was used since the last one.
 
         There is always one: without holders the store has no bytes, and so is not full.
@@ -157,10 +157,10 @@ class MaskStore:
                 self._entries.move_to_end(key)
                 return
             held.delta = None
-        self._let_go(key)
+        self._remove_entry(key)
 
-    def _let_go(self, key: int) -> None:
-        """Forget a holder, and its base with the last holder that needs it."""
+    def _remove_entry(self, key: int) -> None:
+        """Remove the entry of a holder, and its base with the last entry that has it."""
         entry = self._entries.pop(key)
         self.nbytes -= entry.nbytes
         base = self._bases[entry.base]

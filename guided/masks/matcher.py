@@ -65,21 +65,22 @@ class Matcher(Protocol):
     def shortest_completion(self) -> tuple[TokenId, ...]:
         """Return tokens that end the answer, close to as few as possible; empty if it may end here.
 
-        Raises nothing once ``fits`` has returned.
+        Raises nothing once ``can_complete_within`` has returned.
         """
         ...
 
-    def fits(self, budget: int) -> bool:
-        """Return whether ``shortest_completion`` has at most ``budget`` tokens; cheap for large budgets.
+    def can_complete_within(self, budget: int) -> bool:
+        """Return whether ``shortest_completion`` has at most ``budget`` tokens.
 
-        Raises LimitExceededError if finding an end takes too much work.
+        Large budgets take little time: no completion is then searched for. Raises
+        LimitExceededError if finding an end takes too much work.
         """
         ...
 
     def mask_within(self, budget: int) -> Mask:
         """``mask`` without the tokens after which the answer could not end within the budget.
 
-        ``budget`` counts tokens, including the next one; it has to be one that ``fits``.
+        ``budget`` counts tokens, including the next one; ``can_complete_within`` it must be true.
         """
         ...
 
@@ -126,7 +127,7 @@ class FreeText:
     def shortest_completion(self) -> tuple[TokenId, ...]:
         return ()
 
-    def fits(self, budget: int) -> bool:
+    def can_complete_within(self, budget: int) -> bool:
         return budget >= 0
 
     def mask_within(self, budget: int) -> Mask:  # noqa: ARG002 - it may end anywhere

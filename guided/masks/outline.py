@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline_kernels import search_outline
-from guided.runtime.of_thread import OfThread
+from guided.runtime.per_thread import PerThread
 
 __all__ = ["NO_HORIZON", "Outline", "outline_of"]
 
@@ -36,46 +36,46 @@ _MAPS: Final = 32
 class Outline:
     """The outline of one row."""
 
-    __slots__ = ("closings", "digest", "fewest", "horizon")
+    __slots__ = ("closing_rows", "digest", "horizon", "min_names_left")
 
     def __init__(
-        self, digest: bytes, closings: NDArray[np.int32], fewest: int, horizon: int
+        self, digest: bytes, closing_rows: NDArray[np.int32], min_names_left: int, horizon: int
     ) -> None:
         self.digest: Final = digest
         """The hash of all that the search found. Rows with equal digests share their masks, so
         everything that a mask inside the string depends on is in it; the other fields may differ.
         """
-        self.closings: Final = closings
+        self.closing_rows: Final = closing_rows
         """The rows after closing quotes, in the order of the search. A row whose exit action is
         followed by other bytes as well stands for all rows with that action. With a horizon, all
-        other rows follow them."""
-        self.fewest: Final = fewest
+        other rows found follow them."""
+        self.min_names_left: Final = min_names_left
         """The least number of names that the rows of a rare key can still become, NO_BOUND for
         none."""
         self.horizon: Final = horizon
         """The number of bytes after which tokens leave the outline; NO_HORIZON for none."""
 
 
-def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
-    """Return the outline of a row in a string as far as ``reach`` bytes lead; ``None`` without one.
+def outline_of(arrays: MachineArrays, row: int, max_bytes: int) -> Outline | None:
+    """Return the outline of a row in a string as far as ``max_bytes`` bytes lead, or ``None``.
 
     There is none for rows outside a string, those before which a string has not yet begun, and
     those that lead to very many rows.
 
-    ``reach`` is the length of the longest token: the outline says nothing about what more bytes
+    ``max_bytes`` is the length of the longest token: the outline says nothing about what more bytes
     lead to, so it must not be less.
     """
-    near = min(reach, _HORIZON)
-    search = _searched(arrays, row, near)
+    searched_bytes = min(max_bytes, _HORIZON)
+    search = _search(arrays, row, searched_bytes)
     # If the search went as far as the longest token, no token gets past its end: no horizon.
-    horizon = NO_HORIZON if search.is_complete or near == reach else near
+    horizon = NO_HORIZON if search.is_complete or searched_bytes == max_bytes else searched_bytes
     if not len(search.found):
         return None
     digest = hashlib.sha256(search.found.data).digest()
-    closings = search.closings
+    closing_rows = search.closing_rows
     if horizon != NO_HORIZON:
-        closings = np.concatenate([closings, search.rows])
-    return Outline(digest, closings, search.fewest, horizon)
+        closing_rows = np.concatenate([closing_rows, search.rows])
+    return Outline(digest, closing_rows, search.min_names_left, horizon)
 
 
 class _Scratch:
@@ -84,36 +84,40 @@ class _Scratch:
     def __init__(self) -> None:
         self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 259, dtype=np.int32)
         self.queue: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
-        self.closings: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
+        self.closing_rows: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
         self.runs: NDArray[np.int32] = np.empty((_MAPS, 258), dtype=np.int32)
 
 
-_scratch: Final = OfThread(_Scratch)
+_scratch: Final = PerThread(_Scratch)
 
 
 class _Search(NamedTuple):
     """What ``search_outline`` found; the next search overwrites ``found`` and ``rows``."""
 
     found: NDArray[np.int32]
-    closings: NDArray[np.int32]
+    closing_rows: NDArray[np.int32]
     rows: NDArray[np.int32]
     """In the order of the search, without the closing ones."""
-    fewest: int
+    min_names_left: int
     is_complete: bool
 
 
-def _searched(arrays: MachineArrays, row: int, reach: int) -> _Search:
+def _search(arrays: MachineArrays, row: int, max_bytes: int) -> _Search:
     """Return what is found from a row on, valid until the next search; empty if no outline.
 
-    Only ``closings`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
+    Only ``closing_rows`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
     for each search, which needs it all zero.
     """
     scratch = _scratch.get()
-    found, queue, closings = scratch.found, scratch.queue, scratch.closings
+    found, queue, closing_rows = scratch.found, scratch.queue, scratch.closing_rows
     numbers = np.zeros(len(arrays.rows), dtype=np.int32)
-    size, num_closings, num_rows, fewest, is_complete = search_outline(
-        arrays, row, reach, found, queue, closings, numbers, scratch.runs
+    size, num_closing_rows, num_rows, min_names_left, is_complete = search_outline(
+        arrays, row, max_bytes, found, queue, closing_rows, numbers, scratch.runs
     )
     return _Search(
-        found[:size], closings[:num_closings].copy(), queue[:num_rows], fewest, is_complete
+        found[:size],
+        closing_rows[:num_closing_rows].copy(),
+        queue[:num_rows],
+        min_names_left,
+        is_complete,
     )

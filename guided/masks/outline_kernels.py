@@ -63,11 +63,11 @@ def _runs_of(byte_maps: NDArray[np.uint8], kind: int, runs: NDArray[np.int32]) -
 
 @inlined
 def _closing_with(
-    action: int, closings: NDArray[np.int32], num_closings: int, rows: NDArray[np.int32]
+    action: int, closing_rows: NDArray[np.int32], num_closing_rows: int, rows: NDArray[np.int32]
 ) -> int:
-    """Return the number of the first closing row with an exit action; ``num_closings`` for none."""
+    """Return the index of the closing row with an exit action; ``num_closing_rows`` for none."""
     number = 0
-    while number < num_closings and rows[closings[number], LABEL] != action:
+    while number < num_closing_rows and rows[closing_rows[number], LABEL] != action:
         number += 1
     return number
 
@@ -76,31 +76,32 @@ def _closing_with(
 def search_outline(
     machine: MachineArrays,
     row: int,
-    reach: int,
+    max_bytes: int,
     found: NDArray[np.int32],
     queue: NDArray[np.int32],
-    closings: NDArray[np.int32],
+    closing_rows: NDArray[np.int32],
     numbers: NDArray[np.int32],
     runs: NDArray[np.int32],
 ) -> tuple[int, int, int, int, bool]:
     """Record what can be reached from a row, breadth first, up to closing rows.
 
     Returns the length of the record (0: there is no outline), the number of closing rows, that of
-    other rows, the fewest ends, and whether everything that can be reached was searched. ``found``,
-    which must have room for 259 numbers per place in ``queue``, gets for each row, in order::
+    other rows, the least NAMES_LEFT of a rare key, and whether everything that can be reached was
+    searched. ``found``, which must have room for 259 numbers per place in ``queue``, gets for each
+    row, in order::
 
         COUNT_EVENT  MIN_REMAINING  closing row with its exit action + 1, or 0  run  run ...
 
     A run of bytes that lead to the same row is ``row number << 8 | last byte``, with 0 for closing
     rows and ``_BEYOND`` where nothing was searched. ``numbers``, all zero at first, gets the number
-    of each row plus one, negative for closing rows. Nothing is searched from ``reach`` bytes on.
-    ``runs``, int32 ``[a power of two, 258]``, keeps where the classes of maps end.
+    of each row plus one, negative for closing rows. Nothing is searched from ``max_bytes`` bytes
+    on. ``runs``, int32 ``[a power of two, 258]``, keeps where the classes of maps end.
     """
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
     # A table has thousands of rows but few maps: the runs of a map are found once per search.
     runs[:, 256] = -1
     queue[0], numbers[row] = row, 1
-    done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
+    done, count, size, num_closing_rows, min_names_left = 0, 1, 0, 0, NO_BOUND
     is_complete, depth, level_end = True, 0, 1
     while done < count:
         if done == level_end:
@@ -108,22 +109,22 @@ def search_outline(
         current = queue[done]
         done += 1
         if rows[current, ROLE] == IN_RARE_KEY:
-            fewest = min(fewest, rows[current, NAMES_LEFT])
+            min_names_left = min(min_names_left, rows[current, NAMES_LEFT])
         found[size], found[size + 1], found[size + 2] = (
             rows[current, COUNT_EVENT],
             rows[current, MIN_REMAINING],
             0,
         )
         if rows[current, LABEL] != DEAD:
-            closing = _closing_with(rows[current, LABEL], closings, num_closings, rows)
-            if closing == len(closings):
+            closing = _closing_with(rows[current, LABEL], closing_rows, num_closing_rows, rows)
+            if closing == len(closing_rows):
                 return 0, 0, 0, NO_BOUND, True
-            if closing == num_closings:
-                closings[closing] = current
-                num_closings += 1
+            if closing == num_closing_rows:
+                closing_rows[closing] = current
+                num_closing_rows += 1
             found[size + 2] = closing + 1
         size += 3
-        if depth == reach:
+        if depth == max_bytes:
             # No token is long enough to continue from here, or the horizon ends here.
             is_complete = False
             found[size] = (_BEYOND << _BYTE_BITS) | 255
@@ -141,9 +142,9 @@ def search_outline(
             before = target
             if target != DEAD and numbers[target] == 0:
                 if is_closing(rows, target):
-                    closings[num_closings] = target
-                    num_closings += 1
-                    numbers[target] = -num_closings
+                    closing_rows[num_closing_rows] = target
+                    num_closing_rows += 1
+                    numbers[target] = -num_closing_rows
                 elif rows[target, COUNT_EVENT] == START:
                     # Another string begins inside: its counts would be mixed with those of this
                     # one.
@@ -152,9 +153,9 @@ def search_outline(
                     queue[count] = target
                     count += 1
                     numbers[target] = count
-                if count == len(queue) or num_closings == len(closings):
+                if count == len(queue) or num_closing_rows == len(closing_rows):
                     return 0, 0, 0, NO_BOUND, True
             number = 0 if target == DEAD else numbers[target]
             found[size] = (number << _BYTE_BITS) | byte
             size += 1
-    return size, num_closings, count, fewest, is_complete
+    return size, num_closing_rows, count, min_names_left, is_complete

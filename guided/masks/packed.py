@@ -1,4 +1,4 @@
-"""What compiled code works on: the arrays of a machine, and memory for walks."""
+"""What compiled code works on: the arrays of a machine, and scratch memory for walks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
 from guided.masks.trie import TokenTrie
 from guided.masks.walk_path import LARGE_SHARE, PATH_WIDTH
-from guided.runtime.addresses import addresses_of, enter_address
+from guided.runtime.addresses import addresses_of, set_address
 
 __all__ = ["PackedMachine", "Scratch"]
 
@@ -28,9 +28,9 @@ class Scratch:
         self.words: Mask = np.empty(trie.words, dtype=np.int32)
         self.uncertain: NDArray[np.int32] = np.zeros((len(trie), 4), dtype=np.int32)
         """Sites to be walked once more is known."""
-        self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
+        self.deferred: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
         """Nodes with a state each; none is below another, which bounds their number."""
-        self.addresses = addresses_of((self.path, self.words, self.uncertain, self.put_off))
+        self.addresses = addresses_of((self.path, self.words, self.uncertain, self.deferred))
 
 
 class PackedMachine:
@@ -53,15 +53,15 @@ class PackedMachine:
         self._transitions = machine.parts.transitions
         self._stacks = machine.parts.stacks
         self._quoted = quoted
-        self._judged = 0
-        """How many of ``StackTable.with_keys`` ``_judge_keys`` has looked at."""
+        self._num_checked = 0
+        """How many of ``StackTable.with_keys`` were looked at by ``_mark_harmless_keys``."""
         self._addressed: list[NDArray[Any]] = list(self.current())
         """The arrays at ``_addresses``, in the order of ``MachineArrays``."""
         self._addresses = addresses_of(self._addressed)
 
     def current(self) -> MachineArrays:
         """Return the arrays as the machine is now; valid until it grows."""
-        self._judge_keys()
+        self._mark_harmless_keys()
         table = self._table
         return MachineArrays(
             table.rows, table.cells, table.byte_maps, self._transitions.slots, self._stacks.facts
@@ -69,47 +69,47 @@ class PackedMachine:
 
     def addresses(self) -> NDArray[np.int64]:
         """Return the addresses of the current arrays, which stay in place until the next call."""
-        if self._judged != len(self._stacks.with_keys):
-            self._judge_keys()
+        if self._num_checked != len(self._stacks.with_keys):
+            self._mark_harmless_keys()
         table, before = self._table, self._addressed
         # This runs before every call of a kernel: mostly no array was replaced by a larger one.
         if table.rows is not before[0]:
-            self._enter(0, table.rows)
+            self._set_array(0, table.rows)
         if table.cells is not before[1]:
-            self._enter(1, table.cells)
+            self._set_array(1, table.cells)
         if table.byte_maps is not before[2]:
-            self._enter(2, table.byte_maps)
+            self._set_array(2, table.byte_maps)
         if self._transitions.slots is not before[3]:
-            self._enter(3, self._transitions.slots)
+            self._set_array(3, self._transitions.slots)
         if self._stacks.facts is not before[4]:
-            self._enter(4, self._stacks.facts)
+            self._set_array(4, self._stacks.facts)
         return self._addresses
 
-    def _enter(self, number: int, array: NDArray[Any]) -> None:
+    def _set_array(self, number: int, array: NDArray[Any]) -> None:
         self._addressed[number] = array
-        enter_address(self._addresses, number, array)
+        set_address(self._addresses, number, array)
 
-    def _judge_keys(self) -> None:
-        """Enter for new stacks whether one token might begin and close a key that they have.
+    def _mark_harmless_keys(self) -> None:
+        """Mark new stacks as HARMLESS if no token can begin and close a key that they have.
 
         That goes into the machine's own facts, so a machine is packed for one vocabulary only.
         """
         stacks = self._stacks
-        # Stacks are only ever added, so those up to ``_judged`` need not be looked at again.
-        for stack in stacks.with_keys[self._judged :]:
+        # Stacks are only ever added, so those up to ``_num_checked`` need not be looked at again.
+        for stack in stacks.with_keys[self._num_checked :]:
             if self._quoted.isdisjoint(stacks.free_keys(stack)):
                 stacks.facts[stack, KNOWLEDGE] = HARMLESS
-        self._judged = len(stacks.with_keys)
+        self._num_checked = len(stacks.with_keys)
 
     def begin_work(self) -> None:
-        """Say that the machine is about to be used."""
+        """Call ``before_work``, as the machine is about to be used."""
         self._before_work()
 
     def resolve(self, stack: int, action: int) -> None:
-        """Enter the transition of an exit action into the table that compiled code reads.
+        """Add the transition of an exit action to the table that compiled code reads.
 
-        Only for one that a kernel has just found missing: it must not be entered twice. May raise
-        LimitExceededError, and then enters nothing.
+        Only for one that a kernel has just found missing: it must not be added twice. May raise
+        LimitExceededError, and then adds nothing.
         """
         self._before_work()
         self._transitions.put(stack, action, *self._machine.transition(stack, action))

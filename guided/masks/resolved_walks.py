@@ -23,7 +23,7 @@ from guided.masks.walk import KeptWalk, Walk
 from guided.masks.walk_kernels import walk_sites
 from guided.masks.walk_path import FINISHED
 from guided.runtime.addresses import addresses_of
-from guided.runtime.of_thread import OfThread
+from guided.runtime.per_thread import PerThread
 
 __all__ = ["NOTHING_UNCERTAIN", "ResolvedWalks"]
 
@@ -39,28 +39,27 @@ class ResolvedWalks:
     The mask of a walk is in ``scratch``: the next walk of the thread overwrites it.
     """
 
-    def __init__(self, packed: PackedMachine, trie: TokenTrie, scratch: OfThread[Scratch]) -> None:
+    def __init__(self, packed: PackedMachine, trie: TokenTrie, scratch: PerThread[Scratch]) -> None:
         self._packed = packed
         self._scratch = scratch
         # The trie never changes, so its arrays stay where they are.
         self._trie = addresses_of(trie.arrays)
 
-    def below_sites(
+    def walk_below_sites(
         self,
         first: MaskDelta,
         base: Mask,
         fingerprint: int,
         state: State,
-        home: int,
+        truncated_stack: int,
         sites: NDArray[np.int32],
-        closings: NDArray[np.int32],
+        closing_rows: NDArray[np.int32],
         missing: int,
         left: int,
     ) -> tuple[Walk, int]:
-        """What is allowed below the sites, added to the mask ``first``; and how many nodes it put
-        off.
+        """Return the walk below the sites, added to mask ``first``, and how many nodes it deferred.
 
-        The caller has to walk the nodes that were put off (``Scratch.put_off``).
+        The caller has to walk the deferred nodes (``Scratch.deferred``).
 
         ``base`` is the mask that the result is kept as changes of; ``fingerprint`` is the number
         to which the walk adds those of the tokens that it sets. Other arguments are those of
@@ -70,44 +69,48 @@ class ResolvedWalks:
         sites are copied out of it.
         """
         stack, row, count, _ = state
-        doubts, change, has_asked, put_off = self._finished(
+        num_uncertain, change, has_read_stack, num_deferred = self._run_to_end(
             walk_sites,
-            *(home, stack, row, count, first.base, first.changes, sites, closings, missing, left),
+            *(truncated_stack, stack, row, count, first.base, first.changes),
+            *(sites, closing_rows, missing, left),
         )
         scratch = self._scratch.get()
-        uncertain = scratch.uncertain[:doubts].copy() if doubts else NOTHING_UNCERTAIN
-        return Walk(scratch.words, base, fingerprint ^ change, uncertain, not has_asked), put_off
+        uncertain = scratch.uncertain[:num_uncertain].copy() if num_uncertain else NOTHING_UNCERTAIN
+        walk = Walk(scratch.words, base, fingerprint ^ change, uncertain, not has_read_stack)
+        return walk, num_deferred
 
-    def corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
-        """Return the walk of a row, made from ``base``, that of ``like``, over which it was laid.
+    def correct(self, base: KeptWalk, state: State, overlaid_row: int) -> Walk:
+        """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``.
 
-        ``is_local`` then says that nothing of ``base`` has changed.
+        ``is_stack_independent`` then says that nothing of ``base`` has changed.
         """
         stack, row, count, _ = state
         delta = base.delta
-        doubts, change, has_asked, _ = self._finished(
-            correct_mask, stack, row, count, delta.base, delta.changes, like
+        num_uncertain, change, has_read_stack, _ = self._run_to_end(
+            correct_mask, stack, row, count, delta.base, delta.changes, overlaid_row
         )
         scratch = self._scratch.get()
-        uncertain = np.concatenate([base.uncertain, scratch.uncertain[:doubts]])
+        uncertain = np.concatenate([base.uncertain, scratch.uncertain[:num_uncertain]])
         fingerprint = base.held.fingerprint ^ change
-        return Walk(scratch.words, delta.base, fingerprint, uncertain, not has_asked)
+        return Walk(scratch.words, delta.base, fingerprint, uncertain, not has_read_stack)
 
-    def _finished(self, kernel: Callable[..., _Stopped], *told: Any) -> tuple[int, int, int, int]:
-        """Call a kernel until it has finished.
+    def _run_to_end(self, kernel: Callable[..., _Stopped], *args: Any) -> tuple[int, int, int, int]:
+        """Call a kernel until it has finished, adding missing transitions in between.
 
-        Returns how many sites it left uncertain, the change of the fingerprint, whether it looked
-        at the stack, and how many nodes it put off.
+        ``args`` are its arguments after the addresses and before ``is_resumed``.
+
+        Returns the number of uncertain sites, the change of the fingerprint, whether the stack was
+        read, and the number of deferred nodes.
         """
         addresses = self._scratch.get().addresses
-        again = False
-        # What the kernel knows when it stops is in the scratch. Resolving a transition may move
+        is_resumed = False
+        # When the kernel stops, its progress is in the scratch. Resolving a transition may move
         # the arrays of the machine, so their addresses are taken each time.
         while True:
-            status, doubts, change, at, action, put_off = kernel(
-                self._trie, self._packed.addresses(), addresses, *told, again
+            status, num_uncertain, change, stack, action, num_deferred = kernel(
+                self._trie, self._packed.addresses(), addresses, *args, is_resumed
             )
             if status == FINISHED:
-                return doubts, change, at, put_off
-            self._packed.resolve(at, action)
-            again = True
+                return num_uncertain, change, stack, num_deferred
+            self._packed.resolve(stack, action)
+            is_resumed = True

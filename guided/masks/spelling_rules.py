@@ -1,9 +1,8 @@
 """The rules by which a tokenizer spells, as far as forced runs have to know them.
 
-A text is cut three times. Texts that are whole tokens are found in it first; the text between them
-is split into pieces; and every piece is put together from tokens separately. The last of these only
-has to promise this: what it makes of a text up to the end of one of its tokens, it makes of that
-beginning alone, and what it makes of the rest, of the rest alone.
+A tokenizer first finds *added tokens* in a text, splits the text between them into *pieces* (pre-
+tokenization), and joins every piece from tokens separately. Of joining only this is relied on: what
+a piece becomes up to the end of one of its tokens, that beginning becomes alone, and the rest too.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ UNCERTAIN: Final = TokenId(-1)
 """In place of the tokens after which a spelling depends on more than its text."""
 
 
-class FoundTexts:
-    """Texts that a tokenizer finds in a text before anything else, and takes for tokens.
+class AddedTokens:
+    """Added tokens: those that a tokenizer finds in a text before it splits the text into pieces.
 
     Of those that begin in one place it takes the longest. There is at least one, and none is empty.
     """
@@ -37,98 +36,99 @@ class FoundTexts:
         self._first = re.compile(b"[" + b"".join(map(re.escape, firsts)) + b"]")
         self._sizes = sorted({len(text) for text in tokens}, reverse=True)
 
-    def within(
-        self, text: bytes, begun: int, end: int
+    def find_in(
+        self, text: bytes, start: int, end: int
     ) -> Iterator[tuple[int, int, tuple[TokenId, ...]]]:
-        """Yield where the found texts within a part begin and end, with their tokens, in order.
+        """Yield begin, end and tokens of each added token within a part of a text, in order.
 
-        The part is ``text[begun:end]``; places are in ``text``. They do not overlap: the search
+        The part is ``text[start:end]``; places are in ``text``. They do not overlap: the search
         continues where the last one ends.
         """
-        while (match := self._first.search(text, begun, end)) is not None:
+        while (match := self._first.search(text, start, end)) is not None:
             at = match.start()
-            begun = at + 1
+            start = at + 1
             for size in self._sizes:
                 tokens = self.tokens.get(text[at : at + size]) if at + size <= end else None
                 if tokens is not None:
-                    begun = at + size
-                    yield at, begun, tokens
+                    start = at + size
+                    yield at, start, tokens
                     break
 
 
 class SpellingRules:
-    """The rules of one tokenizer."""
+    """The rules of one tokenizer: added tokens, splitting into pieces, joining of each piece."""
 
     def __init__(
         self,
         splitting: Splitting | None,
-        joined: Callable[[bytes], Sequence[int] | None],
+        join_part: Callable[[bytes], Sequence[int] | None],
         *,
-        found: Sequence[Mapping[bytes, Tokens]] = (),
-        whole: Callable[[bytes], int | None] | None = None,
-        letter: bytes = b"",
+        added_tokens: Sequence[Mapping[bytes, Tokens]] = (),
+        whole_piece_token: Callable[[bytes], int | None] | None = None,
+        space_letter: bytes = b"",
     ) -> None:
         self.splitting = splitting
         """How texts are split into pieces, ``None`` if that is not known."""
-        self.joined = joined
-        """The tokens of a part of a piece that begins and ends with one of them.
+        self.join_part = join_part
+        """Returns the tokens of a part of a piece at both ends of which a token begins or ends.
 
         ``None`` if the part begins or ends inside a character and its tokens are not known.
         """
-        self.found = [FoundTexts(tokens) for tokens in found if tokens]
-        """What is found before anything else, one mapping after the other in what is left."""
-        self.whole = whole
-        """The token that a whole piece is, whatever ``joined`` makes of it."""
-        self.letter = letter
-        """A text that is found and is not one token; empty for none."""
-        self.found_tokens = [
-            tokens[0] for texts in found for tokens in texts.values() if len(tokens) == 1
+        self.added_tokens = [AddedTokens(tokens) for tokens in added_tokens if tokens]
+        """The added tokens, in groups: each group is looked for in what the ones before it left."""
+        self.whole_piece_token = whole_piece_token
+        """Returns the token that a whole piece is, whatever ``join_part`` makes of it."""
+        self.space_letter = space_letter
+        """What the tokenizer writes for a space; empty if it writes a space as it is. Where a text
+        contains the letter itself, it is found like an added token, but has several tokens."""
+        self.added_token_ids = [
+            tokens[0] for texts in added_tokens for tokens in texts.values() if len(tokens) == 1
         ]
 
-    def without(self, apart: frozenset[TokenId]) -> SpellingRules:
-        """Return the rules of the same tokenizer if the tokens ``apart`` stand for no text.
+    def without(self, removed: frozenset[TokenId]) -> SpellingRules:
+        """Return the rules of the same tokenizer if the tokens ``removed`` stand for no text.
 
         What it would have spelled with one of them is uncertain from there on.
 
-        These rules are left as they are. The result has no text that is found by one of the tokens,
-        so it may split differently there.
+        These rules are left as they are. The result does not find these tokens in a text, so it may
+        split differently there.
         """
-        joined, whole = self.joined, self.whole
+        join_part, whole_piece_token = self.join_part, self.whole_piece_token
 
-        def joined_without(text: bytes) -> Sequence[int] | None:
-            tokens = joined(text)
-            if tokens is None or not any(token in apart for token in tokens):
+        def join_without(text: bytes) -> Sequence[int] | None:
+            tokens = join_part(text)
+            if tokens is None or not any(token in removed for token in tokens):
                 return tokens
-            at = next(place for place, token in enumerate(tokens) if token in apart)
+            at = next(place for place, token in enumerate(tokens) if token in removed)
             return [*tokens[:at], UNCERTAIN]
 
         def whole_without(piece: bytes) -> int | None:
-            token = None if whole is None else whole(piece)
-            return None if token in apart else token
+            token = None if whole_piece_token is None else whole_piece_token(piece)
+            return None if token in removed else token
 
         kept = [
-            {text: found for text, found in texts.tokens.items() if not apart & {*found}}
-            for texts in self.found
+            {text: tokens for text, tokens in texts.tokens.items() if not removed & {*tokens}}
+            for texts in self.added_tokens
         ]
         return SpellingRules(
             self.splitting,
-            joined_without,
-            found=kept,
-            whole=None if whole is None else whole_without,
-            letter=self.letter,
+            join_without,
+            added_tokens=kept,
+            whole_piece_token=None if whole_piece_token is None else whole_without,
+            space_letter=self.space_letter,
         )
 
 
 def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
     """Return the rules of a vocabulary that defines only how it spells."""
 
-    def joined(text: bytes) -> Sequence[int] | None:
+    def join_part(text: bytes) -> Sequence[int] | None:
         try:
             return vocabulary.spell(text.decode())
         except UnicodeDecodeError:
             return None
 
-    return SpellingRules(Splitting(()), joined)
+    return SpellingRules(Splitting(()), join_part)
 
 
 def whole_size(text: bytes) -> int:

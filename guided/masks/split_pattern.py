@@ -31,7 +31,7 @@ READ: Final = 0
 """Read a character of the class ``first``."""
 FORK: Final = 1
 """Continue at ``first``, and if that fails, at ``second``; a jump if both are the same. They
-are numbers of steps, so they change when steps are moved (``_moved``)."""
+are numbers of steps, so they change when steps are moved (``_move_targets``)."""
 FOLLOWED: Final = 2
 """Continue if the next character is in the class ``first``."""
 NOT_FOLLOWED: Final = 3
@@ -86,9 +86,9 @@ def program_of(pattern: str) -> Program:
 
 def _may_be_empty(steps: Sequence[Step]) -> bool:
     """Return whether a match without a character is possible if every look-ahead holds."""
-    seen, waiting = set[int](), [0]
-    while waiting:
-        at = waiting.pop()
+    seen, worklist = set[int](), [0]
+    while worklist:
+        at = worklist.pop()
         if at in seen:
             continue
         seen.add(at)
@@ -96,9 +96,9 @@ def _may_be_empty(steps: Sequence[Step]) -> bool:
         if step.kind == MATCH:
             return True
         if step.kind == FORK:
-            waiting += (step.first, step.second)
+            worklist += (step.first, step.second)
         elif step.kind != READ:
-            waiting.append(at + 1)
+            worklist.append(at + 1)
     return False
 
 
@@ -126,7 +126,7 @@ class _Reader:
         begin = len(self.steps)
         ends = []
         self._sequence(ignores_case=ignores_case)
-        while self._next("|"):
+        while self._accept("|"):
             self._shift(begin, 1)
             ends.append(len(self.steps))
             self.steps.append(Step(FORK))  # to the end, set below
@@ -150,7 +150,7 @@ class _Reader:
             if ignores_case and before + character in _FOLDED_PAIRS:
                 raise UnknownPatternError(self.pattern)
             before = character
-            self._repeated(begin)
+            self._repeat(begin)
 
     def _atom(self, *, ignores_case: bool) -> None:
         """Read one character, a group, or a look-ahead for one character, and append its steps.
@@ -158,13 +158,13 @@ class _Reader:
         Any other group that begins with a question mark is refused.
         """
         for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
-            if self._next(opening):
+            if self._accept(opening):
                 self.steps.append(Step(kind, self._class(ignores_case=False)))
                 self._expect_bracket()
                 return
         for opening in ("(?i:", "(?:", "("):
-            if self._next(opening):
-                if opening == "(" and self._next("?"):
+            if self._accept(opening):
+                if opening == "(" and self._accept("?"):
                     raise UnknownPatternError(self.pattern)
                 self.depth += 1
                 if self.depth > _MOST_GROUPS:
@@ -181,7 +181,7 @@ class _Reader:
         The class is kept as it is written; the tokenizers' own matcher judges characters by it.
         """
         begin = self.at
-        character = self._taken()
+        character = self._take()
         if character == "[":
             self._skip_brackets()
         elif character == "\\":
@@ -197,33 +197,33 @@ class _Reader:
 
     def _skip_brackets(self) -> None:
         """Skip to the end of a class in brackets, whose first bracket was read."""
-        self._next("^")
-        if self._next("]") or self.pattern.startswith("[:", self.at):
+        self._accept("^")
+        if self._accept("]") or self.pattern.startswith("[:", self.at):
             raise UnknownPatternError(self.pattern)
-        while (character := self._taken()) != "]":
+        while (character := self._take()) != "]":
             if character == "[":
                 self._skip_brackets()
             elif character == "\\":
-                self._taken()
+                self._take()
 
     def _skip_escape(self) -> None:
         """Skip to the end of an escape, whose backslash was read; raises for an unknown one."""
-        character = self._taken()
-        if character in "pP" and self._next("{"):
-            while self._taken() != "}":
+        character = self._take()
+        if character in "pP" and self._accept("{"):
+            while self._take() != "}":
                 pass
         elif character.isalnum() and character not in _ESCAPED_CLASSES + _ESCAPED_CHARACTERS:
             raise UnknownPatternError(self.pattern)
 
-    def _repeated(self, begin: int) -> None:
+    def _repeat(self, begin: int) -> None:
         """Repeat the steps from ``begin`` on as often as the quantifier after them says."""
-        if self._next("?"):
+        if self._accept("?"):
             low, high = 0, 1
-        elif self._next("*"):
+        elif self._accept("*"):
             low, high = 0, None
-        elif self._next("+"):
+        elif self._accept("+"):
             low, high = 1, None
-        elif self._next("{"):
+        elif self._accept("{"):
             low, high = self._bounds()
         else:
             return
@@ -253,7 +253,7 @@ class _Reader:
         a number.
         """
         begin = self.at
-        while self._taken() != "}":
+        while self._take() != "}":
             pass
         low, comma, high = self.pattern[begin : self.at - 1].partition(",")
         most = str(_MOST_STEPS)
@@ -273,7 +273,7 @@ class _Reader:
         offset = len(self.steps) - begin
         if len(self.steps) + len(body) > _MOST_STEPS:
             raise UnknownPatternError(self.pattern)
-        self.steps += [_moved(step, offset) for step in body]
+        self.steps += [_move_targets(step, offset) for step in body]
 
     def _shift(self, begin: int, by: int) -> None:
         """Make room before the steps from ``begin`` on.
@@ -281,16 +281,16 @@ class _Reader:
         The new steps only hold the place: the caller sets them. A fork before ``begin`` that leads
         to it then leads to them; none may lead further.
         """
-        moved = [_moved(step, by) for step in self.steps[begin:]]
+        moved = [_move_targets(step, by) for step in self.steps[begin:]]
         self.steps[begin:] = [Step(FORK)] * by + moved
 
-    def _taken(self) -> str:
+    def _take(self) -> str:
         if self.at >= len(self.pattern):
             raise UnknownPatternError(self.pattern)
         self.at += 1
         return self.pattern[self.at - 1]
 
-    def _next(self, text: str) -> bool:
+    def _accept(self, text: str) -> bool:
         """Return whether a text stands here; if so, it is consumed."""
         if not self.pattern.startswith(text, self.at):
             return False
@@ -298,11 +298,11 @@ class _Reader:
         return True
 
     def _expect_bracket(self) -> None:
-        if not self._next(")"):
+        if not self._accept(")"):
             raise UnknownPatternError(self.pattern)
 
 
-def _moved(step: Step, by: int) -> Step:
+def _move_targets(step: Step, by: int) -> Step:
     if step.kind != FORK:
         return step
     return Step(FORK, step.first + by, step.second + by)

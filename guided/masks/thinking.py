@@ -20,10 +20,10 @@ from guided.spec import Forcing, TokenId
 
 __all__ = ["Thinking"]
 
-_CHARACTER: Final = 4
-"""Bytes of a character: a text may have to end one before its end begins."""
-_LITTLE: Final = 64
-"""More tokens than the end of thoughts usually has: tried before the end is worked out."""
+_MAX_CHARACTER_BYTES: Final = 4
+"""A text may have to complete a character before its end begins."""
+_AMPLE_TOKENS: Final = 64
+"""More tokens than the end of thoughts usually has: tried before that end is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Thinking:
 
     thoughts: Matcher
     answer: Matcher
-    left: int
-    """Tokens up to the end of the thoughts, including those that end them."""
-    closing: int
-    """Tokens that end them, where nothing else has to end first."""
-    caution: int
-    """From this many tokens left on, some tokens might leave no room for the end."""
+    tokens_left: int
+    """The number of tokens up to the end of the thoughts, including those that end them."""
+    num_closing: int
+    """The number of tokens that end them, where nothing else has to end first."""
+    check_from: int
+    """With this many tokens left or fewer, some tokens might leave no room for the end."""
     vocabulary_size: int
 
     @classmethod
@@ -51,14 +51,14 @@ class Thinking:
 
         ``thoughts`` is any text up to an end, which a recogniser reads as ``end_bytes`` bytes.
 
-        The budget does not count the tokens that end the thoughts: ``left`` has ``closing`` more.
-        ``caution`` takes a token for each byte of the end and of a character cut off before it, the
-        most that ending can need, and one for the token chosen next.
+        The budget does not count the tokens that end the thoughts: ``tokens_left`` has
+        ``num_closing`` more. ``check_from`` has a token for each byte of the end and of a character
+        cut off before it, the most that ending can need, and one for the token chosen next.
         """
-        closing = len(thoughts.shortest_completion())
-        caution = 1 + end_bytes + _CHARACTER
-        left = budget + closing
-        return cls(thoughts, answer, left, closing, caution, vocabulary_size)
+        num_closing = len(thoughts.shortest_completion())
+        check_from = 1 + end_bytes + _MAX_CHARACTER_BYTES
+        tokens_left = budget + num_closing
+        return cls(thoughts, answer, tokens_left, num_closing, check_from, vocabulary_size)
 
     @property
     def is_complete(self) -> bool:
@@ -73,36 +73,36 @@ class Thinking:
     def mask(self) -> Mask:
         """See ``Matcher``; the thoughts' budget removes tokens, which does not restrict the answer.
 
-        Above ``caution`` no token can leave too little room, so nothing is checked; with
-        ``closing`` left only the first token of the end may follow; between the two each token is
-        checked. ``fill``, ``allows`` and ``advance`` use the same threshold.
+        Above ``check_from`` no token can leave too little room, so nothing is checked; with
+        ``num_closing`` left only the first token of the end may follow; between the two each token
+        is checked. ``fill``, ``allows`` and ``advance`` use the same threshold.
         """
-        if self.left > self.caution:
+        if self.tokens_left > self.check_from:
             return self.thoughts.mask()
-        if self.left <= self.closing:
+        if self.tokens_left <= self.num_closing:
             return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))
-        return self.thoughts.mask_within(self.left)
+        return self.thoughts.mask_within(self.tokens_left)
 
     def fill(self, out: Mask) -> None:
         """See ``Matcher``."""
-        if self.left > self.caution:
+        if self.tokens_left > self.check_from:
             self.thoughts.fill(out)
         else:
             np.copyto(out, self.mask())
 
     def allows(self, token: TokenId) -> bool:
         """See ``Matcher``."""
-        if self.left > self.caution:
+        if self.tokens_left > self.check_from:
             return self.thoughts.allows(token)
         return bool(int(self.mask()[token >> 5]) >> (token & 31) & 1)
 
     def advance(self, token: TokenId) -> Matcher:
         """See ``Matcher``."""
-        if self.left <= self.caution and not self.allows(token):
+        if self.tokens_left <= self.check_from and not self.allows(token):
             raise TokenRejectedError(
                 f"token {token} is not allowed here: the thoughts have to end", token=token
             )
-        return self._moved(self.thoughts.advance(token))
+        return self._advance_thoughts(self.thoughts.advance(token))
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         """See ``Matcher``: what ends the thoughts where they must, and what the answer begins with.
@@ -112,11 +112,14 @@ class Thinking:
         """
         if forcing is Forcing.OFF:
             return ()
-        if self.left <= self.closing:
+        if self.tokens_left <= self.num_closing:
             run = self.thoughts.shortest_completion()
         else:
             run = self.thoughts.forced_run(forcing)
-            if self.left <= self.caution and run != self.thoughts.shortest_completion()[: len(run)]:
+            if (
+                self.tokens_left <= self.check_from
+                and run != self.thoughts.shortest_completion()[: len(run)]
+            ):
                 return ()
         after: Matcher = self
         for token in run:
@@ -125,22 +128,24 @@ class Thinking:
 
     def likely_run(self) -> tuple[TokenId, ...]:
         """See ``Matcher``."""
-        return self.thoughts.likely_run() if self.left > self.caution else ()
+        return self.thoughts.likely_run() if self.tokens_left > self.check_from else ()
 
     def shortest_completion(self) -> tuple[TokenId, ...]:
         """See ``Matcher``."""
         return self.thoughts.shortest_completion() + self.answer.shortest_completion()
 
-    def fits(self, budget: int) -> bool:
+    def can_complete_within(self, budget: int) -> bool:
         """See ``Matcher``.
 
-        The first test is only a quick way to True: it reserves more for the end of the thoughts
-        than that takes. If it fails, the end is worked out.
+        The first test is only a short cut to True: it reserves more for the end of the thoughts
+        than that takes. If it fails, the end is computed.
         """
-        # Most budgets are so large that no end is worked out.
-        if self.thoughts.fits(_LITTLE) and self.answer.fits(budget - _LITTLE):
+        # Most budgets are so large that no completion is computed.
+        if self.thoughts.can_complete_within(_AMPLE_TOKENS) and self.answer.can_complete_within(
+            budget - _AMPLE_TOKENS
+        ):
             return True
-        return self.answer.fits(budget - len(self.thoughts.shortest_completion()))
+        return self.answer.can_complete_within(budget - len(self.thoughts.shortest_completion()))
 
     def mask_within(self, budget: int) -> Mask:
         """See ``Matcher``.
@@ -148,17 +153,22 @@ class Thinking:
         The budget is for thoughts and answer together, so the answer's end is subtracted, and the
         thoughts' own budget holds as well.
         """
-        room = min(self.left, budget - len(self.answer.shortest_completion()))
-        if room <= self.closing:
+        room = min(self.tokens_left, budget - len(self.answer.shortest_completion()))
+        if room <= self.num_closing:
             return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))
         return self.thoughts.mask_within(room)
 
     def _first_of_end(self) -> tuple[TokenId, ...]:
         return self.thoughts.shortest_completion()[:1]
 
-    def _moved(self, thoughts: Matcher) -> Matcher:
+    def _advance_thoughts(self, thoughts: Matcher) -> Matcher:
         if thoughts.is_complete:
             return self.answer
         return Thinking(
-            thoughts, self.answer, self.left - 1, self.closing, self.caution, self.vocabulary_size
+            thoughts,
+            self.answer,
+            self.tokens_left - 1,
+            self.num_closing,
+            self.check_from,
+            self.vocabulary_size,
         )

@@ -1,4 +1,4 @@
-"""Ends of texts in tokens: the shortest from a state, and which tokens leave room for an end."""
+"""Completions in tokens: the shortest from a state, and which tokens leave room for one."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ from guided.masks.mask import Mask, tokens_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.token_steps import TokenSteps
 from guided.masks.trie import TokenTrie
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 from guided.spec import TokenId
 
 __all__ = ["TokenCompletions"]
 
-_FEW: Final = 64
+_MAX_TRIED: Final = 64
+"""Tokens that leave different texts and are tried one by one."""
 _SPARE_BYTES: Final = 12
-"""Bytes that the shortest ends of texts in one place may differ by: a new name may need digits."""
+"""Bytes that shortest completions may differ by between states that differ only in their texts: a
+new name may need digits."""
 
 _KEPT_BYTES: Final = 400
-"""About what a state with its end takes; states along an end share its tokens."""
+"""About what a state with its completion takes; states along it share its tokens."""
 
 _TOKEN_WORK: Final = 5
-"""Units of work per token of an end that is kept."""
+"""Units of work per token of a completion that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """Tokens from a place on; states along one end share them."""
+class _Completion:
+    """The tokens of a completion from a place on; states along one completion share the tuple."""
 
     tokens: tuple[TokenId, ...]
     place: int
@@ -46,7 +48,7 @@ class _End:
 
 
 class TokenCompletions:
-    """Ends of one machine's texts in the tokens of one vocabulary.
+    """Completions of one machine's texts in the tokens of one vocabulary.
 
     Not thread-safe: callers hold the lock of the ``CompiledConstraint``.
     """
@@ -70,57 +72,57 @@ class TokenCompletions:
         self._fewest = FewestTokens(trie)
         self._mask_of_state = mask_of_state
         self._max_kept = max_kept
-        self._kept: dict[State, _End] = {}
-        """Tokens that end the text, by state, for the states along ends that were offered."""
+        self._kept_by_state: dict[State, _Completion] = {}
+        """For the states along completions that were offered, the tokens that end the text."""
 
     @property
     def nbytes(self) -> int:
         """About how many bytes it holds."""
-        return self._fewest.nbytes + _KEPT_BYTES * len(self._kept)
+        return self._fewest.nbytes + _KEPT_BYTES * len(self._kept_by_state)
 
     def shortest(self, state: State) -> tuple[TokenId, ...]:
         """Return tokens that end the text, close to as few as possible.
 
-        A kept end was offered before and has to stay open: see ``keep_shortest``. This call keeps
-        nothing, and leaves it to the caller to limit its work.
+        A kept completion was offered before and has to stay allowed: see ``keep_shortest``. This
+        call keeps nothing, and leaves it to the caller to limit its work.
         """
         tokens = self._fewest.tokens(self._machine.shortest_completion(state))
-        # Of two equally long ends the kept one wins: an answer may be on its way along it.
-        kept = self._kept.get(state)
+        # Of two equally long completions the kept one wins: an answer may be following it.
+        kept = self._kept_by_state.get(state)
         return tokens if kept is None or len(tokens) < len(kept) else kept.rest()
 
-    def fits(self, state: State, budget: int) -> bool:
+    def can_complete_within(self, state: State, budget: int) -> bool:
         """Return whether at most ``budget`` tokens end the text.
 
-        If a bound from the number of bytes left suffices, no end in tokens is worked out.
+        If a bound from the number of bytes left suffices, no completion is computed.
         """
         # A token has at least one byte.
         if self._machine.bytes_left(state) <= budget:
             return True
         count = self._fewest.count(self._machine.shortest_completion(state))
-        kept = self._kept.get(state)
+        kept = self._kept_by_state.get(state)
         return count <= budget or (kept is not None and len(kept) <= budget)
 
     def keep_shortest(self, state: State) -> tuple[TokenId, ...]:
         """``shortest``, kept for the states along it.
 
-        Fewer bytes can be more tokens, so an answer that follows this end must not be led to
+        Fewer bytes can be more tokens, so an answer that follows this completion must not be led to
         another one.
 
-        At ``max_kept`` everything kept is forgotten at once, which may lead an answer on its way
-        to another end.
+        At ``max_kept`` everything kept is forgotten at once, which may lead such an answer to
+        another completion.
         """
         tokens = self.shortest(state)
-        if len(self._kept) >= self._max_kept:
-            self._kept.clear()
+        if len(self._kept_by_state) >= self._max_kept:
+            self._kept_by_state.clear()
         at: State | None = state
         for place, token in enumerate(tokens):
             spend(_TOKEN_WORK)
             # The bytes of ``shortest_completion`` are all allowed, so every token of them is.
             assert at is not None, (state, tokens)
-            known = self._kept.get(at)
-            if known is None or len(known) > len(tokens) - place:
-                self._kept[at] = _End(tokens, place)
+            existing = self._kept_by_state.get(at)
+            if existing is None or len(existing) > len(tokens) - place:
+                self._kept_by_state[at] = _Completion(tokens, place)
             at = self._steps.advance(at, token)
         return tokens
 
@@ -137,29 +139,31 @@ class TokenCompletions:
                 for each in parses
             ]
             return [tokens for each in found for tokens in each]
-        groups = self._steps.by_target(state, tokens_of(mask))
-        return [self._fitting(state, tokens, budget - 1) for tokens in groups]
+        groups = self._steps.group_by_target(state, tokens_of(mask))
+        return [self._select_fitting(state, tokens, budget - 1) for tokens in groups]
 
-    def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
+    def _select_fitting(
+        self, state: State, tokens: NDArray[np.int64], budget: int
+    ) -> NDArray[np.int64]:
         """Return the tokens, of those that lead to one place, after which the budget suffices.
 
-        They all lead to one stack, row and count, and are one group of ``TokenSteps.by_target``,
-        never empty. ``budget`` no longer counts the token itself. Of many tokens that leave
-        different texts, some that fit may be left out.
+        They all lead to one stack, row and count, and are one group of
+        ``TokenSteps.group_by_target``, never empty. ``budget`` no longer counts the token itself.
+        Of many tokens that leave different texts, some that fit may be left out.
         """
         first = self._steps.advance(state, int(tokens[0]))
-        # ``by_target`` gives only tokens that lead somewhere.
+        # ``group_by_target`` gives only tokens that lead somewhere.
         assert first is not None, (state, tokens[0])
         if first.texts:
             # How the text can end depends on what was written, and each token writes another text.
             # Few are tried one by one; of many the first stands for all, with some bytes to spare.
-            if len(tokens) <= _FEW:
+            if len(tokens) <= _MAX_TRIED:
                 fits = [self._fits_after(state, token, budget) for token in tokens.tolist()]
                 fitting: NDArray[np.int64] = tokens[np.array(fits)]
                 return fitting
             budget -= _SPARE_BYTES
-        return tokens if self.fits(first, budget) else tokens[:0]
+        return tokens if self.can_complete_within(first, budget) else tokens[:0]
 
     def _fits_after(self, state: State, token: int, budget: int) -> bool:
         reached = self._steps.advance(state, token)
-        return reached is not None and self.fits(reached, budget)
+        return reached is not None and self.can_complete_within(reached, budget)

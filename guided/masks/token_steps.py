@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from guided.machine.recognizer import Recognizer, State, state_of
 from guided.masks.machine_kernels import (
-    ALIVE,
-    DIES,
+    ALLOWED,
+    FORBIDDEN,
     NOWHERE,
     UNRESOLVED,
     follow_only,
@@ -23,11 +23,11 @@ from guided.masks.trie_kernels import walk_to_slots
 from guided.masks.vocabulary import TokenTexts
 from guided.masks.walk_path import FINISHED, SLOTS_FULL
 from guided.runtime.addresses import addresses_of
-from guided.runtime.of_thread import OfThread
+from guided.runtime.per_thread import PerThread
 
 __all__ = ["TokenSteps"]
 
-_IN_KEY_BEFORE: Final = -2
+_KEY_BEGAN_EARLIER: Final = -2
 """In place of where a key begins in a token: it began before the token."""
 _FIRST_SLOTS: Final = 1024
 
@@ -45,7 +45,7 @@ class TokenSteps:
         packed: PackedMachine,
         texts: TokenTexts,
         trie: TokenTrie,
-        scratch: OfThread[Scratch],
+        scratch: PerThread[Scratch],
     ) -> None:
         self._machine = machine
         self._packed = packed
@@ -64,44 +64,51 @@ class TokenSteps:
         text = self._texts.token_bytes[token]
         if text is None:
             return None
-        begun = _IN_KEY_BEFORE if texts else NOWHERE
+        key_start = _KEY_BEGAN_EARLIER if texts else NOWHERE
         # Compiled code does not carry texts; for a single key it can report where the text begins.
         if texts and not self._is_only_key(stack, row):
-            return self._advanced(state, text)
+            return self._advance_exactly(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:
             status, reached, target, counted, key = take_token(
-                self._texts.joined, first, last, stack, row, count, begun, self._packed.addresses()
+                self._texts.joined,
+                first,
+                last,
+                stack,
+                row,
+                count,
+                key_start,
+                self._packed.addresses(),
             )
-            if status == ALIVE and key == NOWHERE:
+            if status == ALLOWED and key == NOWHERE:
                 return state_of(reached, target, counted)
-            if status == ALIVE:
-                written = texts[0] + text if key == _IN_KEY_BEFORE else text[key - first :]
+            if status == ALLOWED:
+                written = texts[0] + text if key == _KEY_BEGAN_EARLIER else text[key - first :]
                 return state_of(reached, target, counted, (written,))
-            if status == DIES:
+            if status == FORBIDDEN:
                 return None
             if status != UNRESOLVED:
-                return self._advanced(state, text)
+                return self._advance_exactly(state, text)
             self._packed.resolve(reached, target)
 
     def _is_only_key(self, stack: int, row: int) -> bool:
         """Return whether a free key is all that has to be remembered: it is then the only text."""
         parts = self._machine.parts
-        return not parts.stacks.depth(stack) and parts.table.is_key(row)
+        return not parts.stacks.num_texts(stack) and parts.table.is_key(row)
 
-    def _advanced(self, state: State, text: bytes) -> State | None:
+    def _advance_exactly(self, state: State, text: bytes) -> State | None:
         self._packed.begin_work()
         return self._machine.advance(state, text)
 
-    def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
-        """Return the bytes that have to follow, at most ``most``, and the state after each.
+    def forced_bytes(self, state: State, max_bytes: int) -> tuple[bytes, list[State]]:
+        """Return the bytes that have to follow, at most ``max_bytes``, and the state after each.
 
         Only as far as compiled code can decide: there may be more if names or items must differ,
         so an empty result does not mean that there is a choice. May raise LimitExceededError.
         """
         if state.texts:
             return b"", []
-        forced, reached = np.empty(most, np.uint8), np.empty((most + 1, 3), np.int32)
+        forced, reached = np.empty(max_bytes, np.uint8), np.empty((max_bytes + 1, 3), np.int32)
         reached[0] = state[:3]
         size = 0
         while True:
@@ -113,19 +120,21 @@ class TokenSteps:
         after = [state_of(*there) for there in reached[1 : size + 1].tolist()]
         return forced[:size].tobytes(), after
 
-    def by_target(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    def group_by_target(
+        self, state: State, tokens: NDArray[np.int64]
+    ) -> Iterator[NDArray[np.int64]]:
         """Yield the tokens, all allowed, grouped by where they lead; end tokens are left out.
 
         The tokens of a group lead to the same stack, row and count; their texts may differ.
         """
         slots = self._slots(state)[tokens]
-        known = slots != NOWHERE
-        order = np.argsort(slots[known], kind="stable")
-        targets, firsts = np.unique(slots[known][order], return_index=True)
+        is_known = slots != NOWHERE
+        order = np.argsort(slots[is_known], kind="stable")
+        targets, firsts = np.unique(slots[is_known][order], return_index=True)
         if len(targets):
-            yield from np.split(tokens[known][order], firsts[1:])
+            yield from np.split(tokens[is_known][order], firsts[1:])
         groups: dict[tuple[int, int, int], list[int]] = {}
-        for token in tokens[~known].tolist():
+        for token in tokens[~is_known].tolist():
             reached = self.advance(state, token)
             if reached is not None:
                 groups.setdefault(reached[:3], []).append(token)

@@ -42,14 +42,14 @@ FIRST_CHILD: Final = 4
 """Columns of ``TokenTrie.nodes``."""
 CHARACTERS: Final = 1
 _ILL_FORMED_TEXT: Final = 2
-"""In the last word of ``TokenTrie.below``."""
+"""In the last word of ``TokenTrie.bytes_below``."""
 _NOWHERE: Final = -1
 
 
 class TrieText(NamedTuple):
     """What compiled code reads of a ``TokenTrie``'s text."""
 
-    below: NDArray[np.uint64]
+    bytes_below: NDArray[np.uint64]
     characters: NDArray[np.uint16]
 
 
@@ -73,7 +73,7 @@ class TokenTrie:
     """
 
     nodes: NDArray[np.int32]
-    below: NDArray[np.uint64]
+    bytes_below: NDArray[np.uint64]
     """uint64 ``[nodes, 3]``: the bytes below a node. Two words have one bit for each ASCII byte;
     the last has ``CHARACTERS`` if there are others, with one bit more if they are not UTF-8
     from the node on; a token may end within a character."""
@@ -108,24 +108,21 @@ class TokenTrie:
     @property
     def text(self) -> TrieText:
         """What compiled code reads of the text."""
-        return TrieText(self.below, self.characters)
+        return TrieText(self.bytes_below, self.characters)
 
     def find(self, text: bytes) -> int | None:
         """Return the node that spells ``text``, ``None`` if no token begins so."""
         node = int(_find(self.arrays, np.frombuffer(text, dtype=np.uint8)))
         return None if node == _NOWHERE else node
 
-    def begun_in(self, text: bytes) -> list[tuple[int, int]]:
-        """The places from which the rest of a text begins longer tokens, with the nodes of the
-        rests.
+    def find_partial_tokens(self, text: bytes) -> list[tuple[int, int]]:
+        """Return the places in a text where a token may begin that is longer than the rest of it.
 
-        Returns pairs of a place and a node, by ascending places.
-
-        A place is left out where no token is longer than the rest of the text from there on, even
-        if one equals it.
+        Returns pairs of the place and the node that spells the rest, by ascending places. A place
+        is left out where no token is longer than the rest of the text, even if one equals it.
         """
         nodes = np.empty(len(text), dtype=np.int32)
-        _find_endings(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
+        _find_suffix_nodes(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
         return [(begin, node) for begin, node in enumerate(nodes.tolist()) if node != _NOWHERE]
 
     def tokens_of(self, node: int) -> NDArray[np.int32]:
@@ -178,10 +175,12 @@ def _find(arrays: TrieArrays, text: NDArray[np.uint8]) -> int:
 
 
 @kernel
-def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np.int32]) -> None:
+def _find_suffix_nodes(
+    arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np.int32]
+) -> None:
     """Write to ``found``, for each place in a text, the node that spells the text from there on.
 
-    It is _NOWHERE if there is none, or no longer token begins with that.
+    It is _NOWHERE if there is none, or if no longer token begins with that.
 
     ``found`` has a place for each byte of ``text``, and all of them are written.
     """
@@ -193,23 +192,23 @@ def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np
 
 
 @kernel
-def _collect_below(
-    nodes: NDArray[np.int32], sets: NDArray[np.uint64], below: NDArray[np.uint64]
+def _collect_bytes_below(
+    nodes: NDArray[np.int32], sets: NDArray[np.uint64], bytes_below: NDArray[np.uint64]
 ) -> None:
-    """Fill ``TokenTrie.below``; ``sets``, uint64 ``[depths + 1, 4]``, is all zero."""
+    """Fill ``TokenTrie.bytes_below``; ``sets``, uint64 ``[depths + 1, 4]``, is all zero."""
     # Backwards, so that all nodes below a node come before it. ``sets`` collects by depth the bytes
     # of subtrees whose parent comes later; the parent takes them and clears the line. The last word
     # has a bit for each state of UTF-8 from which what is below is ill-formed.
-    for node in range(len(below) - 1, -1, -1):
+    for node in range(len(bytes_below) - 1, -1, -1):
         depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
         for word in range(3):
-            below[node, word] = sets[depth + 1, word]
+            bytes_below[node, word] = sets[depth + 1, word]
             sets[depth, word] |= sets[depth + 1, word]
             sets[depth + 1, word] = 0
         ill_formed = sets[depth + 1, 3]
         sets[depth + 1, 3] = 0
         if ill_formed >> np.uint64(BOUNDARY) & np.uint64(1):
-            below[node, 2] |= np.uint64(_ILL_FORMED_TEXT)
+            bytes_below[node, 2] |= np.uint64(_ILL_FORMED_TEXT)
         if byte < 128:
             sets[depth, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
         else:
@@ -277,25 +276,25 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     texts = [text for text, _ in spelled]
     bounds = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in texts], out=bounds[1:])
-    laid = np.zeros((bounds[-1] + 2, 5), dtype=np.int32)
-    parents = np.zeros(len(laid), dtype=np.int32)
+    lines = np.zeros((bounds[-1] + 2, 5), dtype=np.int32)
+    parents = np.zeros(len(lines), dtype=np.int32)
     text = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    count = _fill_nodes(text, bounds, laid, parents)
-    nodes, parents = laid[: count + 1].copy(), parents[:count]
+    count = _fill_nodes(text, bounds, lines, parents)
+    nodes, parents = lines[: count + 1].copy(), parents[:count]
     nodes[count, FIRST_TOKEN] = len(spelled)
     # The closing line's FIRST_TOKEN is set; its other columns are zero and never read.
     longest = int(nodes[:, DEPTH].max())
-    below = np.zeros((count, 3), dtype=np.uint64)
-    _collect_below(nodes, np.zeros((longest + 2, 4), dtype=np.uint64), below)
-    begun = np.zeros(len(text) + 1, dtype=np.int64)
-    np.cumsum((text & 0xC0) != 0x80, out=begun[1:])
+    bytes_below = np.zeros((count, 3), dtype=np.uint64)
+    _collect_bytes_below(nodes, np.zeros((longest + 2, 4), dtype=np.uint64), bytes_below)
+    characters_before = np.zeros(len(text) + 1, dtype=np.int64)
+    np.cumsum((text & 0xC0) != 0x80, out=characters_before[1:])
     # Sorted by parent and, as the sort is stable, by number: each node's children side by side.
     children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
     nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
     return TokenTrie(
         nodes,
-        below,
-        np.diff(begun[bounds]).astype(np.uint16),
+        bytes_below,
+        np.diff(characters_before[bounds]).astype(np.uint16),
         np.array([token for _, token in spelled], dtype=np.int32),
         nodes[children, BYTE].astype(np.uint8),
         children.astype(np.int32),

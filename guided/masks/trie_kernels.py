@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from guided.machine.table_layout import EXITS, KEY_CLOSED, LABEL, ROLE
 from guided.masks.machine_kernels import (
-    ALIVE,
+    ALLOWED,
     NOWHERE,
     UNRESOLVED,
     UNSURE,
@@ -31,12 +31,12 @@ from guided.masks.walk_path import (
     SLOTS_FULL,
     STACK,
     Walk,
-    allow,
-    begin,
+    allow_tokens,
     begin_children,
-    doubt,
+    begin_walk,
     forbid_below,
     put_state,
+    record_uncertain,
     result,
     walk_at,
 )
@@ -50,8 +50,8 @@ __all__ = ["correct_mask", "walk_to_slots"]
 def _next_difference(level: int, walk: Walk) -> tuple[int, int]:
     """Return the next child to which two rows of a level lead differently, and the other's target.
 
-    The child is the LAST of the level if there is none. If the other row is DEAD, it is not
-    known what it allows, and every child counts as different.
+    The child is the LAST of the level if there is none. If the other row is DEAD, what it allows is
+    not known, and every child counts as different.
 
     A child is passed over only if both rows lead to the same row, or both to none and by the
     same exit action: then the mask of the other row holds for all below it.
@@ -83,7 +83,7 @@ def correct_mask(
     base: NDArray[np.int32],
     changes: NDArray[np.int32],
     other: int,
-    again: bool,
+    is_resumed: bool,
 ) -> tuple[int, int, int, int, int, int]:
     """Make the mask of a row from that of the ``other`` row, with which it shares most transitions.
 
@@ -93,12 +93,12 @@ def correct_mask(
     ``walk_sites`` does, with one difference: a finished walk that did not read the stack has
     changed nothing, so the mask is that of the other row.
 
-    ``stack``, ``row`` and ``count`` are the state; ``again`` continues after an UNRESOLVED.
+    ``stack``, ``row`` and ``count`` are the state; ``is_resumed`` continues after an UNRESOLVED.
     """
     walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
     path, rows = walk.path, walk.machine.rows
-    if not again:
-        begin(stack, row, count, base, changes, walk)
+    if not is_resumed:
+        begin_walk(stack, row, count, base, changes, walk)
         put_state(OUTSIDE + 1, stack, row, count, path)
         begin_children(OUTSIDE + 1, 0, walk)
         path[OUTSIDE + 1, OTHER] = other
@@ -110,7 +110,7 @@ def correct_mask(
             level -= 1
             continue
         path[level, CHILD] = child
-        status, at, target, counted, asked = after_byte(
+        status, at, target, counted, read_stack = after_byte(
             path[level, STACK],
             path[level, ROW],
             path[level, COUNT],
@@ -119,7 +119,7 @@ def correct_mask(
             walk.key_stack,
             True,
         )
-        if asked:
+        if read_stack:
             path[PROGRESS, READ_STACK] = True
         if status >= UNRESOLVED:
             path[PROGRESS, LEVEL] = level
@@ -129,15 +129,15 @@ def correct_mask(
         # If the other row leaves its automaton, its mask does not decide what follows here.
         if there != DEAD and (rows[there, ROLE] == KEY_CLOSED or rows[there, EXITS]):
             there = DEAD
-        if status != ALIVE or there == DEAD:
+        if status != ALLOWED or there == DEAD:
             forbid_below(node, walk)
             # The stack may not have been read, but the mask has changed, which callers have to
             # know.
             path[PROGRESS, READ_STACK] = True
         if status == UNSURE:
-            doubt(node, 0, BY_PATH, walk)
-        elif status == ALIVE:
-            allow(node, walk)
+            record_uncertain(node, 0, BY_PATH, walk)
+        elif status == ALLOWED:
+            allow_tokens(node, walk)
             put_state(level + 1, at, target, counted, path)
             begin_children(level + 1, node, walk)
             level += 1
@@ -184,7 +184,7 @@ def walk_to_slots(
         )
         if status >= UNRESOLVED:
             return status, at, target
-        if status != ALIVE:
+        if status != ALLOWED:
             node = nodes[node, END]
             continue
         put_state(level, at, target, counted, path)

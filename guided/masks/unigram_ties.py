@@ -26,20 +26,22 @@ class UnigramTies:
         """In characters."""
         self._unknown = min(self._scores.values()) - _UNKNOWN_PENALTY
 
-    def agreed(self, text: str) -> int:
+    def agreed_length(self, text: str) -> int:
         """Return how many characters of a text all best spellings agree on.
 
         What comes after the first tie is not examined, even if they agree again; 0 if the
         first pieces already differ.
         """
-        ways = self._best_ways(text)
+        ends_by_begin = self._best_segmentations(text)
         at = 0
-        while len(ends := ways.get(at, [])) == 1:
+        while len(ends := ends_by_begin.get(at, [])) == 1:
             at = ends[0]
         return at
 
-    def _best_ways(self, text: str) -> dict[int, list[int]]:
-        """Return the ends of pieces of best spellings, by where the pieces begin.
+    def _best_segmentations(self, text: str) -> dict[int, list[int]]:
+        """Return the ends of the pieces of all best segmentations, by where the pieces begin.
+
+        This is the Viterbi lattice of the text, reduced to its best paths.
 
         Every text has a spelling, since a character that is no piece counts as an unknown one. The
         end of the text has no pieces.
@@ -55,13 +57,13 @@ class UnigramTies:
                 if score is not None:
                     before[end].append((begin, best[begin] + score))
                     best[end] = max(best[end], best[begin] + score)
-        # Backwards from the end, only along best ways: places that none of them leads through
-        # never get into ``ways``.
-        ways: dict[int, list[int]] = {size: []}
+        # Backwards from the end, only along best segmentations: places at which none of them has a
+        # boundary never get into ``ends_by_begin``.
+        ends_by_begin: dict[int, list[int]] = {size: []}
         for end in range(size, 0, -1):
-            if end not in ways:
+            if end not in ends_by_begin:
                 continue
             for begin, total in before[end]:
                 if total >= best[end] - _ROUNDING:
-                    ways.setdefault(begin, []).append(end)
-        return ways
+                    ends_by_begin.setdefault(begin, []).append(end)
+        return ends_by_begin

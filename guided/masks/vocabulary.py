@@ -73,7 +73,7 @@ class Vocabulary:
         object.__setattr__(self, "missing_bytes", frozenset(range(256)).difference(byte_ids))
         object.__setattr__(self, "named", MappingProxyType(dict(self.named)))
         object.__setattr__(self, "digest", _digest(self.token_bytes, self.end_ids, self.named))
-        object.__setattr__(self, "read_as", self._readings())
+        object.__setattr__(self, "read_as", self._bytes_read())
         missing = sorted(self.missing_bytes.intersection(_PRINTABLE_ASCII))
         if missing:
             characters = ", ".join(repr(chr(byte)) for byte in missing[:8])
@@ -90,27 +90,27 @@ class Vocabulary:
         """Return the bytes that the tokens stand for; special tokens stand for none."""
         return b"".join([self.token_bytes[token] or b"" for token in tokens])
 
-    def with_names_apart(self) -> Vocabulary:
-        """Return the same tokens, except that those with a name stand for no text.
+    def with_named_as_special(self) -> Vocabulary:
+        """Return the same tokens, except that those with a name are special: they have no text.
 
         Constraints that ask for a token by name are bound to these, so that no token is read in two
         ways. Token ids stay as they are. If a token was text, the digest differs, so what is
         compiled for the two is kept apart.
         """
-        apart = frozenset(self.named.values())
-        token_bytes = [None if t in apart else text for t, text in enumerate(self.token_bytes)]
-        rules = None if self.rules is None else self.rules.without(apart)
+        special = frozenset(self.named.values())
+        token_bytes = [None if t in special else text for t, text in enumerate(self.token_bytes)]
+        rules = None if self.rules is None else self.rules.without(special)
         return replace(self, token_bytes=tuple(token_bytes), rules=rules)
 
-    def _readings(self) -> tuple[bytes | None, ...]:
+    def _bytes_read(self) -> tuple[bytes | None, ...]:
         """Return the value of ``read_as``."""
-        readings = [
+        read = [
             text if text is not None and is_readable(text) else None for text in self.token_bytes
         ]
         for name, token in self.named.items():
             if self.token_bytes[token] is None and token not in self.end_ids:
-                readings[token] = special_bytes(name)
-        return tuple(readings)
+                read[token] = special_bytes(name)
+        return tuple(read)
 
     def _check_tokens(self) -> None:
         """Raise ModelError for a token without bytes, an unknown end token, or one that is text."""

@@ -17,7 +17,7 @@ __all__ = ["KeptWalk", "Walk"]
 class Walk:
     """What a walk found."""
 
-    __slots__ = ("base", "fingerprint", "is_local", "mask", "uncertain")
+    __slots__ = ("base", "fingerprint", "is_stack_independent", "mask", "uncertain")
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Walk:
         base: Mask,
         fingerprint: int,
         uncertain: NDArray[np.int32],
-        is_local: bool = False,
+        is_stack_independent: bool = False,
     ) -> None:
         self.mask: Final = mask
         """Tokens all of whose bytes may follow; uncertain tokens may be set or not. Valid until the
@@ -40,9 +40,9 @@ class Walk:
         For stacks that are not truncated they are nodes whose own tokens and those below are
         uncertain.
         """
-        self.is_local: Final = is_local
-        """Whether it is the same in all stacks; for a row laid over another, whether the other's
-        walk stays as it is."""
+        self.is_stack_independent: Final = is_stack_independent
+        """Whether it is the same in all stacks; for a correction (``ResolvedWalks.correct``),
+        whether nothing was changed either."""
 
     def for_one_stack(self) -> Walk:
         """Return the walk, not marked as the same in all stacks.
@@ -51,18 +51,18 @@ class Walk:
         """
         return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
-    def joined_to(self, begun: Walk) -> Walk:
-        """Return the walk of this part and of ``begun``, to whose mask this walk added its tokens.
+    def join_to(self, into: Walk) -> Walk:
+        """Return this walk and ``into`` as one; it has added its tokens to the mask of ``into``.
 
-        Both belong to the walk of one state, below different nodes. ``begun.mask`` is the same
-        memory and has been overwritten, so it is not read; everything else of ``begun`` counts.
+        Both belong to the walk of one state, below different nodes. ``into.mask`` is the same
+        memory and has been overwritten, so it is not read; everything else of ``into`` counts.
         """
         return Walk(
             self.mask,
-            begun.base,
-            begun.fingerprint ^ self.fingerprint,
-            np.concatenate([begun.uncertain, self.uncertain]),
-            begun.is_local and self.is_local,
+            into.base,
+            into.fingerprint ^ self.fingerprint,
+            np.concatenate([into.uncertain, self.uncertain]),
+            into.is_stack_independent and self.is_stack_independent,
         )
 
 

@@ -1,7 +1,7 @@
 """Walks over parts of the trie of a vocabulary in compiled code; see ``Walker`` and ``walk_path``.
 
-A walk begins at *sites*, nodes of the trie that it reaches in one of several ways, and looks at the
-children of each node whose bytes may follow, depth first.
+A walk begins at *sites*, nodes of the trie, and looks at the children of each node whose bytes may
+follow, depth first. The *entry* of a site says how the walk finds its state there.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from guided.machine.table_layout import BASE, EXITS, KIND, LABEL
 from guided.masks.machine_kernels import (
-    ALIVE,
-    DIES,
+    ALLOWED,
+    FORBIDDEN,
     NOWHERE,
     UNRESOLVED,
     UNSURE,
     Addresses,
     after_action,
     after_byte,
-    entered,
+    enter_row,
     is_closing,
-    resolved,
+    look_up_transition,
     target_of,
 )
 from guided.masks.trie import BYTE, END, FIRST_CHILD
@@ -34,12 +34,12 @@ from guided.masks.walk_path import (
     CHILD,
     COUNT,
     ENTRY,
-    FATE,
+    ENTRY_STATUS,
     FINISHED,
     INSIDE,
     LAST,
     LEVEL,
-    NO_WAY,
+    NO_ENTRY,
     NODE,
     NOT_READ,
     NOTHING,
@@ -51,34 +51,34 @@ from guided.masks.walk_path import (
     SITE,
     STACK,
     Walk,
-    allow,
-    begin,
+    allow_tokens,
     begin_children,
-    doubt,
+    begin_walk,
+    defer_node,
     is_wide_and_large,
-    put_off_node,
     put_state,
+    record_uncertain,
     result,
     walk_at,
 )
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
-__all__ = ["BY_ACTION", "BY_BYTE", "BY_PATH", "ITSELF", "walk_sites"]
+__all__ = ["AT_NODE", "BY_ACTION", "BY_BYTE", "BY_PATH", "walk_sites"]
 
-ITSELF: Final = -1
+AT_NODE: Final = -1
 BY_BYTE: Final = -2
-"""The first of 256 ways, one for each byte."""
+"""The first of 256 entries, one for each byte, downwards."""
 BY_PATH: Final = -2000
 BY_ROW: Final = -2001
 AFTER_ACTION: Final = -2002
 BELOW: Final = -2003
 BELOW_PATH: Final = -2004
-"""Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
+"""Entries of sites, besides the indices of closing rows; see ``walk_sites``."""
 BY_ACTION: Final = -4096
-"""The first of further ways, 256 for each closing row."""
-FIRST_ENTRANCE: Final = 2**32
-"""Where the numbers begin of what is entered by a row or after an exit action, beside the ways."""
+"""The first of further entries, 256 for each closing row, downwards."""
+FIRST_ENTRY_KEY: Final = 2**32
+"""The least key of a site that is entered by a row or after an exit action; see ``_entry_key``."""
 
 
 # --- sites --------------------------------------------------------------------------------------
@@ -96,8 +96,8 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
     nodes, child_bytes, child_nodes = walk.trie.nodes, walk.trie.child_bytes, walk.trie.child_nodes
     path = walk.path
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
-    status, node = ALIVE, 0
-    while node != top and status == ALIVE:
+    status, node = ALLOWED, 0
+    while node != top and status == ALLOWED:
         # By bisection: children are sorted by number, and a node's numbers end where the next
         # child's begin. So the last child that does not come after the node is above it, or is it.
         low, high = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
@@ -115,70 +115,86 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
 
 
 @inlined
-def _after_way(
-    way: int, about: int, byte: int, closings: NDArray[np.int32], walk: Walk
+def _state_after_entry(
+    entry: int, row_or_action: int, byte: int, closing_rows: NDArray[np.int32], walk: Walk
 ) -> tuple[int, int, int, int, bool]:
-    """Return status, stack, row and count at a site reached by ``way``, and if the stack was read.
+    """Return status, stack, row and count at a site, and whether the stack was read.
 
-    ``walk_sites`` explains the ways. ``about`` is the row or the action that the site has in place
-    of its code points. ``byte`` is the last one of its node. Not for BY_PATH, BELOW and BELOW_PATH.
+    ``walk_sites`` explains ``entry``. ``row_or_action`` is the row or the action that the site has
+    in place of its code points. ``byte`` is the last one of its node. Not for BY_PATH, BELOW and
+    BELOW_PATH.
     """
     path, machine, key_stack = walk.path, walk.machine, walk.key_stack
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
-    if way == ITSELF:
-        return ALIVE, stack, row, count, False
-    if way > ITSELF:
-        return entered(stack, closings[way], 0, machine, key_stack, True)
-    if way == BY_ROW:
-        return entered(stack, about, 0, machine, key_stack, True)
-    if BY_PATH < way <= BY_BYTE:
-        return after_byte(stack, row, count, BY_BYTE - way, machine, key_stack, True)
-    # AFTER_ACTION has its action in ``about``; for BY_ACTION row and byte are part of the number.
-    action = about
-    if way <= BY_ACTION:
-        action = machine.rows[closings[(BY_ACTION - way) >> 8], LABEL]
-        byte = (BY_ACTION - way) & 255
+    if entry == AT_NODE:
+        return ALLOWED, stack, row, count, False
+    if entry > AT_NODE:
+        return enter_row(stack, closing_rows[entry], 0, machine, key_stack, True)
+    if entry == BY_ROW:
+        return enter_row(stack, row_or_action, 0, machine, key_stack, True)
+    if BY_PATH < entry <= BY_BYTE:
+        return after_byte(stack, row, count, BY_BYTE - entry, machine, key_stack, True)
+    # For AFTER_ACTION the site has the action; for BY_ACTION the entry has closing row and byte.
+    action = row_or_action
+    if entry <= BY_ACTION:
+        action = machine.rows[closing_rows[(BY_ACTION - entry) >> 8], LABEL]
+        byte = (BY_ACTION - entry) & 255
     status, stack, row, count = after_action(stack, action, byte, machine, key_stack)
     return status, stack, row, count, True
 
 
 @inlined
-def _entrance(way: int, about: int, byte: int) -> int:
-    """Return a number for what is entered at a site: sites with the same one share the state there.
+def _entry_key(entry: int, row_or_action: int, byte: int) -> int:
+    """Return the key of a site's state: sites with equal keys have the same state.
 
-    The ways BY_ROW and AFTER_ACTION do not suffice, as their sites differ in row, action and byte.
+    BY_ROW and AFTER_ACTION alone do not suffice, as their sites differ in row, action and byte.
 
-    No two of these may share a number: ways are negative, or the places of closing rows below
-    FIRST_ENTRANCE, and the others begin there.
+    Different states must have different keys: other entries are negative, or indices of closing
+    rows below FIRST_ENTRY_KEY.
     """
-    if way == BY_ROW:
-        return (int(about) << 9) + FIRST_ENTRANCE
-    if way == AFTER_ACTION:
-        return (int(about) << 9 | byte << 1 | 1) + FIRST_ENTRANCE
-    return int(way)
+    if entry == BY_ROW:
+        return (int(row_or_action) << 9) + FIRST_ENTRY_KEY
+    if entry == AFTER_ACTION:
+        return (int(row_or_action) << 9 | byte << 1 | 1) + FIRST_ENTRY_KEY
+    return int(entry)
 
 
 @inlined
-def _doubt_site(top: int, about: int, way: int, closings: NDArray[np.int32], walk: Walk) -> None:
-    """Note a site that may or may not be entered, so that it is walked again."""
-    rows = walk.machine.rows
-    # A site that came from an earlier doubt is noted as it was. Otherwise a row or an action may
-    # stand for the bytes of the node only in the stack of a truncated walk, see ``walk_sites``.
-    if BY_ACTION < way <= BY_PATH:
-        doubt(top, about, way, walk)
-    elif walk.home != walk.path[OUTSIDE, STACK] or BY_PATH < way <= BY_BYTE:
-        doubt(top, 0, BY_PATH, walk)
-    elif way > ITSELF:
-        doubt(top, closings[way], BY_ROW, walk)
-    else:
-        action = rows[closings[(BY_ACTION - way) >> 8], LABEL]
-        doubt(top, action, AFTER_ACTION, walk)
+def _record_uncertain_site(
+    top: int, row_or_action: int, entry: int, closing_rows: NDArray[np.int32], walk: Walk
+) -> None:
+    """Record a site that may or may not be entered, so that it is walked again.
+
+    Never called for AT_NODE, whose status is always ALLOWED.
+    """
+    if _was_uncertain(entry):
+        record_uncertain(top, row_or_action, entry, walk)
+    elif walk.truncated_stack != walk.path[OUTSIDE, STACK] or _is_byte(entry):
+        # Only in the stack of a truncated walk may a row or an action stand for the node's bytes.
+        record_uncertain(top, 0, BY_PATH, walk)
+    elif entry > AT_NODE:
+        record_uncertain(top, closing_rows[entry], BY_ROW, walk)
+    else:  # BY_ACTION, less 256 times the index of a closing row and a byte
+        action = walk.machine.rows[closing_rows[(BY_ACTION - entry) >> 8], LABEL]
+        record_uncertain(top, action, AFTER_ACTION, walk)
+
+
+@inlined
+def _was_uncertain(entry: int) -> bool:
+    """Return whether an earlier walk recorded the site: only such sites have these entries."""
+    return BY_ACTION < entry <= BY_PATH
+
+
+@inlined
+def _is_byte(entry: int) -> bool:
+    """Return whether a site is entered by a byte (BY_BYTE, less the byte)."""
+    return BY_PATH < entry <= BY_BYTE
 
 
 @inlined
 def _enter_site(
     site: NDArray[np.int32],
-    closings: NDArray[np.int32],
+    closing_rows: NDArray[np.int32],
     missing: int,
     left: int,
     walk: Walk,
@@ -186,60 +202,67 @@ def _enter_site(
     """Enter a site: find the state there, and begin with its children unless it is passed over.
 
     Returns a status, a stack, an exit action and a level. On UNRESOLVED stack and action are those
-    of the missing transition, and the call is repeated once it is there. Else the status is ALIVE,
-    and the level is that of the site's children, or OUTSIDE if they are not looked at.
+    of the missing transition, and the call is repeated once it is there. Else the status is
+    ALLOWED, and the level is that of the site's children, or OUTSIDE if they are not looked at.
 
-    Sites come sorted by way, and most ways lead to the same state everywhere. So the state is found
-    for the first site of a way and left in the path for the others (``ENTRY`` and ``FATE``).
+    Sites come sorted by entry, and mostly those of one entry have the same state. So the state is
+    found for the first of them and left in the path for the others (``ENTRY``, ``ENTRY_STATUS``).
     """
     nodes, path = walk.trie.nodes, walk.path
-    top, about, way = site[0], site[1], site[3]
+    top, least, entry = site[0], site[2], site[3]
+    # The code points of the site's text or, as ``walk_sites`` explains, a row or an action.
+    code_points = row_or_action = site[1]
     # Closing rows of an outline with a horizon may lie inside the string: bounds still count.
-    is_inside = way > ITSELF and not is_closing(walk.machine.rows, closings[way])
-    if site[2] > left or (about < missing and not is_inside):
-        return ALIVE, NOWHERE, DEAD, OUTSIDE
-    status, byte = ALIVE, nodes[top, BYTE]
+    is_inside = entry > AT_NODE and not is_closing(walk.machine.rows, closing_rows[entry])
+    if least > left or (code_points < missing and not is_inside):
+        return ALLOWED, NOWHERE, DEAD, OUTSIDE
+    status, byte = ALLOWED, nodes[top, BYTE]
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
-    is_below = way in (BELOW, BELOW_PATH)
+    is_below = entry in (BELOW, BELOW_PATH)
     if is_inside:
-        row, count = closings[way], count + about
-        path[PROGRESS, ENTRY], path[PROGRESS, FATE] = way, ALIVE
+        row, count = closing_rows[entry], count + code_points
+        path[PROGRESS, ENTRY], path[PROGRESS, ENTRY_STATUS] = entry, ALLOWED
         put_state(OUTSIDE + 1, stack, row, count, path)
-    elif is_below or way == BY_PATH or path[PROGRESS, ENTRY] != _entrance(way, about, byte):
-        if way == BELOW:
-            row, count = about, 0
-        elif way in (BY_PATH, BELOW_PATH):
+    elif (
+        is_below
+        or entry == BY_PATH
+        or path[PROGRESS, ENTRY] != _entry_key(entry, row_or_action, byte)
+    ):
+        if entry == BELOW:
+            row, count = row_or_action, 0
+        elif entry in (BY_PATH, BELOW_PATH):
             status, stack, row, count = _after_node(top, walk)
             path[PROGRESS, READ_STACK] = True
         else:
-            # Once for all sites of a way: their state stays where the first one put it.
-            status, stack, row, count, asked = _after_way(way, about, byte, closings, walk)
-            if asked:
+            # Once for all sites with this key: their state stays where the first one put it.
+            status, stack, row, count, read_stack = _state_after_entry(
+                entry, row_or_action, byte, closing_rows, walk
+            )
+            if read_stack:
                 path[PROGRESS, READ_STACK] = True
         if status >= UNRESOLVED:
             return status, stack, row, OUTSIDE
-        is_alone = is_below or way == BY_PATH
-        path[PROGRESS, ENTRY] = NO_WAY if is_alone else _entrance(way, about, byte)
-        path[PROGRESS, FATE] = status
+        is_alone = is_below or entry == BY_PATH
+        path[PROGRESS, ENTRY] = NO_ENTRY if is_alone else _entry_key(entry, row_or_action, byte)
+        path[PROGRESS, ENTRY_STATUS] = status
         put_state(OUTSIDE + 1, stack, row, count, path)
-    if path[PROGRESS, FATE] == UNSURE:
-        _doubt_site(top, about, way, closings, walk)
-    if path[PROGRESS, FATE] != ALIVE:
-        return ALIVE, NOWHERE, DEAD, OUTSIDE
+    if path[PROGRESS, ENTRY_STATUS] == UNSURE:
+        _record_uncertain_site(top, row_or_action, entry, closing_rows, walk)
+    if path[PROGRESS, ENTRY_STATUS] != ALLOWED:
+        return ALLOWED, NOWHERE, DEAD, OUTSIDE
     row = path[OUTSIDE + 1, ROW]
-    # The tokens of the node itself belong to the walk that noted the site, unless the node is
-    # where that walk ended.
-    if way != ITSELF and not is_below:
-        allow(top, walk)
+    # AT_NODE and BELOW are about what is below the node; else its own tokens are set as well.
+    if entry != AT_NODE and not is_below:
+        allow_tokens(top, walk)
         if nodes[top, END] == top + 1:
-            return ALIVE, NOWHERE, DEAD, OUTSIDE
+            return ALLOWED, NOWHERE, DEAD, OUTSIDE
         if is_wide_and_large(top, row, walk):
-            put_off_node(top, path[OUTSIDE + 1, STACK], row, path[OUTSIDE + 1, COUNT], walk)
-            return ALIVE, NOWHERE, DEAD, OUTSIDE
+            defer_node(top, path[OUTSIDE + 1, STACK], row, path[OUTSIDE + 1, COUNT], walk)
+            return ALLOWED, NOWHERE, DEAD, OUTSIDE
     begin_children(OUTSIDE + 1, top, walk)
     if is_below and not walk.machine.rows[row, EXITS]:
         path[OUTSIDE + 1, PART] = BEYOND
-    return ALIVE, NOWHERE, DEAD, OUTSIDE + 1
+    return ALLOWED, NOWHERE, DEAD, OUTSIDE + 1
 
 
 # --- nodes --------------------------------------------------------------------------------------
@@ -250,7 +273,7 @@ def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Wa
     """Return the next child, from ``child`` on, whose byte may follow a row; ``last`` for none.
 
     ``part`` says which children are looked at, see ``INSIDE``. ``after`` is the row after the exit
-    action of ``row``; NOT_ASKED or DEAD if it is not known. A skipped child certainly may not
+    action of ``row``; NOT_READ or DEAD if it is not known. A skipped child certainly may not
     follow; a returned one may still turn out not to.
     """
     machine, child_bytes = walk.machine, walk.trie.child_bytes
@@ -283,42 +306,42 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
 
     Returns what ``_enter_site`` does.
 
-    On ALIVE the level stays the same, at the same child: the caller looks at the child again, now
+    On ALLOWED the level stays the same, at the same child: the caller looks at the child again, now
     with AFTER known.
     """
     path, rows = walk.path, walk.machine.rows
     stack, row, part = path[level, STACK], path[level, ROW], path[level, PART]
-    status, reached, after = resolved(stack, rows[row, LABEL], walk.machine)
+    status, reached, after = look_up_transition(stack, rows[row, LABEL], walk.machine)
     path[PROGRESS, READ_STACK] = True
     if status >= UNRESOLVED:
         return status, reached, after, level
-    path[level, AFTER] = after if status == ALIVE else DEAD
-    # In a truncated stack one doubt stands for all children beyond the action, which are then
-    # passed over here; in a whole stack each child finds out about UNSURE separately.
-    is_truncated = walk.home != NOWHERE
+    path[level, AFTER] = after if status == ALLOWED else DEAD
+    # In a truncated stack one uncertain site stands for all children beyond the action, which are
+    # then passed over here; in a whole stack each child finds out about UNSURE separately.
+    is_truncated = walk.truncated_stack != NOWHERE
     if status == UNSURE and is_truncated:
-        if stack == walk.home:
-            doubt(path[level, NODE], row, BELOW, walk)
+        if stack == walk.truncated_stack:
+            record_uncertain(path[level, NODE], row, BELOW, walk)
         else:
-            doubt(path[level, NODE], 0, BELOW_PATH, walk)
-    if status == DIES or (status == UNSURE and is_truncated):
+            record_uncertain(path[level, NODE], 0, BELOW_PATH, walk)
+    if status == FORBIDDEN or (status == UNSURE and is_truncated):
         path[level, PART] = INSIDE if part == ALL else NOTHING
-    return ALIVE, NOWHERE, DEAD, level
+    return ALLOWED, NOWHERE, DEAD, level
 
 
 @inlined
-def _doubt_child(level: int, node: int, target: int, walk: Walk) -> None:
-    """Note a node whose last byte may or may not follow the state above.
+def _record_uncertain_child(level: int, node: int, target: int, walk: Walk) -> None:
+    """Record a node whose last byte may or may not follow the state above.
 
-    Only if the walk is at ``home`` may the site name the row or action: elsewhere these may
-    differ from those of the exact state, so all bytes are read again.
+    Only in ``truncated_stack`` may the site name the row or action: elsewhere these may differ from
+    those of the exact state, so all bytes are read again.
     """
-    if walk.home != walk.path[level, STACK]:
-        doubt(node, 0, BY_PATH, walk)
+    if walk.truncated_stack != walk.path[level, STACK]:
+        record_uncertain(node, 0, BY_PATH, walk)
     elif target == DEAD:
-        doubt(node, walk.machine.rows[walk.path[level, ROW], LABEL], AFTER_ACTION, walk)
+        record_uncertain(node, walk.machine.rows[walk.path[level, ROW], LABEL], AFTER_ACTION, walk)
     else:
-        doubt(node, target, BY_ROW, walk)
+        record_uncertain(node, target, BY_ROW, walk)
 
 
 @inlined
@@ -333,41 +356,41 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     child, last = path[level, CHILD], path[level, LAST]
     if machine.rows[row, EXITS] and child < last and path[level, PART] == ALL:
         # The row reads no byte, so all children come after its exit action, which is taken once.
-        status, reached, target = resolved(stack, machine.rows[row, LABEL], machine)
+        status, reached, target = look_up_transition(stack, machine.rows[row, LABEL], machine)
         path[PROGRESS, READ_STACK] = True
-        if status == ALIVE:
+        if status == ALLOWED:
             stack, row, count = reached, target, 0
             put_state(level, stack, row, count, path)
     after = path[level, AFTER]
     child = _next_child(child, last, row, path[level, PART], after, walk)
     if child == last:
-        return ALIVE, NOWHERE, DEAD, level - 1
+        return ALLOWED, NOWHERE, DEAD, level - 1
     # Stay at this child for now: where a transition is missing the walk comes back to it.
     path[level, CHILD] = child
     byte = walk.trie.child_bytes[child]
     target = target_of(machine, row, byte)
     if target == DEAD and after == NOT_READ:
         return _look_after_action(level, walk)
-    status, stack, row, count, asked = after_byte(
+    status, stack, row, count, read_stack = after_byte(
         stack, row, count, byte, machine, walk.key_stack, True
     )
-    if asked:
+    if read_stack:
         path[PROGRESS, READ_STACK] = True
     if status >= UNRESOLVED:
         return status, stack, row, level
     path[level, CHILD] = child + 1
     node = walk.trie.child_nodes[child]
     if status == UNSURE:
-        _doubt_child(level, node, target, walk)
-    elif status == ALIVE:
-        allow(node, walk)
+        _record_uncertain_child(level, node, target, walk)
+    elif status == ALLOWED:
+        allow_tokens(node, walk)
         if is_wide_and_large(node, row, walk):
-            put_off_node(node, stack, row, count, walk)
+            defer_node(node, stack, row, count, walk)
         elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
             put_state(level + 1, stack, row, count, path)
             begin_children(level + 1, node, walk)
             level += 1
-    return ALIVE, NOWHERE, DEAD, level
+    return ALLOWED, NOWHERE, DEAD, level
 
 
 @kernel
@@ -375,17 +398,17 @@ def walk_sites(
     trie: Addresses,
     machine: Addresses,
     scratch: Addresses,
-    home: int,
+    truncated_stack: int,
     stack: int,
     row: int,
     count: int,
     base: NDArray[np.int32],
     changes: NDArray[np.int32],
     sites: NDArray[np.int32],
-    closings: NDArray[np.int32],
+    closing_rows: NDArray[np.int32],
     missing: int,
     left: int,
-    again: bool,
+    is_resumed: bool,
 ) -> tuple[int, int, int, int, int, int]:
     """Add the tokens below some nodes of the trie to a mask, as far as they may follow.
 
@@ -393,12 +416,11 @@ def walk_sites(
     the scratch. ``stack``, ``row`` and ``count`` are the state that the walk begins with.
 
     A site, a line of int32 ``[sites, 4]``, is a node, the number of code points of its text, the
-    least number in a string with it, and the way by which the walk reaches it. ``missing`` is how
-    many code points a string must still have, ``left`` how many it may have: sites that count
-    fewer, or make it longer, are passed over. ``closings`` are the rows that ways name by number.
-    The ways are
+    least number in a string with it, and the entry, which says how the walk reaches it. ``missing``
+    is how many code points a string must still have, ``left`` how many it may have: sites that
+    count fewer, or make it longer, are passed over. Entries are
 
-    - ITSELF: the state is that at the node, whose own tokens are left out;
+    - AT_NODE: the state is that at the node, whose own tokens are left out;
     - BY_BYTE, less a byte: what follows that byte is what follows the node;
     - BY_PATH: all bytes of the node are read;
     - BY_ROW: the row in place of the code points is entered;
@@ -407,34 +429,40 @@ def walk_sites(
     - BELOW: the row in place of the code points stands at the node, and those of the node's
       children are walked that come after its exit action; BELOW_PATH: the same for the row after
       its bytes;
-    - BY_ACTION, less 256 times the number of a closing row and a byte: the byte comes after the
+    - BY_ACTION, less 256 times an index into ``closing_rows`` and a byte: the byte comes after the
       exit action of that row;
-    - others: that row of ``closings`` is entered; one of the same string whatever was missing.
+    - others: an index into ``closing_rows``, whose row is entered; a row of the same string is
+      entered even if code points are missing.
 
-    Returns FINISHED or UNRESOLVED, the number of uncertain nodes, the change of the fingerprint,
-    stack and exit action of the missing transition, and how many nodes were put off; with ``again``
-    the walk continues where it stopped. In place of the stack a finished walk returns whether the
-    stack was read: if not, the result is the same in all stacks. ``trie``, ``machine`` and
-    ``scratch`` are addresses. Large nodes at which the row is wide are put off: ``put_off`` has the
+    ``trie``, ``machine`` and ``scratch`` are addresses. With ``is_resumed`` the walk continues
+    where it stopped for a missing transition.
+
+    Returns FINISHED or UNRESOLVED; the number of uncertain sites; the change of the fingerprint;
+    stack and exit action of the missing transition; and the number of deferred nodes. In place of
+    the stack a finished walk returns whether the stack was read: if not, the result is the same in
+    all stacks. Large nodes at which the row is wide are deferred: ``Scratch.deferred`` gets the
     node and the state there for each.
 
-    ``home`` is the stack of a truncated stack without callers, TRUNCATED for one with callers, else
-    NOWHERE. In a truncated stack one uncertain site may stand for many children of a node. Without
-    callers, a site where the walk is at ``home`` may name the row or the exit action there, because
-    the state that completes it is then in its own stack. With known callers the walk may come back
-    to the number that it began with in a stack that differs in what is unknown.
+    ``truncated_stack`` is the stack of a truncated stack without callers, TRUNCATED for one with
+    callers, else NOWHERE. In a truncated stack one uncertain site may stand for many children of a
+    node. Without callers, a site where the walk is in ``truncated_stack`` may name the row or the
+    exit action there, because the state that completes it is then in its own stack. With known
+    callers the walk may come back to the number that it began with in a stack that differs in what
+    is unknown.
     """
-    walk = walk_at(trie, machine, scratch, stack, row, home)
+    walk = walk_at(trie, machine, scratch, stack, row, truncated_stack)
     path = walk.path
-    if not again:
-        begin(stack, row, count, base, changes, walk)
+    if not is_resumed:
+        begin_walk(stack, row, count, base, changes, walk)
     # The level is a local variable, written back only when the walk stops: so it stays in a
     # register, and every look at a child waits for it.
     level = path[PROGRESS, LEVEL]
     for number in range(path[PROGRESS, SITE], len(sites)):
-        status, at, action = ALIVE, NOWHERE, DEAD
+        status, at, action = ALLOWED, NOWHERE, DEAD
         if level == OUTSIDE:
-            status, at, action, level = _enter_site(sites[number], closings, missing, left, walk)
+            status, at, action, level = _enter_site(
+                sites[number], closing_rows, missing, left, walk
+            )
         while status < UNRESOLVED and level > OUTSIDE:
             status, at, action, level = _look_at_child(level, walk)
         if status >= UNRESOLVED:

@@ -3,7 +3,8 @@
 A walk keeps its whole state in its *path*, so that it can stop where Python has to resolve a
 transition first, and continue from the same node. The path is int64 ``[longest token + 3, 9]``::
 
-    row 0      SITE LEVEL DOUBTS CHANGE ENTRY FATE PUT_OFF READ_STACK     the progress of the walk
+    row 0      the progress of the walk: SITE LEVEL NUM_UNCERTAIN CHANGE ENTRY ENTRY_STATUS
+               NUM_DEFERRED READ_STACK
     row 1      stack row count                                     the state to begin with
     row 2      stack row count CHILD LAST OTHER NODE PART AFTER    at the node that a walk enters
     row 3 ...  the same, one row for each byte further down
@@ -41,9 +42,8 @@ __all__ = [
     "CHANGE",
     "CHILD",
     "COUNT",
-    "DOUBTS",
     "ENTRY",
-    "FATE",
+    "ENTRY_STATUS",
     "FINISHED",
     "INSIDE",
     "LARGE_SHARE",
@@ -52,13 +52,14 @@ __all__ = [
     "NODE",
     "NOTHING",
     "NOT_READ",
-    "NO_WAY",
+    "NO_ENTRY",
+    "NUM_DEFERRED",
+    "NUM_UNCERTAIN",
     "OTHER",
     "OUTSIDE",
     "PART",
     "PATH_WIDTH",
     "PROGRESS",
-    "PUT_OFF",
     "READ_STACK",
     "ROW",
     "SITE",
@@ -66,14 +67,14 @@ __all__ = [
     "STACK",
     "TRUNCATED",
     "Walk",
-    "allow",
-    "begin",
+    "allow_tokens",
     "begin_children",
-    "doubt",
+    "begin_walk",
+    "defer_node",
     "forbid_below",
     "is_wide_and_large",
-    "put_off_node",
     "put_state",
+    "record_uncertain",
     "result",
     "walk_at",
 ]
@@ -88,19 +89,19 @@ LARGE_SHARE: Final = 256
 _WIDE_SHARE: Final = 4
 """A row is wide at a node if one in this many of the children may follow."""
 
-NO_WAY: Final = -1000
-"""In place of a way: the next site is entered without a known state."""
+NO_ENTRY: Final = -1000
+"""In place of ENTRY: the state of the next site has to be found anew."""
 SITE: Final = 0
 LEVEL: Final = 1
-DOUBTS: Final = 2
+NUM_UNCERTAIN: Final = 2
 CHANGE: Final = 3
 ENTRY: Final = 4
-FATE: Final = 5
-PUT_OFF: Final = 6
+ENTRY_STATUS: Final = 5
+NUM_DEFERRED: Final = 6
 READ_STACK: Final = 7
 """Columns of the progress of a walk: the site and the row of the path that it is at, how many sites
-are uncertain, the change of the fingerprint, the way to the latest site with its status, how many
-nodes were put off, and whether the stack was read."""
+are uncertain, the change of the fingerprint, the latest site's key (``walk_kernels._entry_key``)
+and status, how many nodes were deferred, and whether the stack was read."""
 STACK: Final = 0
 ROW: Final = 1
 COUNT: Final = 2
@@ -138,19 +139,25 @@ class Walk(NamedTuple):
     """The mask being made."""
     uncertain: NDArray[np.int32]
     """Sites to be walked once more is known, int32 ``[nodes, 4]``."""
-    put_off: NDArray[np.int64]
+    deferred: NDArray[np.int64]
     """Nodes with a state each, int64 ``[LARGE_SHARE, 4]``."""
     key_stack: int
     """The stack in which a key is being written, whose closing quote walks let pass."""
     large: int
     """A node with more nodes than this below it is large."""
-    home: int
-    """The stack of a truncated walk without callers, TRUNCATED with some, else NOWHERE."""
+    truncated_stack: int
+    """The truncated stack if it has no callers, TRUNCATED if it has some; NOWHERE for a whole
+    stack."""
 
 
 @inlined
 def walk_at(
-    trie: Addresses, machine: Addresses, scratch: Addresses, stack: int, row: int, home: int
+    trie: Addresses,
+    machine: Addresses,
+    scratch: Addresses,
+    stack: int,
+    row: int,
+    truncated_stack: int,
 ) -> Walk:
     """Return the arrays of a ``TokenTrie``, ``PackedMachine`` and ``Scratch`` by address.
 
@@ -173,7 +180,7 @@ def walk_at(
         table_at(scratch[3, 0], scratch[3, 1], 4, np.int64),
         int(stack) if role in (IN_KEY, IN_RARE_KEY) else NOWHERE,
         table_at(trie[0, 0], trie[0, 1], 5, np.int32)[0, END] // LARGE_SHARE,
-        int(home),
+        int(truncated_stack),
     )
 
 
@@ -184,7 +191,7 @@ def put_state(level: int, stack: int, row: int, count: int, path: NDArray[np.int
 
 
 @inlined
-def begin(
+def begin_walk(
     stack: int,
     row: int,
     count: int,
@@ -194,14 +201,14 @@ def begin(
 ) -> None:
     """Begin a walk from a state with a copy of a mask: the words of ``base`` with ``changes``.
 
-    The walk's ``words`` and ``path`` are overwritten; ``put_off`` and ``uncertain`` are emptied by
+    The walk's ``words`` and ``path`` are overwritten; ``deferred`` and ``uncertain`` are emptied by
     setting their counts to 0.
     """
     path, words = walk.path, walk.words
     # The other rows need no clearing: a walk writes a row before it reads it.
     for column in range(PATH_WIDTH):
         path[PROGRESS, column] = 0
-    path[PROGRESS, LEVEL], path[PROGRESS, ENTRY] = OUTSIDE, NO_WAY
+    path[PROGRESS, LEVEL], path[PROGRESS, ENTRY] = OUTSIDE, NO_ENTRY
     # What follows the exit action of the first row depends on the stack.
     path[PROGRESS, READ_STACK] = walk.machine.rows[row, LABEL] != DEAD
     put_state(OUTSIDE, stack, row, count, path)
@@ -215,26 +222,25 @@ def begin(
 def result(
     status: int, stack: int, action: int, path: NDArray[np.int64]
 ) -> tuple[int, int, int, int, int, int]:
-    """Return status, doubts, fingerprint's change, stack or READ_STACK, action, and how many put off.
+    """Return what ``walk_sites`` returns; it is described there.
 
-    The last is the number of nodes that were put off; see ``walk_sites``. READ_STACK is never reset in
-    the path, so it is still set when the walk continues.
+    READ_STACK is never reset in the path, so it is still set when the walk continues.
     """
     # What is resolved next may depend on the stack, so the mask holds for this stack only.
     if status >= UNRESOLVED:
         path[PROGRESS, READ_STACK] = True
     return (
         status,
-        path[PROGRESS, DOUBTS],
+        path[PROGRESS, NUM_UNCERTAIN],
         path[PROGRESS, CHANGE],
         stack if status >= UNRESOLVED else path[PROGRESS, READ_STACK],
         action,
-        path[PROGRESS, PUT_OFF],
+        path[PROGRESS, NUM_DEFERRED],
     )
 
 
 @inlined
-def allow(node: int, walk: Walk) -> None:
+def allow_tokens(node: int, walk: Walk) -> None:
     """Set the bits of the tokens that a node spells.
 
     The change of the fingerprint is kept in the path, so that a walk that stops does not lose it;
@@ -270,29 +276,31 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
 
 
 @inlined
-def doubt(node: int, about: int, way: int, walk: Walk) -> None:
-    """Note a site to be walked when more is known; see ``walk_sites`` for ``about`` and ``way``.
+def record_uncertain(node: int, row_or_action: int, entry: int, walk: Walk) -> None:
+    """Record a site to be walked when more is known.
+
+    ``row_or_action`` and ``entry`` are explained at ``walk_sites``.
 
     There is room for as many sites as the trie has nodes. Column 2, the least number of code
     points, is never written and stays 0, so that no bound passes the site over.
     """
-    number = walk.path[PROGRESS, DOUBTS]
-    walk.uncertain[number, 0], walk.uncertain[number, 1] = node, about
-    walk.uncertain[number, 3] = way
-    walk.path[PROGRESS, DOUBTS] = number + 1
+    number = walk.path[PROGRESS, NUM_UNCERTAIN]
+    walk.uncertain[number, 0], walk.uncertain[number, 1] = node, row_or_action
+    walk.uncertain[number, 3] = entry
+    walk.path[PROGRESS, NUM_UNCERTAIN] = number + 1
 
 
 @inlined
-def put_off_node(node: int, stack: int, row: int, count: int, walk: Walk) -> None:
-    """Leave what is below a node to another walk.
+def defer_node(node: int, stack: int, row: int, count: int, walk: Walk) -> None:
+    """Defer what is below a node to another walk, which begins with this state.
 
-    There is room for ``LARGE_SHARE`` nodes: callers put off only large nodes and do not go below
+    There is room for ``LARGE_SHARE`` nodes: callers defer only large nodes and do not go below
     them, so there are not more.
     """
-    number, put_off = walk.path[PROGRESS, PUT_OFF], walk.put_off
-    put_off[number, 0], put_off[number, 1] = node, stack
-    put_off[number, 2], put_off[number, 3] = row, count
-    walk.path[PROGRESS, PUT_OFF] = number + 1
+    number, deferred = walk.path[PROGRESS, NUM_DEFERRED], walk.deferred
+    deferred[number, 0], deferred[number, 1] = node, stack
+    deferred[number, 2], deferred[number, 3] = row, count
+    walk.path[PROGRESS, NUM_DEFERRED] = number + 1
 
 
 @inlined
@@ -300,8 +308,8 @@ def is_wide_and_large(node: int, row: int, walk: Walk) -> bool:
     """Return whether a context-independent mask is worth while at a node.
 
     It is if many nodes are below it and many of its children may follow. This decides how a mask is
-    made and never what is in it, so both bounds only matter for speed; but ``put_off`` has room for
-    no more nodes than LARGE_SHARE lets be large.
+    made and never what is in it, so both bounds only matter for speed; but ``deferred`` has room
+    for no more nodes than LARGE_SHARE lets be large.
     """
     nodes, child_bytes = walk.trie.nodes, walk.trie.child_bytes
     if nodes[node, END] - node <= walk.large:

@@ -4,7 +4,7 @@ One depth-first pass finds for every token whether all its bytes may follow. A b
 allowed skips the whole subtree below it (``resolved_walks``). This module decides which part of the
 trie has to be walked. Rows inside a string share the part of the mask that lies in their automaton
 (see ``independent``), those where white space may stand share its tokens (see ``white_space``), and
-rows that are laid over others correct the mask of those. For what each short-cut gains, see
+overlays correct the mask of the row that they are laid over. For what each short-cut gains, see
 docs/decisions/0014-mask-shortcuts.md.
 """
 
@@ -30,9 +30,9 @@ from guided.masks.resolved_walks import NOTHING_UNCERTAIN, ResolvedWalks
 from guided.masks.trie import BYTE, DEPTH
 from guided.masks.vocabulary import TokenTexts
 from guided.masks.walk import KeptWalk, Walk
-from guided.masks.walk_kernels import ITSELF
+from guided.masks.walk_kernels import AT_NODE
 from guided.masks.walk_path import TRUNCATED
-from guided.runtime.of_thread import OfThread
+from guided.runtime.per_thread import PerThread
 
 __all__ = ["Walker"]
 
@@ -59,7 +59,7 @@ class Walker:
         texts: TokenTexts,
         independent: IndependentMasks,
         white_space: IndependentMask,
-        scratch: OfThread[Scratch],
+        scratch: PerThread[Scratch],
     ) -> None:
         self.machine = machine
         self.packed = packed
@@ -70,117 +70,131 @@ class Walker:
         self._white_space = white_space
         self._scratch = scratch
         # Walks that begin with no tokens, at any node and at the root.
-        self._nothing = independent.nothing
-        self._all = self._itself(_ROOT)
+        self._no_tokens = independent.nothing
+        self._no_tokens_at_root = self._no_tokens_at(_ROOT)
         self._walks = ResolvedWalks(packed, self.trie, scratch)
 
     def walk(
         self, state: State, base: KeptWalk | None = None, *, is_truncated: bool = False
     ) -> Walk:
-        """Try all tokens on ``state``; ``base`` is the walk of the row that its row was laid over.
+        """Try all tokens on ``state``; for an overlay, ``base`` is the walk of the row below.
 
         Texts of the state are not looked at, and the caller adds end-of-sequence tokens
-        (``with_ends``). With ``is_truncated`` its stack must be one that ``StateSharing.truncated``
+        (``with_ends``). With ``is_truncated`` its stack must be one that ``StateSharing.truncate``
         returned for no callers. May raise LimitExceededError when the machine is full.
         """
         traits = self.keys.traits(state.row)
-        home = state.stack if is_truncated else NOWHERE
+        truncated_stack = state.stack if is_truncated else NOWHERE
         if traits.takes_blanks:
-            return self._from_sites(self._white_space, state, home, _NO_ROWS, 0, 0)
-        if base is None or self._shares(traits.outline, state.stack):
-            return self._below(_ROOT, state, home, traits)
-        walk = self._walks.corrected(base, state, traits.like)
+            return self._walk_sites(self._white_space, state, truncated_stack, _NO_ROWS, 0, 0)
+        if base is None or self._has_independent_mask(traits.outline, state.stack):
+            return self._walk_below(_ROOT, state, truncated_stack, traits)
+        walk = self._walks.correct(base, state, traits.overlaid_row)
         return walk if traits.high == COUNTS_NOTHING else walk.for_one_stack()
 
-    def _shares(self, outline: Outline | None, stack: int) -> bool:
+    def _has_independent_mask(self, outline: Outline | None, stack: int) -> bool:
         """Return whether a row in this stack has a context-independent mask.
 
-        Among rare names it has one only if more names are left than the object may have taken.
+        ``outline`` is that of the row. In a rare key the row has such a mask only if more names are
+        left than the object may have taken.
 
         The result may differ for the same row in another stack, so a walk that relies on it is
         ``for_one_stack``.
         """
-        if outline is None or outline.fewest == NO_BOUND:
-            return outline is not None
-        return outline.fewest > self.machine.parts.stacks.taken(stack)
+        if outline is None:
+            return False
+        if outline.min_names_left == NO_BOUND:
+            return True
+        return outline.min_names_left > self.machine.parts.stacks.max_names_taken(stack)
 
-    def _below(
-        self, node: int, state: State, home: int, traits: RowTraits, begun: Walk | None = None
+    def _walk_below(
+        self,
+        node: int,
+        state: State,
+        truncated_stack: int,
+        traits: RowTraits,
+        into: Walk | None = None,
     ) -> Walk:
-        """Return what is allowed below a node, at which the state is, added to what was ``begun``.
+        """Return the walk of a state below the node at which it stands, joined to ``into``, if any.
 
-        ``home`` is explained at ``walk_sites``; ``traits`` are those of the state's row.
+        ``truncated_stack`` is explained at ``walk_sites``; ``traits`` are those of the state's row.
 
-        The result's mask is scratch memory, as that of ``begun`` is: with ``begun`` the tokens are
+        The result's mask is scratch memory, as that of ``into`` is: with ``into`` the tokens are
         added to those already there.
         """
         outline = traits.outline
-        if outline is None or not self._shares(outline, state.stack):
-            nothing = self._itself(node) if node else self._all
-            return self._from_sites(nothing, state, home, _NO_ROWS, 0, 0, begun)
+        if outline is None or not self._has_independent_mask(outline, state.stack):
+            nothing = self._no_tokens_at(node) if node else self._no_tokens_at_root
+            return self._walk_sites(nothing, state, truncated_stack, _NO_ROWS, 0, 0, into)
         mask = self._independent.get(self.packed.current(), state.row, outline, node)
         missing, left = traits.low - state.count, traits.high - state.count
-        walk = self._from_sites(mask, state, home, outline.closings, missing, left, begun)
+        walk = self._walk_sites(
+            mask, state, truncated_stack, outline.closing_rows, missing, left, into
+        )
         # Names that are left in this stack may not be left in others.
-        return walk if outline.fewest == NO_BOUND else walk.for_one_stack()
+        return walk if outline.min_names_left == NO_BOUND else walk.for_one_stack()
 
-    def _itself(self, node: int) -> IndependentMask:
-        """No tokens, and one site.
+    def _no_tokens_at(self, node: int) -> IndependentMask:
+        """Return the mask of no tokens, with one site: a node at which the walk's state stands.
 
         The mask and its fingerprint are those of ``IndependentMasks.nothing``, which all walks
         share.
         """
-        sites = np.array([[node, 0, 0, ITSELF]], dtype=np.int32)
-        return self._nothing.at(sites)
+        sites = np.array([[node, 0, 0, AT_NODE]], dtype=np.int32)
+        return self._no_tokens.with_sites(sites)
 
-    def _from_sites(
+    def _walk_sites(
         self,
         mask: IndependentMask,
         state: State,
-        home: int,
-        closings: NDArray[np.int32],
+        truncated_stack: int,
+        closing_rows: NDArray[np.int32],
         missing: int,
         left: int,
-        begun: Walk | None = None,
+        into: Walk | None = None,
     ) -> Walk:
-        """Return what is allowed inside a block, with the tokens below the sites where it ends.
+        """Return the walk of a context-independent mask: its tokens, and those below its sites.
 
-        It is added to what was ``begun``, whose mask is the memory that walks work in, and is
-        overwritten. ``closings``, ``missing`` and ``left`` are explained at ``walk_sites``;
-        ``closings`` are the rows that the sites of ``mask`` name, empty if they name none.
+        With ``into`` it is joined to that walk, whose mask is the memory that walks work in, and is
+        overwritten. ``closing_rows``, ``missing`` and ``left`` are explained at ``walk_sites``;
+        ``closing_rows`` are the rows that the sites of ``mask`` name, empty if they name none.
         """
         base, fingerprint = mask.mask_within(left)
         words = self._scratch.get().words
-        first = base if begun is None else np.bitwise_or(begun.mask, base, out=words)
-        found = self._walks.below_sites(
+        first = base if into is None else np.bitwise_or(into.mask, base, out=words)
+        found = self._walks.walk_below_sites(
             MaskDelta(first, _NO_CHANGES),
             base,
             fingerprint,
             state,
-            home,
+            truncated_stack,
             mask.sites,
-            closings,
+            closing_rows,
             missing,
             left,
         )
-        walk, put_off = found
-        return self._with_put_off(walk if begun is None else walk.joined_to(begun), home, put_off)
+        walk, num_deferred = found
+        return self._walk_deferred(
+            walk if into is None else walk.join_to(into), truncated_stack, num_deferred
+        )
 
-    def _with_put_off(self, walk: Walk, home: int, put_off: int) -> Walk:
-        """Return the walk with what is allowed below the nodes that it put off.
+    def _walk_deferred(self, walk: Walk, truncated_stack: int, num_deferred: int) -> Walk:
+        """Return the walk with what is allowed below the nodes that it deferred.
 
         None of the nodes is below another, so the order in which they are walked does not matter.
         """
-        # Walks of put-off nodes may put off further nodes, in the same memory: the list is read
+        # Walks of deferred nodes may defer further nodes, in the same memory: the list is read
         # before the first of them.
-        if put_off:
-            for node, *there in self._scratch.get().put_off[:put_off].tolist():
+        if num_deferred:
+            for node, *there in self._scratch.get().deferred[:num_deferred].tolist():
                 after = State(*there)
-                walk = self._below(node, after, home, self.keys.traits(after.row), walk)
+                walk = self._walk_below(
+                    node, after, truncated_stack, self.keys.traits(after.row), walk
+                )
         return walk
 
-    def completed(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
-        """Return the walk of a truncated stack; what it left uncertain is tried on ``state``.
+    def complete(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
+        """Return the walk of a truncated stack, completed by trying uncertain sites on ``state``.
 
         ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
 
@@ -188,12 +202,12 @@ class Walker:
         truncated one stands for.
         """
         delta, sites = walk.delta, walk.uncertain
-        home = TRUNCATED if is_truncated else NOWHERE
+        truncated_stack = TRUNCATED if is_truncated else NOWHERE
         # Bounds of 0 let all sites pass: an uncertain site counts no code points.
-        found, put_off = self._walks.below_sites(
-            delta, delta.base, walk.held.fingerprint, state, home, sites, _NO_ROWS, 0, 0
+        found, num_deferred = self._walks.walk_below_sites(
+            delta, delta.base, walk.held.fingerprint, state, truncated_stack, sites, _NO_ROWS, 0, 0
         )
-        return self._with_put_off(found, home, put_off)
+        return self._walk_deferred(found, truncated_stack, num_deferred)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """Return the tokens below a node that may, or might, follow ``state``, which stands at it.
@@ -201,31 +215,31 @@ class Walker:
         Tokens of the node itself are left out. Uncertain tokens may be returned that may not
         follow; none that may follow is left out.
         """
-        walk = self._from_sites(self._itself(node), state, NOWHERE, _NO_ROWS, 0, 0)
+        walk = self._walk_sites(self._no_tokens_at(node), state, NOWHERE, _NO_ROWS, 0, 0)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
             return tokens
         below = [self.trie.tokens_below(node) for node in walk.uncertain[:, 0].tolist()]
         return np.concatenate([tokens, *below])
 
-    def exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
+    def make_exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
         """Return the walk with nothing left uncertain, and without the ``forbidden`` tokens.
 
-        Tokens of uncertain sites are tried one by one on the state; see ``_settled``. The walk of
-        another state may have set them, so all are cleared before those that fit are set.
+        Tokens of uncertain sites are tried one by one on the state; see ``_try_uncertain``. The
+        walk of another state may have set them, so all are cleared before those that fit are set.
         """
         below = [self.trie.tokens_below(node) for node in walk.uncertain[:, 0].tolist()]
-        settled = self._settled(state, walk.uncertain)
+        allowed_tokens = self._try_uncertain(state, walk.uncertain)
         words = self._scratch.get().words
         walk.delta.fill(words)
         fingerprint = walk.held.fingerprint
         fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
         fingerprint ^= clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
-        fingerprint ^= set_tokens(settled, words)
+        fingerprint ^= set_tokens(allowed_tokens, words)
         return Walk(words, walk.delta.base, fingerprint, NOTHING_UNCERTAIN)
 
-    def joined(self, first: MaskDelta, fingerprint: int, others: Iterable[MaskDelta]) -> Walk:
-        """Return the walk that allows what any of the masks allows; nothing in it is uncertain.
+    def unite(self, first: MaskDelta, fingerprint: int, others: Iterable[MaskDelta]) -> Walk:
+        """Return the union of masks as a walk, in which nothing is uncertain.
 
         ``fingerprint`` is that of ``first``. Only new tokens change it, so the order of ``others``
         does not matter.
@@ -239,9 +253,9 @@ class Walker:
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
         """Return the walk with the tokens that end the text, set in the mask of ``walk`` itself."""
         fingerprint = walk.fingerprint ^ set_tokens(ends, walk.mask)
-        return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_local)
+        return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_stack_independent)
 
-    def _settled(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _try_uncertain(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the tokens of uncertain sites that may follow the exact state.
 
         They are read byte by byte down the trie, so that common beginnings are tried once.
@@ -257,20 +271,20 @@ class Walker:
             text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
             assert text is not None, top  # the trie has no other tokens
             # Up to the last byte of the site, which the loop tries with those below it.
-            before = self._reached(text[: nodes[top, DEPTH] - 1], reached)
-            waiting = [] if before is None else [(top, before)]
-            while waiting:
-                node, current = waiting.pop()
+            before = self._state_after(text[: nodes[top, DEPTH] - 1], reached)
+            worklist = [] if before is None else [(top, before)]
+            while worklist:
+                node, current = worklist.pop()
                 after = machine.advance(current, bytes((nodes[node, BYTE],)))
                 if after is None:
                     continue
                 found.append(self.trie.tokens_of(node))
-                waiting += [(child, after) for child in self.trie.children(node)]
+                worklist += [(child, after) for child in self.trie.children(node)]
         return np.concatenate(found)
 
-    def _reached(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
-        """Return the state after a text, or ``None``; ``reached`` has those known, at least b""."""
+    def _state_after(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
+        """Return the state after a text, or ``None``; ``reached`` is a cache with at least b""."""
         if text not in reached:
-            before = self._reached(text[:-1], reached)
+            before = self._state_after(text[:-1], reached)
             reached[text] = None if before is None else self.machine.advance(before, text[-1:])
         return reached[text]

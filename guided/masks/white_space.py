@@ -24,16 +24,16 @@ _BLANKS: Final = b" \t\n\r"
 def white_space_mask(trie: TokenTrie) -> IndependentMask:
     """Return the tokens of white space alone, and the sites after it, sorted by their last byte.
 
-    Sites of one byte must stand side by side, since a walk enters each way once. The mask is
+    Sites of one byte must stand side by side, as a walk finds their state once. The mask is
     read-only: all constraints of the vocabulary share it.
     """
     mask, fingerprint = np.zeros(trie.words, dtype=np.int32), 0
-    after, waiting = list[int](), [0]
-    while waiting:
-        node = waiting.pop()
+    after, worklist = list[int](), [0]
+    while worklist:
+        node = worklist.pop()
         fingerprint ^= set_tokens(trie.tokens_of(node), mask)
         for child in trie.children(node):
-            (waiting if trie.nodes[child, BYTE] in _BLANKS else after).append(child)
+            (worklist if trie.nodes[child, BYTE] in _BLANKS else after).append(child)
     after.sort(key=lambda node: (int(trie.nodes[node, BYTE]), node))
     sites = np.zeros((len(after), 4), dtype=np.int32)
     sites[:, 0] = after

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.decoding.draw import Draw
+from guided.decoding.device_draw import DeviceDraw
 from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation
 from guided.model.logits_rows import LogitsRows
@@ -27,9 +27,9 @@ class Segment:
         "certain",
         "checkpoint",
         "committed",
-        "deciding",
         "depths",
         "earlier",
+        "nodes_needing_logits",
         "recurrence",
         "rows",
         "tokens",
@@ -44,7 +44,7 @@ class Segment:
         tokens: tuple[TokenId, ...],
         depths: tuple[int, ...],
         ancestors: NDArray[np.bool_] | None,
-        deciding: tuple[int, ...],
+        nodes_needing_logits: tuple[int, ...],
         wants_states: bool = False,
         earlier: tuple[int, ...] = (),
         adapter: int = 0,
@@ -62,7 +62,7 @@ class Segment:
         self.ancestors = ancestors
         """Which tokens of their tree the new ones see, ``[tokens, earlier + tokens]``; ``None``
         if they are a chain and the whole tree."""
-        self.deciding = deciding
+        self.nodes_needing_logits = nodes_needing_logits
         """The tokens whose logits are needed."""
         self.wants_states = wants_states
         """Whether the hidden states of all its tokens are needed."""
@@ -90,7 +90,7 @@ class StepBatch:
     """
 
     segments: tuple[Segment, ...]
-    to_draw: Callable[[], Sequence[Draw | None]] | None = None
+    device_draws: Callable[[], Sequence[DeviceDraw | None]] | None = None
     """What to draw from each row of logits, for runners that draw on the device. Finding the masks
     takes time, so the device computes the logits meanwhile."""
 
@@ -127,7 +127,7 @@ class StepBatch:
         return [
             start + node
             for start, segment in zip(self.starts, self.segments, strict=True)
-            for node in segment.deciding
+            for node in segment.nodes_needing_logits
         ]
 
     @property
@@ -168,17 +168,20 @@ class SegmentOutput:
 
     @property
     def logits(self) -> NDArray[np.float32]:
-        """``[deciding, vocabulary]``."""
+        """``[nodes needing logits, vocabulary]``."""
         return self._rows.part(self._first, self._last)
 
     @property
     def drawn(self) -> tuple[TokenId | None, ...]:
-        """The tokens drawn after the deciding tokens, where drawn."""
+        """The tokens drawn after these nodes, where drawn."""
         return self._rows.drawn[self._first : self._last]
 
-    def logits_of(self, deciding: int) -> NDArray[np.float32]:
-        """Return the logits after one deciding token, by its index among them, ``[vocabulary]``."""
-        return self._rows[self._first + deciding]
+    def logits_of(self, index: int) -> NDArray[np.float32]:
+        """Return the logits after one of ``nodes_needing_logits``, by its index among them.
+
+        They are ``[vocabulary]``.
+        """
+        return self._rows[self._first + index]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +208,7 @@ class StepOutput:
         outputs = []
         row = state = 0
         for segment in segments:
-            next_row = row + len(segment.deciding)
+            next_row = row + len(segment.nodes_needing_logits)
             next_state = state + (len(segment.tokens) if segment.wants_states else 0)
             of_states = slice(state, next_state)
             outputs.append(SegmentOutput(rows, row, next_row, states[of_states], taps[of_states]))

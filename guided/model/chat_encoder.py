@@ -19,8 +19,8 @@ from guided.errors import ModelError, RequestError
 from guided.model.control_tokens import ControlTokens
 from guided.model.template_tools import knows_tools, rendered_with_tools, template_format
 from guided.model.text_encoder import TextEncoder
-from guided.model.told_tools import described
-from guided.model.turns import changed, texts_in, turn_of
+from guided.model.turns import change_texts, texts_in, turn_of
+from guided.model.untemplated_tools import describe_tool
 from guided.spec import Message, Tool
 from guided.spec.thoughts import FORMATS as REASONING_FORMATS
 from guided.spec.thoughts import ReasoningFormat
@@ -77,7 +77,7 @@ class ChatEncoder:
 
         Raises LimitExceededError for more than the ``longest`` number of tokens.
         """
-        is_free = allow_special_tokens or not self._control.found(text)
+        is_free = allow_special_tokens or not self._control.find(text)
         encode = self._encoder.encode if is_free else self._encoder.encode_named
         return encode(text, add_special_tokens=True, longest=longest)
 
@@ -118,7 +118,7 @@ class ChatEncoder:
         template = self._tokenizer.chat_template
         texts = template.values() if isinstance(template, dict) else (template or "",)
         for form in REASONING_FORMATS:
-            if any(form.sign in text for text in texts):
+            if any(form.template_marker in text for text in texts):
                 return form
         return None
 
@@ -149,8 +149,10 @@ class ChatEncoder:
         self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True
     ) -> str:
         """Render the messages with the chat template; RequestError if there is none."""
-        told = [described(tool) for tool in tools]
-        return self._rendered([turn_of(turn) for turn in messages], told, add_generation_prompt)
+        described = [describe_tool(tool) for tool in tools]
+        return self._rendered(
+            [turn_of(turn) for turn in messages], described, add_generation_prompt
+        )
 
     def _rendered(
         self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
@@ -188,21 +190,21 @@ class ChatEncoder:
         def rendered(change: Callable[[str], str]) -> str:
             of_model = self._beside_thoughts(change)
             turns = [
-                changed(turn_of(turn), of_model if turn.role == "assistant" else change)
+                change_texts(turn_of(turn), of_model if turn.role == "assistant" else change)
                 for turn in messages
             ]
-            told = [changed(described(tool), change) for tool in tools]
-            return self._rendered(turns, told, add_generation_prompt)
+            described = [change_texts(describe_tool(tool), change) for tool in tools]
+            return self._rendered(turns, described, add_generation_prompt)
 
-        defused = rendered(control.defused)
+        defused = rendered(control.defuse)
         own = control.own(defused)
-        if own == control.found(plain) and control.unmarked(defused) == plain:
+        if own == control.find(plain) and control.unmark(defused) == plain:
             return None
-        marked = rendered(control.marked)
+        marked = rendered(control.mark)
         is_same = self._without_thoughts(control.own(marked)) == self._without_thoughts(own)
-        if not is_same or control.unmarked(marked) != plain:
+        if not is_same or control.unmark(marked) != plain:
             spelled = next(
-                (name for text in texts_in(messages, tools) for name in control.found(text)), None
+                (name for text in texts_in(messages, tools) for name in control.find(text)), None
             )
             raise RequestError(
                 f"the chat template of {self._name} changes these messages, so that special tokens "

@@ -9,7 +9,7 @@ from guided.model.prompt import encoder_of, render_prompt
 from guided.spec import Message, Reasoning, TokenId, Tool
 from guided.spec.composition import Text
 from guided.spec.special_token import SpecialToken
-from guided.spec.thoughts import FORMATS, pieces_of
+from guided.spec.thoughts import FORMATS, split_at_tokens
 
 if TYPE_CHECKING:
     from guided.model.load import ModelTexts
@@ -40,43 +40,47 @@ class ChatThoughts:
     def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
         """Whether a prompt without thoughts is answered at once, with no thoughts to end first."""
         form = encoder_of(self._model).reasoning_format
-        if form is None or form.answer or form.is_asked_for:
+        if form is None or form.answer or form.is_opt_in:
             return True
         end = form.end.rstrip()
         return any(self._ends(tokens, written) for written in (form.end, f"{end}\n", end))
 
-    def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+    def begin_answer(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """Return a prompt followed by the beginning of the answer, where the format has one."""
         form = encoder_of(self._model).reasoning_format
         if form is None or not form.answer or self._ends(tokens, form.answer):
             return tokens
         return tokens + self._written(form.answer)
 
-    def opened(
-        self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool = False
+    def begin_thoughts(
+        self,
+        tokens: tuple[TokenId, ...],
+        reasoning: Reasoning,
+        *,
+        constraint_begins_answer: bool = False,
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
         """Return the prompt with thoughts begun after it, and what ends them.
 
-        ``tells_itself`` says that the constraint already contains the beginning of an answer.
+        ``constraint_begins_answer`` says that the constraint contains the beginning of an answer.
 
         Most templates with thoughts begin them themselves; then nothing is added. Raises
         RequestError if neither the request nor the template says what stands around thoughts.
         """
-        begin, end = asked.begin, asked.end
+        begin, end = reasoning.begin, reasoning.end
         form = encoder_of(self._model).reasoning_format
         if form is not None:
             begin = begin or form.begin
         if not end:
             if form is None:
-                known = ", ".join(each.sign for each in FORMATS)
+                known = ", ".join(each.template_marker for each in FORMATS)
                 raise RequestError(
                     f"the chat template of {self._model.name} has none of the signs by which "
                     f"thoughts are known ({known})",
                     field="reasoning",
                     hint="leave reasoning out, or say with begin and end what stands around them",
                 )
-            end = form.end + ("" if tells_itself else form.answer)
-        pieces = pieces_of(end, self._model.vocabulary.named)
+            end = form.end + ("" if constraint_begins_answer else form.answer)
+        pieces = split_at_tokens(end, self._model.vocabulary.named)
         if not begin or any(self._ends(tokens, written) for written in (begin, begin.rstrip())):
             return tokens, pieces
         return tokens + self._written(begin), pieces

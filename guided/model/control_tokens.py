@@ -55,19 +55,19 @@ class ControlTokens:
         """Whether a text spells a token, or might after being cut or joined with another text."""
         return self._ends.search(text) is not None
 
-    def found(self, text: str) -> list[str]:
+    def find(self, text: str) -> list[str]:
         """Return the tokens that a text spells, in order."""
         return self._spelled.findall(text)
 
-    def marked(self, text: str) -> str:
+    def mark(self, text: str) -> str:
         """Put marks around each token that the text spells."""
         return self._spelled.sub(f"{self._open}\\g<0>{self._close}", text)
 
-    def unmarked(self, text: str) -> str:
+    def unmark(self, text: str) -> str:
         """Return the text without marks."""
         return self._mark.sub("", text)
 
-    def defused(self, text: str) -> str:
+    def defuse(self, text: str) -> str:
         """Put marks around each character of the text that a token begins or ends with.
 
         However it is cut and joined with other texts, no token begins or ends in it.
@@ -83,7 +83,7 @@ class ControlTokens:
 
         def rename(match: re.Match[str]) -> str:
             own: str | None = match[1]
-            return self.unmarked(match[0]) if own is None else self.private[own]
+            return self.unmark(match[0]) if own is None else self.private[own]
 
         return self._marked.sub(rename, rendered)
 

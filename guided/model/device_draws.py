@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from guided.decoding.draw import Draw
+from guided.decoding.device_draw import DeviceDraw
 from guided.spec import TokenId
 
 __all__ = ["DeviceDraws"]
@@ -26,7 +26,7 @@ class DeviceDraws:
         self._make_room(1)
 
     def draw(
-        self, logits: torch.Tensor, wanted: Sequence[Draw | None]
+        self, logits: torch.Tensor, wanted: Sequence[DeviceDraw | None]
     ) -> tuple[TokenId | None, ...]:
         """Draw a token for each row of ``logits``, ``[rows, vocabulary]``, where one is wanted.
 

@@ -71,8 +71,8 @@ def write_texts(file: Path, folder: Path, progress: Progress) -> None:
             ends: Any = cast("Any", GenerationConfig)(eos_token_id=end_ids(header))
             ends.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            told = {name: tensor._asdict() for name, tensor in tensors.items()}
-            (folder / _TENSORS).write_text(json.dumps(told, indent=1), "utf-8")
+            entries = {name: tensor._asdict() for name, tensor in tensors.items()}
+            (folder / _TENSORS).write_text(json.dumps(entries, indent=1), "utf-8")
 
 
 def read_tensors(file: Path, folder: Path) -> dict[str, StoredTensor]:
@@ -80,10 +80,10 @@ def read_tensors(file: Path, folder: Path) -> dict[str, StoredTensor]:
 
     Raises ``ModelError`` if the file is shorter than they are.
     """
-    told = json.loads((folder / _TENSORS).read_text("utf-8"))
+    entries = json.loads((folder / _TENSORS).read_text("utf-8"))
     tensors = {
         name: StoredTensor(**tensor | {"shape": tuple(tensor["shape"])})
-        for name, tensor in told.items()
+        for name, tensor in entries.items()
     }
     size = file.stat().st_size
     if any(tensor.offset + tensor.nbytes > size for tensor in tensors.values()):

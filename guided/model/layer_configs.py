@@ -92,6 +92,6 @@ def inner_size(config: PretrainedConfig | PlainConfig) -> int:
     hidden = int(config.get_text_config().hidden_size)
     sizes: list[int] = []
     for layer in layer_configs(config):
-        told = getattr(layer, "intermediate_size", None) or 4 * hidden
-        sizes.extend(told if isinstance(told, list) else [told])
+        size = getattr(layer, "intermediate_size", None) or 4 * hidden
+        sizes.extend(size if isinstance(size, list) else [size])
     return max(sizes)

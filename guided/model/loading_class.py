@@ -65,6 +65,6 @@ def pruned_class(
 
     # Weights that it has no room for are not reported.
     ignored = {"_keys_to_ignore_on_load_unexpected": [""]}
-    told = {"__init__": make, "__module__": kind.__module__, **ignored}
-    made: type[PreTrainedModel] = type(kind.__name__, (kind,), told)
+    members = {"__init__": make, "__module__": kind.__module__, **ignored}
+    made: type[PreTrainedModel] = type(kind.__name__, (kind,), members)
     return made

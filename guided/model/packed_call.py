@@ -23,7 +23,7 @@ def packed_call(
     device: torch.device,
     mix: Mix | None = None,
 ) -> Any:
-    """Call a module with a batch; its output has ``logits`` for the deciding rows.
+    """Call a module with a batch; its output has ``logits`` for the rows that need them.
 
     The output has hidden states if the batch needs any. ``step`` computes the attention, and
     ``mix`` the recurrent layers.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from guided.errors import RequestError
 from guided.model.chat_encoder import ChatEncoder
-from guided.model.told_tools import without_tools
+from guided.model.untemplated_tools import without_tools
 from guided.spec import Message, TokenId, Tool
 from guided.spec.tool_format import HERMES, ToolFormat
 

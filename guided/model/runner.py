@@ -124,7 +124,7 @@ class _OwnForward:
         """Do nothing: kernels are compiled when a model is loaded."""
 
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
-        """Return logits ``[asked, vocabulary]``, last states ``[wanted, hidden]``, and taps.
+        """Return logits ``[logits rows, vocabulary]``, last states ``[wanted, hidden]``, and taps.
 
         Rows are those that the batch names in ``logits_rows`` and ``states_rows``.
         """
@@ -371,9 +371,9 @@ class ModelRunner:
             logits = torch.nn.functional.pad(logits, (0, missing), value=float("-inf"))
         logits = logits[:, : self._vocabulary_size]
         drawn: tuple[TokenId | None, ...] = ()
-        if self._draws is not None and batch.to_draw is not None:
+        if self._draws is not None and batch.device_draws is not None:
             # The device is still computing while the masks are found.
-            drawn = self._draws.draw(logits, batch.to_draw())
+            drawn = self._draws.draw(logits, batch.device_draws())
         return StepOutput(logits, states, taps, drawn)
 
     def wait(self) -> None:

@@ -2,8 +2,8 @@
 
 A conversation with a call and its result is put through the template. If the template writes both,
 and the call in one of our formats, it gets the tools. A template without tools gets them in words
-(``told_tools``), which any template can carry; one that writes calls in another way gets none,
-because its model would write calls in that way, undetected.
+(``untemplated_tools``), which any template can carry; one that writes calls in another way gets
+none, because its model would write calls in that way, undetected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from guided.errors import RequestError
 from guided.spec import Message, Tool, ToolCall
-from guided.spec.tool_format import FORMATS, ToolFormat, unmarked
+from guided.spec.tool_format import FORMATS, ToolFormat, strip_marks
 
 __all__ = ["knows_tools", "rendered_with_tools", "template_format"]
 
@@ -59,6 +59,7 @@ def template_format(rendered: Rendered, names: Collection[str]) -> ToolFormat | 
     text = rendered_with_tools(rendered)
     # The longest first: one format's text may contain another's.
     for form in sorted(FORMATS.values(), key=lambda form: -len(form.header(""))):
-        if unmarked(form.call(_TOOL.name, _ARGUMENTS)) in text and {*form.signs} <= {*names}:
+        is_written = strip_marks(form.call(_TOOL.name, _ARGUMENTS)) in text
+        if is_written and {*form.special_tokens} <= {*names}:
             return form
     return None

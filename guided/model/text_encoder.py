@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from guided.errors import LimitExceededError
 from guided.model.control_tokens import ControlTokens
-from guided.model.tokenizer_copy import renamed, without_control
+from guided.model.tokenizer_copy import rename_entry, without_control
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -56,7 +56,7 @@ class TextEncoder:
         added = self._tokenizer.get_added_tokens_decoder()
         own = {token: entry for token, entry in added.items() if entry.content in private}
         copy.add_tokens(
-            [renamed(entry, private[entry.content], special=False) for entry in own.values()]
+            [rename_entry(entry, private[entry.content], special=False) for entry in own.values()]
         )
         return copy, {_id_of(copy, private[entry.content]): token for token, entry in own.items()}
 

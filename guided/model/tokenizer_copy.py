@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import AddedToken, Tokenizer
     from tokenizers.models import Model
 
-__all__ = ["renamed", "without_control"]
+__all__ = ["rename_entry", "without_control"]
 
 _STEPS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 
@@ -32,7 +32,7 @@ def without_control(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
     return copy
 
 
-def renamed(entry: AddedToken, name: str, *, special: bool) -> AddedToken:
+def rename_entry(entry: AddedToken, name: str, *, special: bool) -> AddedToken:
     """Return an added token with the settings of another, under a name of its own."""
     from tokenizers import AddedToken
 
@@ -73,7 +73,9 @@ def _sharing(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
     added = sorted(tokenizer.get_added_tokens_decoder().items())
     # Others get their ids in this order.
     kept = [
-        renamed(entry, entry.content, special=entry.special or entry.content in control.private)
+        rename_entry(
+            entry, entry.content, special=entry.special or entry.content in control.private
+        )
         for _, entry in added
         if entry.content not in control.private or model.token_to_id(entry.content) is None
     ]

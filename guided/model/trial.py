@@ -177,7 +177,7 @@ class _Tree:
             tokens=self.tokens[first:last],
             depths=tuple(depths[first:last]),
             ancestors=sees[first:last, :last],
-            deciding=_backwards(last - first),
+            nodes_needing_logits=_backwards(last - first),
             earlier=tuple(depths[:first]),
             recurrence=text,
             certain=SHARED - FIRST,
@@ -209,7 +209,7 @@ def _chain(
         tokens=tokens,
         depths=tuple(range(new)),
         ancestors=None,
-        deciding=_backwards(new),
+        nodes_needing_logits=_backwards(new),
         recurrence=text,
         certain=new,
     )

@@ -226,7 +226,7 @@ def _attend(
     heads = kv_head * HEADS_SHARED + queries % HEADS_SHARED
     is_query = nodes < num_tokens
     tokens = (tl.load(piece) + nodes).to(tl.int64)
-    asked = _read(query, tokens, query_step, heads, is_query, SIZE, PADDED_SIZE)
+    query_rows = _read(query, tokens, query_step, heads, is_query, SIZE, PADDED_SIZE)
     seen_from = tl.load(first_seen + tokens, mask=is_query, other=0)
     mixed = tl.zeros([BLOCK_QUERIES, PADDED_VALUE_SIZE], tl.float32)
     largest = tl.full([BLOCK_QUERIES], float("-inf"), tl.float32)
@@ -243,7 +243,10 @@ def _attend(
         found = _read(keys, slot, key_step, kv_head, is_row, SIZE, PADDED_SIZE)
         if HAS_SCALES:
             found = _scaled(found, key_scales + slot * scale_step + kv_head, is_row)
-        scores = tl.dot(asked, tl.trans(found.to(asked.dtype)), input_precision="ieee") * scaling
+        scores = (
+            tl.dot(query_rows, tl.trans(found.to(query_rows.dtype)), input_precision="ieee")
+            * scaling
+        )
         if HAS_SOFTCAP:  # the hyperbolic tangent
             scores = softcap * (2 * tl.sigmoid(2 * scores / softcap) - 1)
         of_new = among + tl.load(piece + 6) + (first_node + nodes) * num_new
@@ -259,7 +262,9 @@ def _attend(
         given = _read(values, slot, value_step, kv_head, is_row, VALUE_SIZE, PADDED_VALUE_SIZE)
         if HAS_SCALES:
             given = _scaled(given, value_scales + slot * scale_step + kv_head, is_row)
-        more = tl.dot(weights.to(asked.dtype), given.to(asked.dtype), input_precision="ieee")
+        more = tl.dot(
+            weights.to(query_rows.dtype), given.to(query_rows.dtype), input_precision="ieee"
+        )
         mixed, largest = mixed * kept[:, None] + more, new_largest
 
     result = (mixed / tl.where(is_query, total, 1.0)[:, None]).to(output.dtype.element_ty)

@@ -8,7 +8,7 @@ from typing import Any
 
 from guided.spec import Message, Tool
 
-__all__ = ["changed", "texts_in", "turn_of"]
+__all__ = ["change_texts", "texts_in", "turn_of"]
 
 
 def turn_of(turn: Message) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _texts_of(text: str) -> Iterator[str]:
             left += (*value, *value.values())
 
 
-def changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+def change_texts(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
     """Return a message or a tool with the texts in it changed, including names of arguments."""
     made: dict[str, Any] = {}
     for name, value in said.items():
@@ -68,9 +68,9 @@ def changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any
             case "arguments" | "parameters":
                 made[name] = _all_changed(value, change)
             case "tool_calls":
-                made[name] = [changed(call, change) for call in value]
+                made[name] = [change_texts(call, change) for call in value]
             case "function":
-                made[name] = changed(value, change)
+                made[name] = change_texts(value, change)
             case _:  # a role, a name, an id: none of them can spell a token
                 made[name] = value
     return made

@@ -1,4 +1,4 @@
-"""Deterministic automata over bytes, the form in which regular parts reach a recogniser."""
+"""Deterministic automata over bytes: the form that recognisers read."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from guided.errors import LimitExceededError
 from guided.regular.byte_layout import FIRST_CLASS, spell_in_bytes
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, transition_table
-from guided.regular.equal_columns import equal_columns
+from guided.regular.equal_columns import group_columns
 from guided.regular.reachability import coaccessible
 from guided.regular.utf8 import ByteRanges
-from guided.runtime.fuel import pause_if_due, spend, without_gil
+from guided.runtime.work_budget import pause_if_due, spend, without_gil
 
 __all__ = [
     "MAX_BLOCK_CELLS",
     "ByteDfa",
+    "append_bytes",
     "byte_classes",
     "byte_dfa_from_dfa",
-    "followed_by",
 ]
 
 MAX_BLOCK_CELLS: Final = 8_000_000
-"""Cells of a table over bytes, of 4 bytes each."""
+"""Most cells of a table over bytes, of 4 bytes each."""
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
-"""The spellings of the code points from a first to a last one, such as ``utf8_sequences``. The
-result is kept by its arguments, so it must depend only on them. If the spellings of two ranges
-first differ, they must agree on no byte: ``_template`` makes a trie of them."""
+"""Yields the spellings of the code points from a first to a last one, as ``utf8_sequences`` does.
+Results are cached by the arguments, so they must depend only on them. Where two spellings first
+differ, their ranges of bytes must be disjoint: ``_build_template`` makes a trie of them."""
 
 
 class ByteDfa:
@@ -40,31 +40,31 @@ class ByteDfa:
 
     ``byte_class`` is uint8 ``[256]``, ``next`` is int32 ``[states, classes]`` with DEAD for no
     move. ``label`` is int32 ``[states]``: DEAD if a state does not accept, else what it accepts
-    as. The first ``between`` states, by default all, stand between two code points, the others
-    inside one. None of the arrays may be changed: automata share them.
+    as. The first ``num_boundary_states`` states, by default all, stand between two code points, the
+    others inside one. None of the arrays may be changed: automata share them.
     """
 
-    __slots__ = ("between", "byte_class", "label", "next")
+    __slots__ = ("byte_class", "label", "next", "num_boundary_states")
 
     def __init__(
         self,
         byte_class: NDArray[np.uint8],
         next: NDArray[np.int32],
         label: NDArray[np.int32],
-        between: int = sys.maxsize,
+        num_boundary_states: int = sys.maxsize,
     ) -> None:
         self.byte_class: Final = byte_class
         self.next: Final = next
         self.label: Final = label
-        self.between: Final = min(between, len(label))
+        self.num_boundary_states: Final = min(num_boundary_states, len(label))
 
     def __len__(self) -> int:
         return len(self.label)
 
     def __str__(self) -> str:
         classes = range(self.next.shape[1])
-        heads = [_shown(np.flatnonzero(self.byte_class == index).tolist()) for index in classes]
-        return transition_table(heads, self.next, self.label)
+        headers = [_format(np.flatnonzero(self.byte_class == index).tolist()) for index in classes]
+        return transition_table(headers, self.next, self.label)
 
     @property
     def nbytes(self) -> int:
@@ -85,12 +85,12 @@ class ByteDfa:
         return None if state == DEAD or self.label[state] == DEAD else int(self.label[state])
 
     def keep(self, labels: Collection[int]) -> ByteDfa:
-        """Return the automaton of the texts that are accepted as one of these labels.
+        """Return the automaton of the texts that are accepted with one of these labels.
 
-        It is only trimmed: states that differed only by their labels stay separate.
+        It is trimmed but not minimal: states that differed only by their labels stay separate.
         """
         kept = np.where(np.isin(self.label, list(labels)), self.label, DEAD).astype(np.int32)
-        return _trimmed(self.byte_class, self.next, kept, self.between)
+        return _trim(self.byte_class, self.next, kept, self.num_boundary_states)
 
     def check(self) -> None:
         """Raise AssertionError unless the automaton is well formed and trimmed."""
@@ -99,7 +99,7 @@ class ByteDfa:
         assert coaccessible(self.next, self.label != DEAD).all(), "not trimmed"
 
 
-def _shown(members: list[int]) -> str:
+def _format(members: list[int]) -> str:
     """Return bytes as hexadecimal ranges: ``61-7A,C3``."""
     ranges: list[list[int]] = []
     for byte in members:
@@ -111,15 +111,15 @@ def _shown(members: list[int]) -> str:
 
 
 def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = ()) -> ByteDfa:
-    """Spell every code point of ``dfa`` in bytes, without those that a vocabulary lacks.
+    """Return ``dfa`` over bytes: each code point is spelled as ``spelling`` says.
 
-    The classes are spelled once, as a template that every state follows; rows inside a code point
-    that lead to the same places are laid down once. States keep their order; those that only
-    missing bytes led to an end drop out. Raises LimitExceededError past MAX_BLOCK_CELLS.
+    Texts with a byte that is ``missing``, as a vocabulary may lack some, are not accepted. States
+    between code points keep their order; those that cannot reach an end without a missing byte are
+    removed. Raises LimitExceededError past MAX_BLOCK_CELLS.
     """
     if not len(dfa):
-        return _empty()
-    template, byte_class = _template(dfa.classes, spelling, frozenset(missing))
+        return _empty_automaton()
+    template, byte_class = _build_template(dfa.classes, spelling, frozenset(missing))
     with without_gil(dfa.next.size + len(dfa) * template.size // 64):
         table = spell_in_bytes(dfa.next, template, MAX_BLOCK_CELLS)
     if table is None:
@@ -131,49 +131,55 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     spend(table.size // 8)
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[: len(dfa)] = dfa.label
-    return _trimmed(byte_class, table, label, len(dfa))
+    return _trim(byte_class, table, label, len(dfa))
 
 
-def followed_by(end: bytes, texts: ByteDfa) -> ByteDfa:
-    """Return the texts with ``end`` after them, whose first byte occurs in none of them."""
+def append_bytes(suffix: bytes, texts: ByteDfa) -> ByteDfa:
+    """Return the automaton of the texts followed by ``suffix``.
+
+    The first byte of ``suffix`` must occur in none of the texts.
+    """
     if not len(texts):
         return texts
     classes, table, size = texts.byte_class.copy(), texts.next, len(texts)
-    for byte in {*end}:
+    for byte in {*suffix}:
         # Bytes of its class now lead elsewhere than this one; if it is alone, it keeps the class.
         if np.count_nonzero(classes == classes[byte]) > 1:
             table = np.hstack([table, table[:, classes[byte]][:, None]])
             classes[byte] = table.shape[1] - 1
-    assert (texts.next[:, texts.byte_class[end[0]]] == DEAD).all(), "the end begins within a text"
-    table = np.vstack([table, np.full((len(end), table.shape[1]), DEAD, dtype=np.int32)])
-    table[np.flatnonzero(texts.label != DEAD), classes[end[0]]] = size
-    for place, byte in enumerate(end[1:]):
+    assert (texts.next[:, texts.byte_class[suffix[0]]] == DEAD).all(), (
+        "the suffix begins within a text"
+    )
+    table = np.vstack([table, np.full((len(suffix), table.shape[1]), DEAD, dtype=np.int32)])
+    table[np.flatnonzero(texts.label != DEAD), classes[suffix[0]]] = size
+    for place, byte in enumerate(suffix[1:]):
         table[size + place, classes[byte]] = size + place + 1
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[-1] = 0
-    return ByteDfa(classes, table, label, texts.between)
+    return ByteDfa(classes, table, label, texts.num_boundary_states)
 
 
 @functools.lru_cache(maxsize=256)
-def _template(
+def _build_template(
     classes: tuple[CodePoints, ...], spelling: Spelling, missing: frozenset[int]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Return the trie of all spellings, as ``laid_out`` takes it, and the class of each byte; kept.
+    """Return the trie of all spellings, as ``spell_in_bytes`` takes it, and the class of each byte.
 
     Node 0 comes first; every other node follows those that it leads to, and equal ones are one.
+    Cached.
     """
     sequences = [
         (sequence, FIRST_CLASS - number)
         for number, chars in enumerate(classes)
         for low, high in chars.ranges
-        for sequence in _spelled(spelling, low, high)
+        for sequence in _spell_range(spelling, low, high)
     ]
     spend(len(sequences))
     rows: list[tuple[int, ...]] = [()]
     numbers: dict[tuple[int, ...], int] = {}
 
-    def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
-        """Return the row of a node: per byte a class of code points that ends there, or a node."""
+    def row_of(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
+        """Return the row of a node: for each byte the class of code points it ends, or a node."""
         pause_if_due()
         row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
@@ -184,64 +190,67 @@ def _template(
             else:
                 row[low : high + 1] = [target] * (high + 1 - low)
         for (low, high), group in groups.items():
-            row[low : high + 1] = [number(group)] * (high + 1 - low)
+            row[low : high + 1] = [number_of(group)] * (high + 1 - low)
         for byte in missing:
             row[byte] = DEAD
         return tuple(row)
 
-    def number(entries: Sequence[tuple[ByteRanges, int]]) -> int:
+    def number_of(entries: Sequence[tuple[ByteRanges, int]]) -> int:
         """Return the number of the node with these spellings, after those it leads to; never 0."""
-        row = node(entries)
-        known = numbers.setdefault(row, len(rows))
-        if known == len(rows):
+        row = row_of(entries)
+        number = numbers.setdefault(row, len(rows))
+        if number == len(rows):
             rows.append(row)
-        return known
+        return number
 
-    rows[0] = node(sequences)
+    rows[0] = row_of(sequences)
     stacked = np.array(rows, dtype=np.int32)
     byte_class, representative = byte_classes(stacked)
     template = np.ascontiguousarray(stacked[:, representative])
-    # Both are kept, and shared by all automata of these classes.
+    # Both are cached, and shared by all automata of these classes.
     template.flags.writeable = byte_class.flags.writeable = False
     return template, byte_class
 
 
 @functools.lru_cache(maxsize=4096)
-def _spelled(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
+def _spell_range(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
     return tuple(spelling(low, high))
 
 
 def byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
-    """Return the class of each byte, uint8 ``[256]``, and a byte of each: equal columns are one."""
-    byte_class, representative = equal_columns(np.ascontiguousarray(rows))
+    """Return the class of each byte, uint8 ``[256]``, and a byte of each class.
+
+    Bytes with equal columns in ``rows``, int32 ``[rows, 256]``, are in one class.
+    """
+    byte_class, representative = group_columns(np.ascontiguousarray(rows))
     return byte_class, representative.tolist()
 
 
-def _empty() -> ByteDfa:
+def _empty_automaton() -> ByteDfa:
     return ByteDfa(
         np.zeros(256, dtype=np.uint8), np.empty((0, 1), np.int32), np.empty(0, np.int32), 0
     )
 
 
-def _trimmed(
+def _trim(
     byte_class: NDArray[np.uint8],
     table: NDArray[np.int32],
     label: NDArray[np.int32],
-    between: int,
+    num_boundary_states: int,
 ) -> ByteDfa:
-    """Return the automaton without states that cannot accept, which removing bytes may have made.
+    """Return the automaton without states that cannot accept, as those left by missing bytes.
 
-    States keep their order, and what is left of the first ``between`` comes first.
+    States keep their order: those left of the first ``num_boundary_states`` come first.
     """
     with without_gil(table.size // 64):
         alive = coaccessible(table, label != DEAD)
     live = np.nonzero(alive)[0]
     if len(live) == len(label):
-        return ByteDfa(byte_class, table, label, between)
+        return ByteDfa(byte_class, table, label, num_boundary_states)
     if not len(live) or live[0] != 0:
-        return _empty()
-    # One more entry, which DEAD (-1) finds from the end: no move stays no move.
+        return _empty_automaton()
+    # DEAD is -1, so it reads the last entry, which is DEAD: no move stays no move.
     renumber = np.full(len(label) + 1, DEAD, dtype=np.int32)
     renumber[live] = np.arange(len(live), dtype=np.int32)
-    inside = int(np.searchsorted(live, between))
-    return ByteDfa(byte_class, renumber[table[live]], label[live], inside)
+    num_boundary = int(np.searchsorted(live, num_boundary_states))
+    return ByteDfa(byte_class, renumber[table[live]], label[live], num_boundary)

@@ -18,7 +18,7 @@ class CodePoints:
 
     Surrogates are never members: UTF-8 cannot spell them (RFC 3629, section 3). No range begins
     right after another one, so equal sets have equal ranges. The constructor needs such ranges;
-    ``of`` takes any.
+    ``from_ranges`` takes any.
     """
 
     __slots__ = ("_hash", "ranges")
@@ -30,7 +30,7 @@ class CodePoints:
         self._hash = 0
 
     @classmethod
-    def of(cls, ranges: Iterable[tuple[int, int]]) -> CodePoints:
+    def from_ranges(cls, ranges: Iterable[tuple[int, int]]) -> CodePoints:
         """Return the union of inclusive ranges given in any order; surrogates are dropped."""
         merged: list[tuple[int, int]] = []
         # The range that may still grow; none at first, and -2 keeps one that begins at 0 separate.
@@ -43,12 +43,12 @@ class CodePoints:
                 first, last = low, high
                 merged.append((low, high))
         if last >= _FIRST_SURROGATE:
-            merged = _without_surrogates(merged)
+            merged = _remove_surrogates(merged)
         return CodePoints(tuple(merged))
 
     @classmethod
     def single(cls, character: str) -> CodePoints:
-        return CodePoints.of([(ord(character), ord(character))])
+        return CodePoints.from_ranges([(ord(character), ord(character))])
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -64,21 +64,21 @@ class CodePoints:
         return f"CodePoints({self.ranges!r})"
 
     def __str__(self) -> str:
-        """As a class in brackets: ``[0-9a-f]``."""
+        """Return it as a class in brackets: ``[0-9a-f]``."""
         shown = [
-            _shown(low) if low == high else f"{_shown(low)}-{_shown(high)}"
+            _format(low) if low == high else f"{_format(low)}-{_format(high)}"
             for low, high in self.ranges
         ]
         return f"[{''.join(shown)}]"
 
     def __or__(self, other: CodePoints) -> CodePoints:
-        return CodePoints.of((*self.ranges, *other.ranges))
+        return CodePoints.from_ranges((*self.ranges, *other.ranges))
 
     def __and__(self, other: CodePoints) -> CodePoints:
         """Return the code points of both sets."""
         # Both are ascending, so one pass over the two lists finds all that overlaps. The result
-        # needs no ``of``: if one common range began right after another, so would two ranges of
-        # one of the sets.
+        # needs no ``from_ranges``: if one common range began right after another, so would two
+        # ranges of one of the sets.
         common: list[tuple[int, int]] = []
         at = 0
         for low, high in self.ranges:
@@ -103,7 +103,7 @@ class CodePoints:
         if start <= MAX_CODE_POINT:
             gaps.append((start, MAX_CODE_POINT))
         # Surrogates lie in a gap of every set, and are dropped again.
-        return CodePoints.of(gaps)
+        return CodePoints.from_ranges(gaps)
 
     def __contains__(self, code_point: int) -> bool:
         index = bisect_right(self.ranges, (code_point, MAX_CODE_POINT)) - 1
@@ -113,15 +113,15 @@ class CodePoints:
         return bool(self.ranges)
 
 
-def _shown(code_point: int) -> str:
+def _format(code_point: int) -> str:
     character = chr(code_point)
     if character.isascii() and character.isprintable() and character not in " -[]^\\":
         return character
     return f"\\u{{{code_point:x}}}"
 
 
-def _without_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ascending ranges cut around the surrogates: one that spans them becomes two."""
+def _remove_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ascending ranges without the surrogates: one that spans them becomes two."""
     kept: list[tuple[int, int]] = []
     for low, high in ranges:
         if low < _FIRST_SURROGATE:
@@ -133,4 +133,4 @@ def _without_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 EMPTY: Final = CodePoints(())
-ANY: Final = CodePoints.of([(0, MAX_CODE_POINT)])
+ANY: Final = CodePoints.from_ranges([(0, MAX_CODE_POINT)])

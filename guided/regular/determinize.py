@@ -18,28 +18,28 @@ from guided.regular.determinize_kernel import (
     minimal_automaton,
 )
 from guided.regular.nfa import Nfa
-from guided.regular.partition import MAX_OVERLAP, overlap_too_much, sets_in_turn
-from guided.runtime.fuel import pause_if_due, spend, without_gil
+from guided.regular.partition import MAX_OVERLAP, flatten_ranges, too_much_overlap_error
+from guided.runtime.work_budget import pause_if_due, spend, without_gil
 
-__all__ = ["MAX_CELLS", "smallest_table"]
+__all__ = ["MAX_CELLS", "determinize"]
 
 MAX_WORK: Final = 50_000_000
-"""States and moves of the NFA looked at, for all subsets together; one takes about 10 ns."""
+"""Most states and moves of the NFA visited, for all subsets together; one takes about 10 ns."""
 MAX_MOVES: Final = 16_000_000
-"""Moves of the NFA, each counted once per class that it reads; 16 bytes each."""
+"""Most moves of the NFA, each counted once per class that it reads; 16 bytes each."""
 MAX_CELLS: Final = 16_000_000
-"""Cells of a table, of 4 bytes; computed cell by cell, one takes about 10 ns."""
+"""Most cells of a table, of 4 bytes; computed cell by cell, one takes about 10 ns."""
 
 
-def smallest_table(
-    nfa: Nfa, *, search: bool, most: int
+def determinize(
+    nfa: Nfa, *, search: bool, max_states: int
 ) -> tuple[tuple[CodePoints, ...], NDArray[np.int32], NDArray[np.int32]] | None:
-    """Return the classes, the table over them and the labels; None for more than ``most`` states.
+    """Return the minimal automaton of an NFA without look-around: classes, table and labels.
 
     With ``search`` a match may begin anywhere, and anything may follow it. The table is int32
-    ``[states, classes]`` and minimal, labels are int32 ``[states]``; -1 stands for no move and for
-    no label, else labels are 0. ``most`` limits states before equal ones merge. For an NFA without
-    look-around. Raises LimitExceededError past any other limit.
+    ``[states, classes]``, labels are int32 ``[states]``; -1 stands for no move and for no label,
+    else labels are 0. None for more than ``max_states`` states before equal ones are merged. Raises
+    LimitExceededError past any other limit.
     """
     assert not nfa.looks, "look-around needs its own construction"
     sets = [*nfa.sets]
@@ -49,23 +49,23 @@ def smallest_table(
         # kernel, which gets ``search``, merge all subsets that have ``final`` into one.
         sets.append(ANY)
         loops = [0, nfa.final]
-    # The lists in the order in which ``minimal_automaton`` separates them again.
-    numbers, set_sizes = sets_in_turn(sets)
+    # All lists in one, in the order in which ``minimal_automaton`` takes them.
+    numbers, set_sizes = flatten_ranges(sets)
     sizes = [len(numbers)]
-    for each in (
+    for part in (
         set_sizes,
         [*loops, *nfa.moves.sources],
         [*loops, *nfa.moves.targets],
         [*[len(sets) - 1] * len(loops), *nfa.move_sets],
-        nfa.empties.sources,
-        nfa.empties.targets,
+        nfa.epsilons.sources,
+        nfa.epsilons.targets,
         nfa.starts.sources,
         nfa.starts.targets,
         nfa.ends.sources,
         nfa.ends.targets,
     ):
-        sizes.append(len(each))
-        numbers += each
+        sizes.append(len(part))
+        numbers += part
     pause_if_due()
     listed = np.array(numbers, dtype=np.int32)
     # There may be many more subsets than states, so this is only a guess.
@@ -78,7 +78,7 @@ def smallest_table(
             nfa.count,
             nfa.final,
             search,
-            most,
+            max_states,
             (MAX_WORK, MAX_OVERLAP, MAX_MOVES, MAX_CELLS),
         )
     spend(steps // 64 + table.size // 8)
@@ -91,7 +91,7 @@ def smallest_table(
             hint="simplify the pattern or lower its bounds",
         )
     if outcome == TOO_MUCH_OVERLAP:
-        raise overlap_too_much()
+        raise too_much_overlap_error()
     if outcome == TOO_MANY_MOVES:
         raise LimitExceededError(
             f"its automaton has more than {MAX_MOVES} moves, each by a class of characters",
@@ -104,19 +104,19 @@ def smallest_table(
             limit=MAX_CELLS,
             hint="simplify the pattern or lower its bounds",
         )
-    return _classes(sets, origin.tolist(), first, ranges), table, label
+    return _class_sets(sets, origin.tolist(), first, ranges), table, label
 
 
-def _classes(
+def _class_sets(
     sets: list[CodePoints],
     origin: list[int],
     first: NDArray[np.int32],
     ranges: NDArray[np.int32],
 ) -> tuple[CodePoints, ...]:
-    """Return the classes as sets; ``origin`` has by class the set that it equals, -1 if none.
+    """Return the classes as sets; ``origin`` has for each class the set that it equals, or -1.
 
-    ``first`` and ``ranges`` are the ranges of the classes, as ``ranges_by_group`` returns them. An
-    existing set is used again: its hash is known, and so is what was made from it.
+    ``first`` and ``ranges`` are the ranges of the classes, as ``ranges_by_group`` returns them.
+    Existing sets are reused, since their hashes, and what is cached by them, are known.
     """
     if -1 not in origin:
         return tuple([sets[number] for number in origin])

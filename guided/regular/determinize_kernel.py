@@ -1,7 +1,7 @@
 """From an NFA to its minimal deterministic automaton in one kernel, compiled by numba.
 
-Expressions are made of many small automata, and passing arrays from one kernel to the next through
-Python takes longer than working on them. So all steps are called from here::
+Expressions need many small automata, and passing arrays from one kernel to the next through Python
+takes longer than working on them. So all steps are called from here::
 
     sets of code points     -> classes, of which every set is a union    partition_kernel
     moves over sets         -> moves over classes, by state              here
@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.regular import subset_kernel
-from guided.regular.equal_columns import column_groups
-from guided.regular.minimize import smallest
+from guided.regular.equal_columns import group_classes
+from guided.regular.minimize import minimize_moves
 from guided.regular.partition_kernel import class_intervals, ranges_by_group
-from guided.regular.subset_kernel import FOLLOWED, Links, NfaArrays, subsets_of
-from guided.regular.transitions import Moves, table_of
-from guided.runtime.kernel import making_kernel
+from guided.regular.subset_kernel import EdgesBySource, NfaArrays, build_subsets
+from guided.regular.transitions import Moves, table_from_moves
+from guided.runtime.kernel import allocating_kernel
 
 __all__ = [
-    "MADE",
+    "COMPLETE",
     "TOO_MANY_CELLS",
     "TOO_MANY_MOVES",
     "TOO_MANY_STATES",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 # Outcomes, numbered after those of the subset construction.
-MADE: Final = FOLLOWED
+COMPLETE: Final = subset_kernel.COMPLETE
 TOO_MANY_STATES: Final = subset_kernel.TOO_MANY_STATES
 TOO_MUCH_WORK: Final = subset_kernel.TOO_MUCH_WORK
 TOO_MUCH_OVERLAP: Final = 3
@@ -45,7 +45,7 @@ TOO_MANY_CELLS: Final = 4
 TOO_MANY_MOVES: Final = 5
 
 
-@making_kernel
+@allocating_kernel
 def minimal_automaton(
     numbers: NDArray[np.int32],
     sizes: tuple[int, ...],
@@ -53,8 +53,8 @@ def minimal_automaton(
     bulk_size: int,
     count: int,
     final: int,
-    collapses: bool,
-    most: int,
+    search: bool,
+    max_states: int,
     limits: tuple[int, int, int, int],
 ) -> tuple[
     int,
@@ -67,83 +67,80 @@ def minimal_automaton(
 ]:
     """Return the minimal automaton of an NFA of ``count`` states from 0 to ``final``.
 
-    ``collapses`` and ``most`` are as ``subsets_of`` takes them. ``numbers`` has eleven lists one
-    after another, and ``sizes`` the length of each: the ends of the ranges of all sets, and how
-    many ranges each set has; sources, targets and sets of moves; sources and targets of empty
-    moves, of those at the start, and of those at the end. ``bulk`` is a list of more moves, of
-    which the first ``bulk_size`` count. ``limits`` are the greatest numbers of steps, pieces of
-    sets, moves over pieces, and cells.
+    ``search`` and ``max_states`` are as ``build_subsets`` takes them. ``numbers`` has eleven lists
+    one after another, and ``sizes`` the length of each: the ends of the ranges of all sets, and how
+    many ranges each set has; sources, targets and sets of moves; sources and targets of epsilons,
+    of those at the start, and of those at the end. ``bulk`` is a list of more moves, of
+    which the first ``bulk_size`` count. ``limits`` are the greatest numbers of steps, members
+    of classes (``class_intervals``), moves over classes, and cells.
 
     Returns the outcome; the steps it took; the table, int32 ``[states, columns]``, and the labels,
     0 or -1; the ranges of the columns as ``ranges_by_group`` has them, int32 ``[columns + 1]`` and
     ``[2, ranges]``; and for each column the set that it equals, -1 if there is none.
     """
-    most_work, most_pieces, most_moves, most_cells = limits
-    # ``numbers`` is cut into its lists here: one array makes a call cheaper than eleven do.
-    cut = np.zeros(len(sizes) + 1, dtype=np.int64)
+    max_work, max_members, max_moves, max_cells = limits
+    # Where each list begins in ``numbers``: passing one array takes less time than eleven.
+    start = np.zeros(len(sizes) + 1, dtype=np.int64)
     for part in range(len(sizes)):
-        cut[part + 1] = cut[part] + sizes[part]
+        start[part + 1] = start[part] + sizes[part]
     intervals, width, class_first, classes = class_intervals(
-        numbers[cut[0] : cut[1]], numbers[cut[1] : cut[2]], most_pieces
+        numbers[start[0] : start[1]], numbers[start[1] : start[2]], max_members
     )
-    none = np.empty(0, dtype=np.int32)
+    empty = np.empty(0, dtype=np.int32)
     table = np.empty((0, 0), dtype=np.int32)
     ranges = np.empty((2, 0), dtype=np.int32)
     if width == -1:
-        return TOO_MUCH_OVERLAP, 0, table, none, none, ranges, none
-    over_sets = np.empty((3, cut[3] - cut[2] + bulk_size), dtype=np.int32)
+        return TOO_MUCH_OVERLAP, 0, table, empty, empty, ranges, empty
+    over_sets = np.empty((3, start[3] - start[2] + bulk_size), dtype=np.int32)
     for row in range(3):
-        few = cut[row + 3] - cut[row + 2]
-        over_sets[row, :few] = numbers[cut[row + 2] : cut[row + 3]]
-        over_sets[row, few:] = bulk[row, :bulk_size]
-    size = _num_moves(over_sets[2], class_first)
-    if size > most_moves:
-        return TOO_MANY_MOVES, len(classes), table, none, none, ranges, none
+        num_listed = start[row + 3] - start[row + 2]
+        over_sets[row, :num_listed] = numbers[start[row + 2] : start[row + 3]]
+        over_sets[row, num_listed:] = bulk[row, :bulk_size]
+    size = _count_moves(over_sets[2], class_first)
+    if size > max_moves:
+        return TOO_MANY_MOVES, len(classes), table, empty, empty, ranges, empty
     nfa = NfaArrays(
         count,
         final,
         _moves_over_classes(count, over_sets, class_first, classes),
-        _links(count, numbers[cut[5] : cut[6]], numbers[cut[6] : cut[7]]),
-        _links(count, numbers[cut[7] : cut[8]], numbers[cut[8] : cut[9]]),
-        _links(count, numbers[cut[9] : cut[10]], numbers[cut[10] : cut[11]]),
+        _edges_by_source(count, numbers[start[5] : start[6]], numbers[start[6] : start[7]]),
+        _edges_by_source(count, numbers[start[7] : start[8]], numbers[start[8] : start[9]]),
+        _edges_by_source(count, numbers[start[9] : start[10]], numbers[start[10] : start[11]]),
     )
-    outcome, label, moves, work = subsets_of(nfa, width, collapses, most, most_work)
+    outcome, label, moves, work = build_subsets(nfa, width, search, max_states, max_work)
     steps = size + work
-    if outcome != FOLLOWED:
-        return outcome, steps, table, none, none, ranges, none
-    moves, label = smallest(moves, label, width, True)
-    group, groups = column_groups(moves, width)
-    if groups * len(label) > most_cells:
-        return TOO_MANY_CELLS, steps, table, none, none, ranges, none
+    if outcome != COMPLETE:
+        return outcome, steps, table, empty, empty, ranges, empty
+    moves, label = minimize_moves(moves, label, width, True)
+    group, groups = group_classes(moves, width)
+    if groups * len(label) > max_cells:
+        return TOO_MANY_CELLS, steps, table, empty, empty, ranges, empty
     first, ranges = ranges_by_group(intervals, group, groups)
-    origin = _sets_alone(group, groups, class_first, classes)
-    return MADE, steps, table_of(moves, group, groups), label, first, ranges, origin
+    origin = _equal_sets(group, groups, class_first, classes)
+    return COMPLETE, steps, table_from_moves(moves, group, groups), label, first, ranges, origin
 
 
-@making_kernel
-def _num_moves(sets: NDArray[np.int32], class_first: NDArray[np.int32]) -> int:
-    """Return the number of moves if each is counted once for every class that it reads.
-
-    In int64: there may be more than int32 holds, which the caller then refuses.
-    """
+@allocating_kernel
+def _count_moves(sets: NDArray[np.int32], class_first: NDArray[np.int32]) -> int:
+    """Return the number of moves if each is counted once for every class that it reads; int64."""
     size = 0
     for number in sets:
         size += int(class_first[number + 1]) - int(class_first[number])
     return size
 
 
-@making_kernel
+@allocating_kernel
 def _moves_over_classes(
     count: int,
     over_sets: NDArray[np.int32],
     class_first: NDArray[np.int32],
     classes: NDArray[np.int32],
 ) -> Moves:
-    """Moves by state, one for each class, from a list of moves that read sets (a counting sort).
+    """Return moves by state, one for each class, from a list of moves that read sets.
 
     ``over_sets``, int32 ``[3, moves]``, has sources, targets and numbers of sets. The classes of
-    set ``s`` are ``classes`` from ``class_first[s]`` up to ``class_first[s + 1]``. Places are
-    int32: ``_num_moves`` has already shown that there are not too many.
+    set ``s`` are ``classes`` from ``class_first[s]`` up to ``class_first[s + 1]``. A counting sort;
+    indices are int32, as the caller has checked ``_count_moves``.
     """
     first = np.zeros(count + 1, dtype=np.int32)
     for edge in range(over_sets.shape[1]):
@@ -164,11 +161,13 @@ def _moves_over_classes(
     return Moves(first, read, targets)
 
 
-@making_kernel
-def _links(count: int, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> Links:
-    """Moves without a symbol by source (a counting sort), for an NFA of ``count`` states.
+@allocating_kernel
+def _edges_by_source(
+    count: int, sources: NDArray[np.int32], targets: NDArray[np.int32]
+) -> EdgesBySource:
+    """Return edges from ``sources[i]`` to ``targets[i]`` by source, for ``count`` states.
 
-    Move ``i`` leads from ``sources[i]`` to ``targets[i]``.
+    A counting sort.
     """
     first = np.zeros(count + 1, dtype=np.int32)
     for source in sources:
@@ -180,11 +179,11 @@ def _links(count: int, sources: NDArray[np.int32], targets: NDArray[np.int32]) -
     for edge in range(len(sources)):
         by_source[place[sources[edge]]] = targets[edge]
         place[sources[edge]] += 1
-    return Links(first, by_source)
+    return EdgesBySource(first, by_source)
 
 
-@making_kernel
-def _sets_alone(
+@allocating_kernel
+def _equal_sets(
     group: NDArray[np.int32],
     groups: int,
     class_first: NDArray[np.int32],
@@ -192,9 +191,9 @@ def _sets_alone(
 ) -> NDArray[np.int32]:
     """Return for each group of classes the set that it equals, if both are one class; else -1.
 
-    ``class_first`` and ``classes`` are those of ``_moves_over_classes``. Then the set itself can
-    stand for the group, and its ranges need not be made again. Groups of several classes have -1
-    even if they equal some set: finding it would take longer.
+    The caller uses the set itself for the group, so that its ranges need not be made again. Groups
+    of several classes have -1 even if they equal some set: finding it would take longer.
+    ``class_first`` and ``classes`` are those of ``_moves_over_classes``.
     """
     origin = np.full(groups, -1, dtype=np.int32)
     sizes = np.zeros(groups, dtype=np.int32)

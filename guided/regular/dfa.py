@@ -1,6 +1,6 @@
-"""Deterministic automata over classes of code points, and how they are made and combined.
+"""Deterministic automata over classes of code points: construction and combination.
 
-An expression becomes one by these steps; each stage can be printed::
+An expression is converted in these steps; each stage can be printed::
 
     (a|b)*b        Regular   guided.regular.expression
        |  nfa_from_regular   Thompson's construction
@@ -27,25 +27,25 @@ from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, EMPTY, CodePoints
-from guided.regular.determinize import MAX_CELLS, smallest_table
+from guided.regular.determinize import MAX_CELLS, determinize
 from guided.regular.expression import Intersection, Regular
-from guided.regular.lookaround import LookaroundSubsets, without_leading_lookahead
-from guided.regular.minimize import minimal_columns
+from guided.regular.lookaround import LookaroundSubsets, lift_leading_lookahead
+from guided.regular.minimize import minimize_with_columns
 from guided.regular.nfa import Nfa, nfa_from_regular
 from guided.regular.partition import partition
-from guided.regular.product_kernel import completed, pair_up
+from guided.regular.product_kernel import complete_table, product_table
 from guided.regular.reachability import coaccessible
-from guided.regular.transitions import moves_of, moves_on
-from guided.runtime.fuel import pause_if_due, spend, with_pauses, without_gil
+from guided.regular.transitions import list_moves, list_moves_on
+from guided.runtime.work_budget import pause_if_due, spend, with_pauses, without_gil
 
 __all__ = [
     "DEAD",
     "MAX_DFA_STATES",
     "Dfa",
     "combine",
-    "crawl",
     "dfa_from_nfa",
     "dfa_from_regular",
+    "dfa_from_steps",
     "length_dfa",
     "transition_table",
 ]
@@ -53,13 +53,13 @@ __all__ = [
 DEAD: Final = -1
 """In place of a state: no move. In place of a label: the state does not accept."""
 MAX_DFA_STATES: Final = 50_000
-"""States of an automaton, after equal ones merge."""
+"""Most states of an automaton, after equal ones are merged."""
 MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
-"""States before equal ones merge."""
-MAX_SIDES: Final = 200
-"""``Intersection`` nested in each other. In compiled code, recursion has no other limit."""
-_FEW_CODES: Final = 1_000
-"""Codes that are quicker to count than a few numbers to sort."""
+"""Most states before equal ones are merged."""
+MAX_INTERSECTIONS: Final = 200
+"""Most ``Intersection`` nested in each other. In compiled code, recursion has no other limit."""
+_COUNTED_CODES: Final = 1_000
+"""Codes below their number plus this are counted, which is quicker than sorting them."""
 
 
 class Dfa:
@@ -67,11 +67,12 @@ class Dfa:
 
     ``next`` is int32 ``[states, classes]`` with DEAD for no move; ``classes`` are disjoint sets of
     code points, and code points outside them lead nowhere. ``label`` is int32 ``[states]``: DEAD
-    if a state does not accept, else what it accepts as. An empty language has no states. Nothing
-    in it may be changed: the results of ``moves``, ``edges`` and ``accepting`` are kept.
+    if a state does not accept, else a number that says as what it accepts, chosen by the caller
+    (``combine``). An empty language has no states. Nothing in it may be changed: the results of
+    ``moves``, ``edges`` and ``accepting`` are cached.
     """
 
-    __slots__ = ("_accepting", "_edges", "_moves", "classes", "label", "next")
+    __slots__ = ("_accepting", "_edges_by_range", "_moves", "classes", "label", "next")
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class Dfa:
         self.label: Final = label
         self._accepting: NDArray[np.bool_] | None = None
         self._moves: NDArray[np.int32] | None = None
-        self._edges: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        self._edges_by_range: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
 
     def __len__(self) -> int:
         return len(self.label)
@@ -96,21 +97,21 @@ class Dfa:
     def moves(self) -> NDArray[np.int32]:
         """Sources, targets and classes of all moves, int32 ``[3, moves]``."""
         if self._moves is None:
-            self._moves = moves_of(self.next)
+            self._moves = list_moves(self.next)
         return self._moves
 
     def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        """Source, code point and target of each move over a code point from ``low`` to ``high``.
+        """Return source, code point and target of each move over a code point of a range.
 
-        Each code point that is read is listed separately, so they should be few; the list is kept,
-        and not to be changed.
+        The range is from ``low`` to ``high``. Each code point is listed separately, so they should
+        be few. The list is cached and must not be changed.
         """
-        found = self._edges.get((low, high))
-        if found is None:
-            found = self._edges[low, high] = self._edges_over(low, high)
-        return found
+        edges = self._edges_by_range.get((low, high))
+        if edges is None:
+            edges = self._edges_by_range[low, high] = self._find_edges(low, high)
+        return edges
 
-    def _edges_over(self, low: int, high: int) -> list[tuple[int, int, int]]:
+    def _find_edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
         """Compute ``edges``.
 
         ``columns`` are the classes that hold some of the code points, and ``read`` has, in the same
@@ -130,7 +131,7 @@ class Dfa:
                     columns.append(column)
         if not columns:
             return []
-        moves = moves_on(self.next, np.array(columns, dtype=np.int32))
+        moves = list_moves_on(self.next, np.array(columns, dtype=np.int32))
         return [
             (source, code_point, target)
             for source, target, place in with_pauses(zip(*moves.tolist(), strict=True))
@@ -145,7 +146,7 @@ class Dfa:
         return self._accepting
 
     def run(self, text: str) -> int:
-        """Return the label as which the text is accepted, or DEAD; slow: it looks for classes."""
+        """Return the label as which the text is accepted, or DEAD; slow, as it searches classes."""
         if not len(self):
             return DEAD
         state = 0
@@ -160,10 +161,10 @@ class Dfa:
         """Return whether the whole text is in the language, whatever its label."""
         return self.run(text) != DEAD
 
-    def relabelled(self, labels: Mapping[int, int]) -> Dfa:
-        """Return the automaton with its labels renamed; texts with unlisted labels drop out."""
+    def relabel(self, labels: Mapping[int, int]) -> Dfa:
+        """Return the automaton with other labels; texts with unlisted labels are not accepted."""
         renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
-        return _finished(self.classes, self.next, np.array(renamed, dtype=np.int32))
+        return _minimize(self.classes, self.next, np.array(renamed, dtype=np.int32))
 
     def check(self) -> None:
         """Raise AssertionError unless the automaton is well formed and trimmed."""
@@ -177,10 +178,10 @@ class Dfa:
 
 
 def transition_table(
-    heads: Sequence[str], next: NDArray[np.int32], label: NDArray[np.int32]
+    headers: Sequence[str], next: NDArray[np.int32], label: NDArray[np.int32]
 ) -> str:
-    """Return a line for each state: its number, its label, and where each of the classes leads."""
-    lines = [["state", "label", *heads]]
+    """Return a table as text: for each state its number, its label, and its move on each class."""
+    lines = [["state", "label", *headers]]
     for state, targets in enumerate(next.tolist()):
         cells = [int(label[state]), *targets]
         lines.append([str(state), *("-" if cell == DEAD else str(cell) for cell in cells)])
@@ -189,25 +190,26 @@ def transition_table(
 
 
 def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
-    """Return the automaton of all texts that match as a whole or, with ``search``, contain a match.
+    """Return the automaton of the texts that match as a whole or, with ``search``, contain a match.
 
     Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
     """
     try:
         return _dfa_from_regular(regular, search, 0)
     except RecursionError as error:
-        raise _too_deep() from error
+        raise _too_deep_error() from error
 
 
 def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
-    """Compute ``dfa_from_regular``; ``depth`` is the number of ``Intersection`` that are open above.
+    """Compute ``dfa_from_regular``; ``depth`` is the number of ``Intersection`` around this one.
 
-    A look-ahead at the beginning becomes a ``Intersection``. The two sides of a ``Intersection`` get separate
-    automata, each matched or searched for as the whole would be, which are then combined.
+    A look-ahead at the beginning becomes an ``Intersection``. The two sides of an ``Intersection``
+    get separate automata, each matched or searched for as the whole would be, which are then
+    combined.
     """
-    if depth > MAX_SIDES:
-        raise _too_deep()
-    regular = without_leading_lookahead(regular, search=search)
+    if depth > MAX_INTERSECTIONS:
+        raise _too_deep_error()
+    regular = lift_leading_lookahead(regular, search=search)
     if isinstance(regular, Intersection):
         sides = [
             _dfa_from_regular(side, search, depth + 1) for side in (regular.left, regular.right)
@@ -216,144 +218,152 @@ def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
         return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
     dfa = dfa_from_nfa(nfa_from_regular(regular), search=search)
     if dfa is None:
-        raise too_many_states()
+        raise too_many_states_error()
     return dfa
 
 
-def _too_deep() -> LimitExceededError:
+def _too_deep_error() -> LimitExceededError:
     return LimitExceededError(
-        "the expression nests too deeply, or begins with too many look-aheads", limit=MAX_SIDES
+        "the expression nests too deeply, or begins with too many look-aheads",
+        limit=MAX_INTERSECTIONS,
     )
 
 
-def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:
-    """Return the automaton of the texts along the moves of an NFA; see ``dfa_from_regular``.
+def dfa_from_nfa(
+    nfa: Nfa, *, search: bool = False, max_states: int = MAX_BUILT_STATES
+) -> Dfa | None:
+    """Return the minimal automaton of an NFA; ``search`` is as for ``dfa_from_regular``.
 
-    ``None`` for more than ``most`` states before equal ones merge; with look-around ``most`` is
-    ignored, and too many states raise LimitExceededError.
+    ``None`` for more than ``max_states`` states before equal ones are merged; with look-around
+    ``max_states`` is ignored, and too many states raise LimitExceededError.
     """
     spend(nfa.count)
     if nfa.looks:
         parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
         subsets = LookaroundSubsets(nfa, parts, search=search)
-        return crawl(parts.classes, subsets.first, subsets.step, subsets.label)
-    made = smallest_table(nfa, search=search, most=most)
-    if made is None:
+        return dfa_from_steps(parts.classes, subsets.first, subsets.step, subsets.label)
+    determinized = determinize(nfa, search=search, max_states=max_states)
+    if determinized is None:
         return None
-    classes, table, label = made
+    classes, table, label = determinized
     if len(label) > MAX_DFA_STATES:
-        raise too_many_states()
+        raise too_many_states_error()
     return Dfa(classes, table, label)
 
 
 def length_dfa(low: int, high: int | None) -> Dfa:
-    """Return all texts of ``low`` to ``high`` code points; ``None`` is no upper bound.
+    """Return the automaton of texts of ``low`` to ``high`` code points; ``None`` is no bound.
 
     ``low`` must not be above ``high``: a ``Dfa`` has no states from which no text is accepted.
     Raises LimitExceededError past MAX_DFA_STATES.
     """
     size = (low if high is None else high) + 1
     if size > MAX_DFA_STATES:
-        raise too_many_states()
+        raise too_many_states_error()
     table = np.arange(1, size + 1, dtype=np.int32).reshape(size, 1)
     table[-1, 0] = DEAD if high is not None else size - 1
     return Dfa((ANY,), table, np.where(np.arange(size) >= low, 0, DEAD).astype(np.int32))
 
 
 def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Dfa:
-    """Return the automaton that runs all of them side by side, over all texts.
+    """Return the product of some automata: ``decide`` says which combinations of labels accept.
 
-    ``decide`` gets for each the label as which it accepts, or DEAD, and returns the label of the
-    whole, or DEAD. It is called once for each combination that a text leads to, so it may accept
-    if none of them does (a complement); without automata it is called as ``decide(())``. Raises
-    LimitExceededError past MAX_DFA_STATES.
+    ``decide`` gets, for each automaton in order, the label as which it accepts a text, or DEAD. It
+    returns the label of the product, or DEAD. It is called once for each combination that some text
+    leads to, so it may accept if none of them does (a complement); without automata it is called as
+    ``decide(())``. Raises LimitExceededError past MAX_DFA_STATES.
     """
-    joint = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
-    width = len(joint.classes)
-    sides: list[_Side] = []
+    parts = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
+    width = len(parts.classes)
+    products: list[_Product] = []
     if len(dfas) < 2:
-        # A side with one state, no automata and so no labels. With it even a single automaton, or
-        # none, goes through ``_side_by_side``, which keeps only states that texts lead to.
+        # The product of no automata: one state, without labels. With it even a single automaton, or
+        # none, goes through ``_multiply``, which keeps only states that texts lead to.
         table = np.zeros((1, width), dtype=np.int32)
-        sides.append(_Side(table, np.zeros(1, dtype=np.int64), [()]))
-    # Places of the first set of each automaton in ``joint``; ANY, at 0, covers all other texts.
-    shift = 1
+        products.append(_Product(table, np.zeros(1, dtype=np.int64), [()]))
+    # The index of the automaton's first set among those partitioned; ANY, at 0, covers all others.
+    first = 1
     for dfa in dfas:
         pause_if_due()
-        columns = np.array(joint.holders(shift, len(dfa.classes)), dtype=np.int32)
-        shift += len(dfa.classes)
-        # ``completed`` adds a last state for texts that leave the automaton; it has no label.
-        sides.append(_one_side(completed(dfa.next, columns), np.append(dfa.label, DEAD)))
-    # Pair by pair like a tournament, not one after the other: so each automaton takes part in
-    # few products. The order of the sides is kept, as ``decide`` gets its labels in it.
-    while len(sides) > 1:
+        columns = np.array(parts.sets_by_class(first, len(dfa.classes)), dtype=np.int32)
+        first += len(dfa.classes)
+        # ``complete_table`` adds a last state for texts that leave the automaton, without a label.
+        products.append(
+            _product_of_one(complete_table(dfa.next, columns), np.append(dfa.label, DEAD))
+        )
+    # Neighbours in pairs, as in a tournament, so that each automaton takes part in few products.
+    # Their order is kept, as ``decide`` gets the labels in it.
+    while len(products) > 1:
         pause_if_due()
-        odd = sides[len(sides) // 2 * 2 :]
-        sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
-    (whole,) = sides
-    decided = np.array([decide(labels) for labels in with_pauses(whole.kinds)], dtype=np.int32)
-    return _finished(joint.classes, whole.table, decided[whole.kind])
+        odd = products[len(products) // 2 * 2 :]
+        pairs = zip(products[::2], products[1::2], strict=False)
+        products = [_multiply(*pair) for pair in pairs] + odd
+    (whole,) = products
+    decided = np.array(
+        [decide(labels) for labels in with_pauses(whole.label_tuples)], dtype=np.int32
+    )
+    return _minimize(parts.classes, whole.table, decided[whole.label_index])
 
 
-class _Side(NamedTuple):
-    """Some of the automata that are combined."""
+class _Product(NamedTuple):
+    """The product of some of the automata that are combined."""
 
     table: NDArray[np.int32]  # [states, classes]
-    kind: NDArray[np.int64]  # [states], places in ``kinds``: few combinations, many states
-    kinds: list[tuple[int, ...]]
-    """Labels of these automata."""
+    label_index: NDArray[np.int64]  # [states], indices into ``label_tuples``, which are few
+    label_tuples: list[tuple[int, ...]]
+    """Labels of these automata, in their order, or DEAD."""
 
 
-def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
-    """Return the side of one automaton, whose table is complete: none of its moves is DEAD."""
-    # Labels are shifted, as ``_numbered`` takes numbers from 0 on and DEAD is -1.
-    labels, kind = _numbered(label.astype(np.int64) - DEAD)
-    return _Side(table, kind, [(number + DEAD,) for number in labels])
+def _product_of_one(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Product:
+    """Return the product of one automaton, whose table is complete: none of its moves is DEAD."""
+    # Labels are shifted, as ``_number_codes`` takes numbers from 0 on and DEAD is -1.
+    labels, label_index = _number_codes(label.astype(np.int64) - DEAD)
+    return _Product(table, label_index, [(number + DEAD,) for number in labels])
 
 
-def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
-    """Return the distinct codes, ascending, and for each code its place among them.
+def _number_codes(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
+    """Return the distinct codes, ascending, and for each code its index among them.
 
     Codes are at least 0.
     """
-    if codes.max(initial=0) > len(codes) + _FEW_CODES:
-        distinct, places = np.unique(codes, return_inverse=True)
-        return distinct.tolist(), places.reshape(-1)
+    if codes.max(initial=0) > len(codes) + _COUNTED_CODES:
+        distinct, indices = np.unique(codes, return_inverse=True)
+        return distinct.tolist(), indices.reshape(-1)
     # Few different numbers: counting them is faster than sorting.
     counts = np.bincount(codes)
-    place = np.cumsum(counts != 0) - 1
-    return np.flatnonzero(counts).tolist(), place[codes]
+    index = np.cumsum(counts != 0) - 1
+    return np.flatnonzero(counts).tolist(), index[codes]
 
 
-def _side_by_side(left: _Side, right: _Side) -> _Side:
-    """Return the product of two sides: pairs of states that some text leads to, the start first.
+def _multiply(left: _Product, right: _Product) -> _Product:
+    """Return the product of two products: pairs of states that some text leads to, the start first.
 
-    Equal pairs are merged only at the end (``_finished``), so there may be more than
+    Equal pairs are merged only at the end (``_minimize``), so there may be more than
     MAX_DFA_STATES of them. Raises LimitExceededError if their table would have more than
     MAX_CELLS cells.
     """
     with without_gil(left.table.size + right.table.size):
-        pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
+        pairs = product_table(left.table, right.table, MAX_CELLS // left.table.shape[1])
     if pairs is None:
-        raise too_many_states()
+        raise too_many_states_error()
     table, lefts, rights = pairs
-    # A pair of kinds as one number, so that distinct pairs are found by ``_numbered``.
-    width = len(right.kinds)
-    codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
-    # Before they are put together: many long ones take much memory.
-    labels = len(left.kinds[0]) + len(right.kinds[0])
-    spend(200 + table.size // 16 + len(codes) * (1 + labels // 16))
-    kinds = []
+    # A pair of label tuples as one number, so that ``_number_codes`` finds the distinct pairs.
+    width = len(right.label_tuples)
+    codes, label_index = _number_codes(left.label_index[lefts] * width + right.label_index[rights])
+    # Before the tuples are joined: many long ones take much memory.
+    num_labels = len(left.label_tuples[0]) + len(right.label_tuples[0])
+    spend(200 + table.size // 16 + len(codes) * (1 + num_labels // 16))
+    label_tuples = []
     for code in codes:
         pause_if_due()
-        kinds.append(left.kinds[code // width] + right.kinds[code % width])
-    return _Side(table, kind, kinds)
+        label_tuples.append(left.label_tuples[code // width] + right.label_tuples[code % width])
+    return _Product(table, label_index, label_tuples)
 
 
 _State = TypeVar("_State", bound=Hashable)
 
 
-def crawl(
+def dfa_from_steps(
     classes: tuple[CodePoints, ...],
     first: _State,
     step: Callable[[_State, int], _State | None],
@@ -361,8 +371,8 @@ def crawl(
 ) -> Dfa:
     """Return the minimal automaton of all states that ``step`` leads to from ``first``.
 
-    ``step`` gets a state and the place of a class in ``classes``, and returns the next state or
-    ``None``. ``label`` returns what a state accepts as, or DEAD. Equal states are one, so states
+    ``step`` gets a state and the index of a class in ``classes``, and returns the next state or
+    ``None``. ``label`` returns what a state accepts as, or DEAD. States are keys of a dict, so they
     must not change. ``step`` is called once for each state and class, breadth first; ``label`` once
     for each state, after that. Raises LimitExceededError past MAX_DFA_STATES.
     """
@@ -381,16 +391,16 @@ def crawl(
             number = numbers.setdefault(reached, len(queue))
             if number == len(queue):
                 if number >= MAX_DFA_STATES:
-                    raise too_many_states()
+                    raise too_many_states_error()
                 queue.append(reached)
             row.append(number)
         rows.append(row)
     table = np.array(rows, dtype=np.int32).reshape(len(rows), len(classes))
     labels = np.fromiter(map(label, queue), dtype=np.int32, count=len(queue))
-    return _finished(classes, table, labels)
+    return _minimize(classes, table, labels)
 
 
-def too_many_states() -> LimitExceededError:
+def too_many_states_error() -> LimitExceededError:
     """Return the error for an automaton that grew past MAX_DFA_STATES."""
     return LimitExceededError(
         f"its automaton needs more than {MAX_DFA_STATES} states",
@@ -399,20 +409,20 @@ def too_many_states() -> LimitExceededError:
     )
 
 
-def _finished(
+def _minimize(
     classes: tuple[CodePoints, ...], table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> Dfa:
-    """Return the minimal automaton of a table; classes that no state distinguishes become one.
+    """Return the minimal automaton of a table; classes that no state distinguishes are merged.
 
     State 0 of the table must be the start; it may have states that cannot be reached or that lead
-    to no label. ``minimal_columns`` removes these, keeps the start as state 0, and returns for each
-    class the column that it is in now, DEAD for a class that leads nowhere.
+    to no label. ``minimize_with_columns`` removes these, keeps the start as state 0, and
+    returns for each class the column that it is in now, DEAD for a class that leads nowhere.
     """
     spend(table.size // 8)
     with without_gil(table.size // 8):
-        table, label, group = minimal_columns(table, label)
+        table, label, group = minimize_with_columns(table, label)
     if len(label) > MAX_DFA_STATES:
-        raise too_many_states()
+        raise too_many_states_error()
     width = table.shape[1]
     # Columns are numbered in the order of their first classes: as many columns as classes means
     # that each class has its own, in the same order.
@@ -422,10 +432,10 @@ def _finished(
     for chars, number in zip(classes, group.tolist(), strict=True):
         if number != DEAD:
             members[number].append(chars)
-    joined = tuple(
+    merged = tuple(
         each[0]
         if len(each) == 1
-        else CodePoints.of(bounds for chars in each for bounds in chars.ranges)
+        else CodePoints.from_ranges(bounds for chars in each for bounds in chars.ranges)
         for each in members
     )
-    return Dfa(joined, table, label)
+    return Dfa(merged, table, label)

@@ -1,4 +1,4 @@
-"""Classes that no state distinguishes: equal columns of a transition table, compiled by numba.
+"""Equal columns of transition tables: classes that no state distinguishes; compiled by numba.
 
 A column is looked up by a hash of its moves, and compared with the columns of the same hash::
 
@@ -16,46 +16,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.regular.transitions import Moves, moves_by_state
-from guided.runtime.kernel import inlined, making_kernel
+from guided.runtime.kernel import allocating_kernel, inlined
 
 __all__ = [
-    "NONE",
-    "SEVERAL",
-    "column_groups",
-    "equal_columns",
-    "joint_columns",
+    "NO_ROW",
+    "SEVERAL_ROWS",
+    "distinct_columns",
+    "group_classes",
+    "group_columns",
 ]
 
-NONE: Final = -1
-SEVERAL: Final = -2
-"""In place of the number of the only row that has a move in a column: none has, or several have."""
+NO_ROW: Final = -1
+SEVERAL_ROWS: Final = -2
+"""In place of the only row that has a move in a column, if there is none or more than one."""
 
 
-@making_kernel
-def equal_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the class of each column, uint8 ``[columns]``, and a column of each class, its first.
+@allocating_kernel
+def group_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the group of each column, uint8 ``[columns]``, and the first column of each group.
 
-    For at most 256 columns. Classes are numbered by their first columns.
+    Equal columns are in one group. For at most 256 columns. Groups are numbered by their first
+    columns.
     """
-    group, representative = _all_grouped(rows)
+    group, representative = _group_all_columns(rows)
     return group.astype(np.uint8), representative
 
 
-@making_kernel
-def joint_columns(
+@allocating_kernel
+def distinct_columns(
     rows: NDArray[np.int32],
     byte_column: NDArray[np.uint8],
     places: NDArray[np.int32],
-    apart: NDArray[np.bool_],
+    separate: NDArray[np.bool_],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Return the columns of rows ``places`` of a table, int32 ``[all, columns]``, equal ones once.
+    """Return the distinct columns of some rows of a table, and which bytes have each of them.
 
-    Columns that are ``apart``, bool ``[columns]``, and in which some of the rows have a move, are
-    separate classes. ``byte_column``, uint8 ``[256]``, has the column of each byte; every column
-    must have a byte, as one of every class is returned. Returns the class of each byte, uint8
-    ``[256]``, and by class: what its column holds, followed by the column's number if it is one
-    apart, else -1, int32 ``[classes, places + 1]``; the only row that has a move, as a place in
-    ``places``, or NONE or SEVERAL; and its lowest byte.
+    ``rows`` is the table, int32 ``[all, columns]``, and ``places`` are the rows. ``byte_column``,
+    uint8 ``[256]``, has the column of each byte; every column must have a byte. A column that is
+    ``separate``, bool ``[columns]``, and in which some of the rows have a move, counts as different
+    from all others.
+
+    Returns the class of each byte, uint8 ``[256]``, and for each class: its column, followed by the
+    number of that column if it is separate, else -1, int32 ``[classes, places + 1]``; the only row
+    that has a move, as an index into ``places``, or NO_ROW or SEVERAL_ROWS; and its lowest byte.
     """
     count, width = len(places), rows.shape[1]
     chosen = np.full((count + 1, width), -1, dtype=np.int32)
@@ -63,46 +66,47 @@ def joint_columns(
         for column in range(width):
             target = rows[places[number], column]
             chosen[number, column] = target
-            if target != -1 and apart[column]:
+            if target != -1 and separate[column]:
                 chosen[count, column] = column
-    group_of, representative = _all_grouped(chosen)
+    group_of, representative = _group_all_columns(chosen)
     columns = np.empty((len(representative), count + 1), dtype=np.int32)
-    alone = np.full(len(representative), NONE, dtype=np.int32)
+    only_row = np.full(len(representative), NO_ROW, dtype=np.int32)
     for group in range(len(representative)):
         columns[group] = chosen[:, representative[group]]
         for number in range(count):
             if columns[group, number] != -1:
-                alone[group] = number if alone[group] == NONE else SEVERAL
+                only_row[group] = number if only_row[group] == NO_ROW else SEVERAL_ROWS
     byte_class = np.empty(256, dtype=np.uint8)
     byte_of = np.empty(len(representative), dtype=np.int64)
     for byte in range(255, -1, -1):
         byte_class[byte] = group_of[byte_column[byte]]
         byte_of[byte_class[byte]] = byte
-    return byte_class, columns, alone, byte_of
+    return byte_class, columns, only_row, byte_of
 
 
-@making_kernel
-def column_groups(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
-    """Return the group of each class below ``width``, equal ones in one, and the number of groups.
+@allocating_kernel
+def group_classes(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
+    """Return the group of each class below ``width``, and the number of groups.
 
-    Groups are numbered by their first classes; classes without moves are in none, and have -1.
+    Classes that no state distinguishes are in one group. Groups are numbered by their first
+    classes; classes without moves are in none, and have -1.
     """
-    begin, states, targets, hashes = _by_class(moves, width)
-    room = 16
-    while room < 2 * width:
-        room *= 2
-    slots = np.full(room, -1, dtype=np.int32)
+    begin, states, targets, hashes = _moves_by_class(moves, width)
+    capacity = 16
+    while capacity < 2 * width:
+        capacity *= 2
+    slots = np.full(capacity, -1, dtype=np.int32)
     group = np.full(width, -1, dtype=np.int32)
     groups = 0
     for column in range(width):
         if begin[column + 1] == begin[column]:
             continue
-        slot = np.int64(hashes[column] >> np.uint64(20)) & (room - 1)
+        slot = np.int64(hashes[column] >> np.uint64(20)) & (capacity - 1)
         while slots[slot] != -1 and not (
             hashes[slots[slot]] == hashes[column]
-            and _same(begin, states, targets, slots[slot], column)
+            and _are_equal(begin, states, targets, slots[slot], column)
         ):
-            slot = (slot + 1) & (room - 1)
+            slot = (slot + 1) & (capacity - 1)
         if slots[slot] == -1:
             slots[slot], group[column] = column, groups
             groups += 1
@@ -111,13 +115,14 @@ def column_groups(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
     return group, groups
 
 
-@making_kernel
-def _by_class(
+@allocating_kernel
+def _moves_by_class(
     moves: Moves, width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint64]]:
-    """Moves by class: where those of each begin, their states and targets; a hash of each class.
+    """Return moves by class: where those of each begin, states, targets; and a hash of each class.
 
-    Those of a class are in the order of their states, so ``_same`` compares them side by side.
+    The moves of a class are in the order of their states, so that ``_are_equal`` can compare them
+    one by one.
     """
     begin = np.zeros(width + 1, dtype=np.int32)
     for index in moves.classes:
@@ -140,7 +145,7 @@ def _by_class(
 
 
 @inlined
-def _same(
+def _are_equal(
     begin: NDArray[np.int32],
     states: NDArray[np.int32],
     targets: NDArray[np.int32],
@@ -158,22 +163,22 @@ def _same(
     return True
 
 
-@making_kernel
-def _all_grouped(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the group of each column of a table, and a column of each group.
+@allocating_kernel
+def _group_all_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the group of each column of a table, and the first column of each group.
 
-    Like ``column_groups``, except that columns that only hold -1 also form a group. Groups are
-    numbered by their first columns, and the column of each is the first.
+    As for ``group_classes``, except that columns without moves also form a group. Groups are
+    numbered by their first columns.
     """
     width = rows.shape[1]
-    group, groups = column_groups(moves_by_state(rows), width)
+    group, groups = group_classes(moves_by_state(rows), width)
     number_of = np.full(groups + 1, -1, dtype=np.int32)
     representative = np.empty(groups + 1, dtype=np.int64)
     size = 0
     for column in range(width):
-        known = group[column] if group[column] != -1 else groups
-        if number_of[known] == -1:
-            number_of[known], representative[size] = size, column
+        old = group[column] if group[column] != -1 else groups
+        if number_of[old] == -1:
+            number_of[old], representative[size] = size, column
             size += 1
-        group[column] = number_of[known]
+        group[column] = number_of[old]
     return group, representative[:size]

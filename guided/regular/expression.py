@@ -1,4 +1,4 @@
-"""Regular expressions as values: what the regex front end makes and automata are built from."""
+"""Syntax trees of regular expressions: parsers return them, and automata are built from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-_PLAIN_RANGES: Final = (
+_PREFERRED_RANGES: Final = (
     (0x61, 0x7A),
     (0x30, 0x39),
     (0x41, 0x5A),
@@ -43,16 +43,16 @@ _PLAIN_RANGES: Final = (
     (0x5D, 0x7E),
     (0x20, 0x21),
 )
-"""Characters that JSON and every tokenizer spell plainly, the preferred ones first."""
-_MAX_SHORT: Final = 1_000
-"""Characters of a short match; longer ones are not returned."""
+"""Characters of short matches, the preferred ones first; JSON escapes none of them."""
+_MAX_MATCH_LENGTH: Final = 1_000
+"""Most characters of a short match; longer ones are not returned."""
 MAX_DEPTH: Final = 1_000
-"""Expressions nested in each other. Passes over them are recursive, and compiled recursion has no
-limit of its own."""
+"""Most expressions nested in each other. Passes over them are recursive, and compiled recursion has
+no limit of its own."""
 
 
 class Value:
-    """Equal to others of its class with equal ``fields``, which are hashed once, when it is made.
+    """A value object: equal to others of its class with equal ``fields``, which are hashed once.
 
     Expressions are keys of many tables. Not a dataclass, whose methods mypyc does not compile.
     """
@@ -81,7 +81,7 @@ class Value:
 
 
 class _Node(Value):
-    """A value made of ``parts``; raises LimitExceededError if they nest deeper than MAX_DEPTH.
+    """A node of a syntax tree; raises LimitExceededError if nodes nest deeper than MAX_DEPTH.
 
     ``fields`` are all that it is compared by, ``parts`` the expressions in them.
     """
@@ -102,7 +102,7 @@ class _Node(Value):
 
 
 class Chars(_Node):
-    """One code point from a set; the empty set matches nothing."""
+    """Matches one code point of a set; the empty set matches nothing."""
 
     __slots__ = ("chars",)
     __match_args__: Final = ("chars",)
@@ -113,7 +113,7 @@ class Chars(_Node):
 
 
 class Concat(_Node):
-    """Parts one after another; no parts match the empty text."""
+    """Matches the parts one after another; without parts, the empty text."""
 
     __slots__ = ("parts",)
     __match_args__: Final = ("parts",)
@@ -124,7 +124,7 @@ class Concat(_Node):
 
 
 class Alternate(_Node):
-    """Any one of the options; no options match nothing."""
+    """Matches any one of the options; without options, nothing."""
 
     __slots__ = ("options",)
     __match_args__: Final = ("options",)
@@ -135,7 +135,7 @@ class Alternate(_Node):
 
 
 class Repeat(_Node):
-    """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound.
+    """Matches ``item`` from ``low`` to ``high`` times; ``None`` is no upper bound.
 
     Callers ensure that ``low`` is not above ``high``. ``lazy`` only records how the pattern was
     written, the texts are the same: see ``guided.regular.patterns.terminal_edges``.
@@ -153,15 +153,15 @@ class Repeat(_Node):
 
 
 class SeparatedRepeat(_Node):
-    """``item`` once or more, with ``between`` between one and the next."""
+    """Matches ``item`` once or more, with ``separator`` between one and the next."""
 
-    __slots__ = ("between", "item")
-    __match_args__: Final = ("item", "between")
+    __slots__ = ("item", "separator")
+    __match_args__: Final = ("item", "separator")
 
-    def __init__(self, item: Regular, between: Regular) -> None:
-        super().__init__((item, between), (item, between))
+    def __init__(self, item: Regular, separator: Regular) -> None:
+        super().__init__((item, separator), (item, separator))
         self.item: Final = item
-        self.between: Final = between
+        self.separator: Final = separator
 
 
 class Start(_Node):
@@ -200,7 +200,7 @@ class Look(_Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
+    """Matches the texts along moves from ``start`` to ``final``: an automaton of ``count`` states.
 
     ``moves`` is int32 ``[3, moves]``: the source, the target, and which of the ``sets`` of code
     points may be read between them. Equal only to itself, whatever its moves. Moves may lead back
@@ -214,10 +214,10 @@ class Graph:
     final: int
 
     @classmethod
-    def of(
+    def from_moves(
         cls, count: int, moves: Iterable[tuple[int, CodePoints, int]], start: int, final: int
     ) -> Graph:
-        """Return the graph of moves given one by one: a source, what may be read, a target."""
+        """Return the graph of these moves: each a source, what may be read, and a target."""
         numbers: dict[CodePoints, int] = {}
         listed = [
             (source, target, numbers.setdefault(chars, len(numbers)))
@@ -228,10 +228,10 @@ class Graph:
 
 
 class Intersection(_Node):
-    """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
+    """Matches whole texts that both sides match, or with ``negative`` only ``left`` (a difference).
 
-    It is about whole texts: it stands at the top of an expression or in another ``Intersection``, and each
-    side is matched or searched for as the whole would be.
+    It may stand only at the top of an expression or in another ``Intersection``. Each side is
+    matched or searched for as the whole would be.
     """
 
     __slots__ = ("left", "negative", "right")
@@ -258,13 +258,13 @@ Regular: TypeAlias = (
 )
 
 ANYTHING: Final = Repeat(Chars(ANY), 0, None)
-"""All texts."""
+"""Matches all texts."""
 EMPTY_TEXT: Final = Concat(())
-"""Only the empty text."""
+"""Matches only the empty text."""
 
 
 def literal(text: str) -> Regular:
-    """Exactly ``text``."""
+    """Return the expression of exactly ``text``."""
     return Concat(tuple(map(_character, text)))
 
 
@@ -274,9 +274,10 @@ def _character(character: str) -> Chars:
 
 
 def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
-    """Between a character in ``word`` and one that is not; an end of the text counts as one.
+    """Return the expression of ``\\b``, or with ``negative`` of ``\\B`` (ECMA-262, 22.2.2.4).
 
-    With ``negative`` everywhere else: ``\\b`` and ``\\B`` of ECMA-262, section 22.2.2.4.
+    ``\\b`` matches the empty text between a character in ``word`` and one that is not; an end of
+    the text counts as a character that is not.
     """
     before, after = [Look(Chars(word), ahead=ahead) for ahead in (False, True)]
     not_before, not_after = [Look(Chars(word), ahead=a, negative=True) for a in (False, True)]
@@ -298,41 +299,41 @@ def short_match(regular: Regular) -> str | None:
         del parts[0]
     if parts and isinstance(parts[-1], End):
         del parts[-1]
-    return _joined(map(_match, parts))
+    return _join(map(_find_match, parts))
 
 
-def _match(node: Regular) -> str | None:
+def _find_match(node: Regular) -> str | None:
     """Return a short match of a part; ``None`` if none is easy to find, or there is none."""
     if isinstance(node, Chars):
-        return _member(node.chars)
+        return _pick_member(node.chars)
     if isinstance(node, Concat):
-        return _joined(map(_match, node.parts))
+        return _join(map(_find_match, node.parts))
     if isinstance(node, Alternate):
-        found = [text for text in map(_match, node.options) if text is not None]
+        found = [text for text in map(_find_match, node.options) if text is not None]
         return min(found, key=len, default=None)
     if isinstance(node, Repeat):
         if node.low == 0:
             return ""
-        text = _match(node.item)
-        if text is None or len(text) * node.low > _MAX_SHORT:
+        text = _find_match(node.item)
+        if text is None or len(text) * node.low > _MAX_MATCH_LENGTH:
             return None
         return text * node.low
     return None
 
 
-def _joined(texts: map[str | None]) -> str | None:
-    """Return the texts joined; ``None`` if one of them is, or if it gets too long (_MAX_SHORT)."""
+def _join(texts: map[str | None]) -> str | None:
+    """Return the texts joined; ``None`` if one of them is, or past _MAX_MATCH_LENGTH."""
     whole = ""
     for text in texts:
-        if text is None or len(whole) + len(text) > _MAX_SHORT:
+        if text is None or len(whole) + len(text) > _MAX_MATCH_LENGTH:
             return None
         whole += text
     return whole
 
 
-def _member(chars: CodePoints) -> str | None:
-    """Return a member of the set, if possible one that JSON and every tokenizer spell plainly."""
-    for low, high in _PLAIN_RANGES:
+def _pick_member(chars: CodePoints) -> str | None:
+    """Return a member of the set, if possible one of _PREFERRED_RANGES; ``None`` if it is empty."""
+    for low, high in _PREFERRED_RANGES:
         for first, last in chars.ranges:
             if first <= high and last >= low:
                 return chr(max(first, low))

@@ -1,4 +1,4 @@
-"""Texts up to the first end: what stands between two marks, including the second one.
+"""Texts up to the first end marker, and texts without some substring.
 
 ::
 
@@ -23,28 +23,28 @@ from guided.regular.expression import (
     literal,
 )
 
-__all__ = ["up_to_first", "without_text"]
+__all__ = ["up_to_first_end", "without_substring"]
 
 
-def up_to_first(end: str, texts: Dfa) -> Dfa:
-    """Return the texts with ``end`` after them that have no earlier end.
+def up_to_first_end(end: str, texts: Dfa) -> Dfa:
+    """Return the automaton of the texts followed by ``end`` in which ``end`` occurs only there.
 
     Raises LimitExceededError if the automaton has too many states: it has one for each state
-    of ``texts`` and each beginning of ``end`` that may precede it.
+    of ``texts`` and each prefix of ``end`` that may precede it.
     """
-    ended = Concat((_expression(texts), literal(end)))
+    ended = Concat((_expression_of(texts), literal(end)))
     earlier = Concat((ANYTHING, literal(end), Chars(ANY), ANYTHING))
     return dfa_from_regular(Intersection(ended, earlier, negative=True))
 
 
-def without_text(text: str, texts: Dfa) -> Dfa:
-    """Return the texts that do not contain ``text``."""
-    found = Concat((ANYTHING, literal(text), ANYTHING))
-    return dfa_from_regular(Intersection(_expression(texts), found, negative=True))
+def without_substring(substring: str, texts: Dfa) -> Dfa:
+    """Return the automaton of the texts that do not contain ``substring``."""
+    containing = Concat((ANYTHING, literal(substring), ANYTHING))
+    return dfa_from_regular(Intersection(_expression_of(texts), containing, negative=True))
 
 
-def _expression(dfa: Dfa) -> Regular:
-    """Return the texts of an automaton as a graph with one end that has no moves out of it."""
+def _expression_of(dfa: Dfa) -> Regular:
+    """Return an automaton as an expression: a graph whose single end has no moves."""
     if not len(dfa):
         return Alternate(())
     end = len(dfa)

@@ -1,11 +1,12 @@
-"""Look-around inside a text: the subset construction for expressions that have it.
+"""The subset construction for expressions with look-around.
 
-Look-around reaches automata in three ways, each where it is cheapest:
+Look-around is handled in one of three ways, each the cheapest where it applies:
 
 - at the start of the whole text a look-ahead is a condition on all of it, so the automaton of the
-  rest and that of the condition are combined (``without_leading_lookahead``);
-- anywhere else inside a text it is followed along with the text (``LookaroundSubsets``);
-  from it first (``guided.regular.patterns.terminal_edges``).
+  rest and that of the condition are combined (``lift_leading_lookahead``);
+- anywhere else inside a text it is evaluated along with the text (``LookaroundSubsets``);
+- at an edge of a terminal it is about the text outside, so it is first separated from the terminal
+  (``guided.regular.patterns.terminal_edges``).
 
 ``LookaroundSubsets`` runs look-behinds from the start of the text on, so at each place it is known
 whether they hold. A look-ahead is decided later: a *thread* that passed one carries it on as an
@@ -37,9 +38,9 @@ from guided.regular.expression import (
 )
 from guided.regular.nfa import Edges, Nfa
 from guided.regular.partition import Partition
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
-__all__ = ["LookaroundSubsets", "without_leading_lookahead"]
+__all__ = ["LookaroundSubsets", "lift_leading_lookahead"]
 
 
 class Obligation(NamedTuple):
@@ -52,7 +53,7 @@ class Obligation(NamedTuple):
 Thread: TypeAlias = tuple[int, frozenset[Obligation]]
 ThreadSet: TypeAlias = frozenset[Thread]
 
-_FREE: Final[frozenset[Obligation]] = frozenset()
+_NO_OBLIGATIONS: Final[frozenset[Obligation]] = frozenset()
 """The obligations of a thread that has none."""
 
 
@@ -70,14 +71,14 @@ class Position:
 
 
 State: TypeAlias = tuple[ThreadSet, tuple[ThreadSet, ...], bool]
-"""The threads of the whole, ``Position.behind``, and whether the text is still empty."""
+"""The threads of the whole expression, ``Position.behind``, and whether the text is empty."""
 
-_MATCHED: Final[State] = (frozenset({(-1, _FREE)}), (), False)
-"""A match was found, and nothing else matters: whatever follows is accepted."""
+_MATCHED: Final[State] = (frozenset({(-1, _NO_OBLIGATIONS)}), (), False)
+"""The state after a match that was searched for: whatever follows is accepted."""
 
 
-def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
-    """Return the expression with a look-ahead at its start made a condition on the whole text.
+def lift_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
+    """Return the expression, with a look-ahead at its start turned into an ``Intersection``.
 
     ``^(?=x)y`` becomes ``^y`` and ``^x``, both searched for: two automata side by side take less
     than x carried along as an obligation. A match of the whole text begins at its start, with or
@@ -91,23 +92,25 @@ def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
     if not isinstance(first, Look) or not first.ahead:
         return regular
     rest = parts[:at] + parts[at + 1 :]
-    ahead = Concat((Start(), _and_anything(first.item)) if search else (_and_anything(first.item),))
+    ahead = Concat(
+        (Start(), _append_anything(first.item)) if search else (_append_anything(first.item),)
+    )
     return Intersection(Concat(rest), ahead, first.negative)
 
 
-def _and_anything(regular: Regular) -> Regular:
-    """Return the expression followed by any text, with a look-ahead at its end about that text.
+def _append_anything(regular: Regular) -> Regular:
+    """Return the expression followed by any text, which a look-ahead at its end may be about.
 
-    The last line is right for every expression. The cases before it are the same texts with less
-    look-around to follow along.
+    The last line would be right for every expression. The other cases match the same texts with
+    less look-around.
     """
     match regular:
         case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
-            return Concat((*parts[:-1], _and_anything(parts[-1])))
+            return Concat((*parts[:-1], _append_anything(parts[-1])))
         case Alternate(options) if any(isinstance(each, (Look, Concat)) for each in options):
-            return Alternate(tuple(map(_and_anything, options)))
+            return Alternate(tuple(map(_append_anything, options)))
         case Look(item, ahead=True, negative=False):
-            return _and_anything(item)
+            return _append_anything(item)
         case Look(Chars(chars), ahead=True, negative=True):
             # (?!c).* -> ([^c].*)?
             return Repeat(Concat((Chars(~chars), ANYTHING)), 0, 1)
@@ -115,21 +118,21 @@ def _and_anything(regular: Regular) -> Regular:
 
 
 class LookaroundSubsets:
-    """The construction over one NFA, for ``crawl``; with ``search`` a match may begin anywhere.
+    """The subset construction over one NFA, for ``dfa_from_steps``.
 
-    By state of the NFA: ``empties``, ``starts`` and ``ends`` have where it leads without a code
-    point, always or only at the start or end of the text, and ``conditions`` the look-arounds that
-    have to hold for it to lead somewhere. ``moves`` has by state and class where a code point
-    leads. ``first`` is the state before the text.
+    With ``search`` a match may begin anywhere. By state of the NFA, ``epsilons``, ``starts`` and
+    ``ends`` have the targets of its edges that read nothing, and ``conditions`` the look-around and
+    the target of each edge with one. ``moves`` has targets by state and class. ``first`` is the
+    state before the text.
     """
 
     def __init__(self, nfa: Nfa, parts: Partition, *, search: bool) -> None:
         """``parts`` are the classes of ``nfa.sets``, in their order; more sets may follow."""
         self.nfa = nfa
         self.search = search
-        self.empties = _by_source(nfa.empties)
-        self.starts = _by_source(nfa.starts)
-        self.ends = _by_source(nfa.ends)
+        self.epsilons = _targets_by_source(nfa.epsilons)
+        self.starts = _targets_by_source(nfa.starts)
+        self.ends = _targets_by_source(nfa.ends)
         self.conditions: dict[int, list[tuple[int, int]]] = {}
         edges = zip(nfa.conditions.sources, nfa.conditions.targets, strict=True)
         for (source, target), look in zip(edges, nfa.condition_looks, strict=True):
@@ -140,71 +143,74 @@ class LookaroundSubsets:
         for source, target, number in zip(sources, targets, nfa.move_sets + bulk[2], strict=True):
             for index in parts.members[number]:
                 self.moves.setdefault((source, index), []).append(target)
-        # A state from which nothing follows need not be kept.
-        self.kept = {nfa.final, *(look.final for look in nfa.looks)}
-        self.kept.update(sources, self.ends, self.conditions)
-        self.first = self._first()
+        # States of the NFA that subsets keep; nothing follows from the others.
+        self.important = {nfa.final, *(look.final for look in nfa.looks)}
+        self.important.update(sources, self.ends, self.conditions)
+        self.first = self._start_state()
 
-    def _first(self) -> State:
-        """Return the state before the text. Inner look-arounds come first; outer ones find them."""
+    def _start_state(self) -> State:
+        """Return the state before the text."""
         here = Position([], at_start=True)
         for look in self.nfa.looks:
-            begun = frozenset() if look.ahead else self._closed([(look.start, _FREE)], here)
-            here.behind.append(begun)
-        return self._state(self._closed([(0, _FREE)], here), here)
+            threads = (
+                frozenset() if look.ahead else self._close([(look.start, _NO_OBLIGATIONS)], here)
+            )
+            here.behind.append(threads)
+        return self._make_state(self._close([(0, _NO_OBLIGATIONS)], here), here)
 
     def step(self, state: State, index: int) -> State | None:
         """Return the state after a code point of a class, None if no match can follow.
 
-        ``index`` is the place of the class among those of ``parts``.
+        ``index`` is the index of the class in ``parts.classes``.
         """
         if state == _MATCHED:
             return _MATCHED
         threads, behind, _ = state
         here = Position([])
-        known: dict[Obligation, Obligation | bool] = {}
+        cache: dict[Obligation, Obligation | bool] = {}
         for look, before in zip(self.nfa.looks, behind, strict=True):
             if look.ahead:
                 here.behind.append(before)
                 continue
             # A look-behind may begin anywhere.
-            moved = [*self._moved(before, index, here, known), (look.start, _FREE)]
-            here.behind.append(self._closed(moved, here))
+            moved = [*self._move(before, index, here, cache), (look.start, _NO_OBLIGATIONS)]
+            here.behind.append(self._close(moved, here))
         final = self.nfa.final if self.search else None
-        moved = self._moved(threads, index, here, known, final)
+        moved = self._move(threads, index, here, cache, final)
         if self.search:
-            moved.append((0, _FREE))
-        reached = self._closed(moved, here)
-        return self._state(reached, here) if reached else None
+            moved.append((0, _NO_OBLIGATIONS))
+        reached = self._close(moved, here)
+        return self._make_state(reached, here) if reached else None
 
     def label(self, state: State) -> int:
-        """0 where the text may end, else -1."""
+        """Return 0 if the text may end in this state, else -1."""
         if state == _MATCHED:
             return 0
         threads, behind, at_start = state
         here = Position([], at_start=at_start, at_end=True)
         # Inner look-behinds first, as everywhere: outer ones and the whole depend on them.
         for before in behind:
-            here.behind.append(self._closed(self._fulfilled(before, here), here))
-        ended = self._closed(self._fulfilled(threads, here), here)
+            here.behind.append(self._close(self._threads_at_end(before, here), here))
+        ended = self._close(self._threads_at_end(threads, here), here)
         return 0 if any(at == self.nfa.final for at, _ in ended) else -1
 
-    def _state(self, threads: ThreadSet, here: Position) -> State:
-        if self.search and (self.nfa.final, _FREE) in threads:
+    def _make_state(self, threads: ThreadSet, here: Position) -> State:
+        """Return the state with these threads; after a match that is searched for, _MATCHED."""
+        if self.search and (self.nfa.final, _NO_OBLIGATIONS) in threads:
             return _MATCHED
         return threads, tuple(here.behind), here.at_start
 
-    def _moved(
+    def _move(
         self,
         threads: ThreadSet,
         index: int,
         here: Position,
-        known: dict[Obligation, Obligation | bool],
+        cache: dict[Obligation, Obligation | bool],
         final: int | None = None,
     ) -> list[Thread]:
-        """Return the threads after a code point of class ``index``; those that cannot read it go.
+        """Return the threads after a code point of class ``index``; some cannot read it.
 
-        A thread in ``final`` stays there, whatever is read. ``known`` has what is left of each
+        A thread in ``final`` stays there, whatever is read. ``cache`` has what is left of each
         obligation after this code point, and is shared by all calls of one step.
         """
         moved: list[Thread] = []
@@ -215,7 +221,7 @@ class LookaroundSubsets:
                 targets = [*targets, at]
             if not targets:
                 continue
-            left = self._obligations_left(obligations, index, here, known)
+            left = self._obligations_left(obligations, index, here, cache)
             if left is not None:
                 moved += [(target, left) for target in targets]
         return moved
@@ -225,109 +231,110 @@ class LookaroundSubsets:
         obligations: frozenset[Obligation],
         index: int,
         here: Position,
-        known: dict[Obligation, Obligation | bool],
+        cache: dict[Obligation, Obligation | bool],
     ) -> frozenset[Obligation] | None:
         """Return what is left of the obligations after a code point, None if one is broken.
 
-        Enters its results into ``known``, see ``_moved``.
+        Adds its results to ``cache``, see ``_move``.
         """
         left: list[Obligation] = []
         for obligation in obligations:
-            if obligation not in known:
+            if obligation not in cache:
                 look, threads = obligation
-                moved = self._moved(threads, index, here, known, self.nfa.looks[look].final)
-                known[obligation] = self._settled(look, self._closed(moved, here), here)
-            settled = known[obligation]
-            if settled is False:
+                moved = self._move(threads, index, here, cache, self.nfa.looks[look].final)
+                cache[obligation] = self._evaluate(look, self._close(moved, here), here)
+            result = cache[obligation]
+            if result is False:
                 return None
-            if settled is not True:
-                left.append(settled)
+            if result is not True:
+                left.append(result)
         return frozenset(left)
 
-    def _settled(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
-        """Return whether the look-around ``number`` with these threads holds, or what it needs.
+    def _evaluate(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
+        """Return whether the look-around ``number`` holds, or the obligation on which that depends.
 
-        It is decided when no thread is left, or one has reached its end without obligations.
+        ``threads`` are its threads. It is decided when none is left, or one has reached its end
+        without obligations.
         """
         look = self.nfa.looks[number]
         if not threads:
             return look.negative
-        if (look.final, _FREE) in threads:
+        if (look.final, _NO_OBLIGATIONS) in threads:
             return not look.negative
-        if here.at_end:  # where no thread has obligations any more
+        if here.at_end:  # there, no thread has obligations any more
             return look.negative
         return Obligation(number, threads)
 
-    def _condition(self, number: int, here: Position) -> Obligation | bool:
-        """Return whether a look-around holds here, or what it still needs, see ``_settled``."""
+    def _evaluate_from_here(self, number: int, here: Position) -> Obligation | bool:
+        """Return what ``_evaluate`` does for a look-around that is met at this position."""
         look = self.nfa.looks[number]
         if look.ahead:
-            return self._settled(number, self._closed([(look.start, _FREE)], here), here)
+            return self._evaluate(number, self._close([(look.start, _NO_OBLIGATIONS)], here), here)
         ended = frozenset(thread for thread in here.behind[number] if thread[0] == look.final)
-        return self._settled(number, ended, here)
+        return self._evaluate(number, ended, here)
 
-    def _fulfilled(self, threads: ThreadSet, here: Position) -> list[Thread]:
-        """Return the threads whose obligations the text's end fulfils, without obligations."""
+    def _threads_at_end(self, threads: ThreadSet, here: Position) -> list[Thread]:
+        """Return the threads whose obligations the end of the text fulfils, without obligations."""
         return [
-            (at, _FREE)
+            (at, _NO_OBLIGATIONS)
             for at, obligations in threads
             if all(self._holds_at_end(obligation, here) for obligation in obligations)
         ]
 
     def _holds_at_end(self, obligation: Obligation, here: Position) -> bool:
+        """Return whether an obligation is fulfilled if the text ends here."""
         look = self.nfa.looks[obligation.look]
-        ended = self._closed(self._fulfilled(obligation.threads, here), here)
+        ended = self._close(self._threads_at_end(obligation.threads, here), here)
         return any(at == look.final for at, _ in ended) != look.negative
 
-    def _closed(self, threads: Iterable[Thread], here: Position) -> ThreadSet:
-        """Return the threads with all that they reach without reading a code point, ``_reduced``.
+    def _close(self, threads: Iterable[Thread], here: Position) -> ThreadSet:
+        """Return the epsilon closure of the threads, without redundant ones.
 
-        A thread that passes a look-around which is not settled here takes it along as an
-        obligation. The look-behinds that it may meet must already be in ``here.behind``, see
-        ``Position``.
+        A thread that passes a look-around which is not decided here carries it on as an obligation.
+        The look-behinds that it may meet must already be in ``here.behind``, see ``Position``.
         """
         seen = set(threads)
         stack = list(seen)
         while stack:
             at, obligations = stack.pop()
             spend(2 + len(obligations))
-            reached = [(target, obligations) for target in self.empties.get(at, ())]
+            reached = [(target, obligations) for target in self.epsilons.get(at, ())]
             if here.at_start:
                 reached += [(target, obligations) for target in self.starts.get(at, ())]
             if here.at_end:
                 reached += [(target, obligations) for target in self.ends.get(at, ())]
             for look, target in self.conditions.get(at, ()):
-                settled = self._condition(look, here)
-                if settled is True:
+                result = self._evaluate_from_here(look, here)
+                if result is True:
                     reached.append((target, obligations))
-                elif settled is not False:
-                    reached.append((target, obligations | {settled}))
+                elif result is not False:
+                    reached.append((target, obligations | {result}))
             for thread in reached:
                 if thread not in seen:
                     seen.add(thread)
                     stack.append(thread)
-        return self._reduced(seen)
+        return self._remove_redundant(seen)
 
-    def _reduced(self, threads: set[Thread]) -> ThreadSet:
-        """Remove threads that have all obligations of another one in the same state, and more.
+    def _remove_redundant(self, threads: set[Thread]) -> ThreadSet:
+        """Return the threads without those that add no texts.
 
-        They add no text to those of the other one. Neither do threads in states from which nothing
-        follows, which are removed as well.
+        These are threads with all obligations of another one in the same state, and more, and
+        threads in states from which nothing follows.
         """
-        places: dict[int, list[frozenset[Obligation]]] = {}
+        by_state: dict[int, list[frozenset[Obligation]]] = {}
         for at, obligations in threads:
-            if at in self.kept:
-                places.setdefault(at, []).append(obligations)
-        spend(sum(len(found) ** 2 for found in places.values() if len(found) > 1))
+            if at in self.important:
+                by_state.setdefault(at, []).append(obligations)
+        spend(sum(len(found) ** 2 for found in by_state.values() if len(found) > 1))
         return frozenset(
             (at, obligations)
-            for at, found in places.items()
+            for at, found in by_state.items()
             for obligations in found
             if len(found) == 1 or not any(other < obligations for other in found)
         )
 
 
-def _by_source(edges: Edges) -> dict[int, list[int]]:
+def _targets_by_source(edges: Edges) -> dict[int, list[int]]:
     targets: dict[int, list[int]] = {}
     for source, target in zip(edges.sources, edges.targets, strict=True):
         targets.setdefault(source, []).append(target)

@@ -1,4 +1,4 @@
-"""The minimal automaton of labelled moves: trimming, then merging states that are equal.
+"""Minimization of automata: states are trimmed, then equal ones are merged.
 
 States are equal when the same texts lead on from them to the same labels. Hopcroft's algorithm
 (1971) finds them by *refining a partition*: at first two states are in one block if they have the
@@ -24,83 +24,89 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.regular.equal_columns import column_groups
-from guided.regular.transitions import Moves, MovesInto, moves_by_state, moves_into, table_of
-from guided.runtime.kernel import inlined, making_kernel
+from guided.regular.equal_columns import group_classes
+from guided.regular.transitions import (
+    Moves,
+    MovesInto,
+    moves_by_state,
+    moves_into,
+    table_from_moves,
+)
+from guided.runtime.kernel import allocating_kernel, inlined
 
-__all__ = ["minimal", "minimal_columns", "smallest"]
+__all__ = ["minimize", "minimize_moves", "minimize_with_columns"]
 
 
-def minimal(
+def minimize(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the minimal automaton of int32 ``[states, classes]`` moves and ``[states]`` labels.
 
     -1 stands for no move and for no label. States that state 0 does not lead to, or that lead to no
-    label, are removed. States keep the order of the first ones of their blocks, so state 0 stays
-    first.
+    label, are removed, and equal ones are merged. State 0 stays first, the others keep the order of
+    the first state of each block.
     """
     if not len(label):
         return table, label
-    return _minimal(
+    return _minimize(
         np.ascontiguousarray(table, dtype=np.int32), np.ascontiguousarray(label, dtype=np.int32)
     )
 
 
-@making_kernel
-def _minimal(
+@allocating_kernel
+def _minimize(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Compute ``minimal`` in compiled code, for arrays of one layout."""
+    """Compute ``minimize``; the arrays must be contiguous."""
     width = table.shape[1]
-    moves, label = smallest(moves_by_state(table), label, width, False)
-    return table_of(moves, np.arange(width).astype(np.int32), width), label
+    moves, label = minimize_moves(moves_by_state(table), label, width, False)
+    return table_from_moves(moves, np.arange(width).astype(np.int32), width), label
 
 
-@making_kernel
-def minimal_columns(
+@allocating_kernel
+def minimize_with_columns(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """``minimal``, with one column for all classes that no state distinguishes.
+    """Minimize as ``minimize`` does, with one column for all classes that no state distinguishes.
 
-    Classes without moves have none. Also returns the column of each class, int32 ``[classes]``, -1
-    for none.
+    Classes without moves have none. Returns the table, the labels, and the column of each class,
+    int32 ``[classes]``, -1 for none.
     """
-    moves, label = smallest(moves_by_state(table), label, table.shape[1], False)
-    group, groups = column_groups(moves, table.shape[1])
-    return table_of(moves, group, groups), label, group
+    moves, label = minimize_moves(moves_by_state(table), label, table.shape[1], False)
+    group, groups = group_classes(moves, table.shape[1])
+    return table_from_moves(moves, group, groups), label, group
 
 
-@making_kernel
-def smallest(
-    moves: Moves, label: NDArray[np.int32], width: int, all_found: bool
+@allocating_kernel
+def minimize_moves(
+    moves: Moves, label: NDArray[np.int32], width: int, all_reachable: bool
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """``minimal`` of moves, which read classes below ``width``.
+    """Minimize as ``minimize`` does, from moves that read classes below ``width``.
 
-    ``all_found`` says that state 0 is known to lead to all the others. States keep the order of
-    the first ones of their blocks. May return the arrays that were passed in.
+    ``all_reachable`` says that state 0 is known to lead to all the others. May return the arrays
+    that were passed in.
     """
     if not len(label):
         return moves, label
     into = moves_into(moves)
-    live = _live(moves, into, label, all_found)
+    live = _find_live(moves, into, label, all_reachable)
     if not live.all():
-        moves, label = _only(moves, label, live)
+        moves, label = _keep_live(moves, label, live)
         into = moves_into(moves)
     if len(label) < 2:
         return moves, label
-    return _merged(moves, label, _coarsest(into, label, width))
+    return _merge_blocks(moves, label, _refine(into, label, width))
 
 
-@making_kernel
-def _live(
-    moves: Moves, into: MovesInto, label: NDArray[np.int32], all_found: bool
+@allocating_kernel
+def _find_live(
+    moves: Moves, into: MovesInto, label: NDArray[np.int32], all_reachable: bool
 ) -> NDArray[np.bool_]:
-    """Return whether state 0 leads to each state, and that state to a label."""
+    """Mark the states that state 0 leads to and that lead to a label; bool ``[states]``."""
     count = len(label)
-    found = np.full(count, all_found)
+    found = np.full(count, all_reachable)
     stack = np.empty(count, dtype=np.int32)
-    if not all_found:
+    if not all_reachable:
         stack[0], top = 0, 1
         found[0] = True
         while top:
@@ -112,7 +118,7 @@ def _live(
                     found[target] = True
                     stack[top] = target
                     top += 1
-    # Backwards from labels, and only through states that the start leads to.
+    # Backwards from states with a label, and only through states that state 0 leads to.
     live = np.zeros(count, dtype=np.bool_)
     top = 0
     for state in range(count):
@@ -132,15 +138,11 @@ def _live(
     return live
 
 
-@making_kernel
-def _only(
+@allocating_kernel
+def _keep_live(
     moves: Moves, label: NDArray[np.int32], live: NDArray[np.bool_]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """Only the live states, in their order; none where the first is not live.
-
-    State 0 is where texts begin and has to stay the first. If it is not live, no text leads to a
-    label, and other states do not matter.
-    """
+    """Return the automaton of the live states, in their order; without states if 0 is not live."""
     count = len(label)
     number = np.full(count, -1, dtype=np.int32)
     members = np.empty(count, dtype=np.int32)
@@ -150,14 +152,14 @@ def _only(
             if live[state]:
                 number[state], members[kept] = kept, state
                 kept += 1
-    return _those_of(moves, label, members[:kept], number)
+    return _select_states(moves, label, members[:kept], number)
 
 
-@making_kernel
-def _merged(
+@allocating_kernel
+def _merge_blocks(
     moves: Moves, label: NDArray[np.int32], block_of: NDArray[np.int32]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """Return one state for each block; blocks are numbered by their first states.
+    """Return the automaton with one state for each block, numbered by their first states.
 
     Its moves and its label are those of the first state, as equal states have the same labels and
     lead to the same blocks. Returns the arrays passed in if no two states are equal.
@@ -165,26 +167,30 @@ def _merged(
     count = len(label)
     number_of = np.full(count, -1, dtype=np.int32)
     members = np.empty(count, dtype=np.int32)
-    renamed = np.empty(count, dtype=np.int32)
+    new_number = np.empty(count, dtype=np.int32)
     blocks = 0
     for state in range(count):
         block = block_of[state]
         if number_of[block] == -1:
             number_of[block], members[blocks] = blocks, state
             blocks += 1
-        renamed[state] = number_of[block]
+        new_number[state] = number_of[block]
     if blocks == count:
         return moves, label
-    return _those_of(moves, label, members[:blocks], renamed)
+    return _select_states(moves, label, members[:blocks], new_number)
 
 
-@making_kernel
-def _those_of(
-    moves: Moves, label: NDArray[np.int32], members: NDArray[np.int32], renamed: NDArray[np.int32]
+@allocating_kernel
+def _select_states(
+    moves: Moves,
+    label: NDArray[np.int32],
+    members: NDArray[np.int32],
+    new_number: NDArray[np.int32],
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """Return the moves and labels of some states; moves to states that are ``renamed`` -1 drop out.
+    """Return the moves and labels of some states.
 
-    ``members`` are these states in their new order; ``renamed`` has the new state by old state.
+    ``members`` are these states in their new order; ``new_number`` has the new number of each old
+    state. Moves to states whose new number is -1 are removed.
     """
     count, size = len(members), 0
     for state in members:
@@ -196,7 +202,7 @@ def _those_of(
     for number in range(count):
         first[number] = top
         for at in range(moves.first[members[number]], moves.first[members[number] + 1]):
-            target = renamed[moves.targets[at]]
+            target = new_number[moves.targets[at]]
             if target != -1:
                 classes[top], targets[top] = moves.classes[at], target
                 top += 1
@@ -205,7 +211,7 @@ def _those_of(
 
 
 class _Partition(NamedTuple):
-    """Blocks of states; see the drawing above.
+    """Blocks of states; see the example above.
 
     All arrays are int32 ``[states]``, and ``_mark`` and ``_split`` change them in place. ``marked``
     is 0 except while the splits by one class are computed.
@@ -219,64 +225,64 @@ class _Partition(NamedTuple):
     marked: NDArray[np.int32]
 
 
-@making_kernel
-def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[np.int32]:
-    """Return the block of each state when no splitter is left (Hopcroft).
+@allocating_kernel
+def _refine(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[np.int32]:
+    """Return the block of each state in the coarsest partition (Hopcroft's algorithm).
 
     A state has at most one move by each class, as the automaton is deterministic. So each state is
     marked at most once for a class of the splitter, which ``_mark`` relies on.
     """
     count = len(label)
-    partition, blocks = _by_label(label)
+    partition, blocks = _partition_by_label(label)
     order, begin, end = partition.order, partition.begin, partition.end
-    # At first all blocks are splitters; there are never more blocks than states.
+    # Splitters still to be tried, at first all blocks; there are never more blocks than states.
     pending = np.arange(count).astype(np.int32)
-    left = blocks
+    num_pending = blocks
     touched = np.empty(count, dtype=np.int32)
     # The moves into the splitter as lists, one for each class that some of them read. They are
     # recorded before any block is split, as the splitter may split itself.
     head = np.full(width, -1, dtype=np.int32)
     next_ = np.empty(len(into.sources), dtype=np.int32)
     read = np.empty(width, dtype=np.int32)
-    while left:
-        left -= 1
-        splitter = pending[left]
-        kinds = 0
+    while num_pending:
+        num_pending -= 1
+        splitter = pending[num_pending]
+        num_read = 0
         for at in range(begin[splitter], end[splitter]):
             for edge in range(into.first[order[at]], into.first[order[at] + 1]):
                 index = into.classes[edge]
                 if head[index] == -1:
-                    read[kinds] = index
-                    kinds += 1
+                    read[num_read] = index
+                    num_read += 1
                 next_[edge] = head[index]
                 head[index] = edge
         # For each class: mark the states that lead into the splitter, then split every block in
         # which only some states are marked.
-        for kind in range(kinds):
-            hits = 0
-            edge = head[read[kind]]
-            head[read[kind]] = -1
+        for turn in range(num_read):
+            num_touched = 0
+            edge = head[read[turn]]
+            head[read[turn]] = -1
             while edge != -1:
                 block = partition.block_of[into.sources[edge]]
                 if partition.marked[block] == 0:
-                    touched[hits] = block
-                    hits += 1
+                    touched[num_touched] = block
+                    num_touched += 1
                 _mark(partition, into.sources[edge], block)
                 edge = next_[edge]
-            for hit in range(hits):
-                if _split(partition, touched[hit], blocks):
-                    pending[left] = blocks
-                    left += 1
+            for at in range(num_touched):
+                if _split(partition, touched[at], blocks):
+                    pending[num_pending] = blocks
+                    num_pending += 1
                     blocks += 1
     return partition.block_of
 
 
-@making_kernel
-def _by_label(label: NDArray[np.int32]) -> tuple[_Partition, int]:
-    """Return the states of each label as a block, and the number of blocks."""
+@allocating_kernel
+def _partition_by_label(label: NDArray[np.int32]) -> tuple[_Partition, int]:
+    """Return the partition with one block for each label, and the number of blocks."""
     count = len(label)
     # A stable sort leaves the states of a label ascending, as moves are stored. This is only for
-    # speed: any order in a block gives the same result, since ``_merged`` numbers blocks by states.
+    # speed: any order in a block gives the same result, as ``_merge_blocks`` renumbers blocks.
     order = np.argsort(label, kind="mergesort").astype(np.int32)
     place = np.empty(count, dtype=np.int32)
     block_of = np.empty(count, dtype=np.int32)
@@ -296,7 +302,7 @@ def _by_label(label: NDArray[np.int32]) -> tuple[_Partition, int]:
 
 @inlined
 def _mark(partition: _Partition, state: int, block: int) -> None:
-    """Bring a state that leads into the splitter, not yet marked, to the front of its block."""
+    """Mark a state that leads into the splitter: move it to the front of its block, once."""
     order, place = partition.order, partition.place
     here, there = place[state], partition.begin[block] + partition.marked[block]
     other = order[there]
@@ -306,12 +312,12 @@ def _mark(partition: _Partition, state: int, block: int) -> None:
 
 
 @inlined
-def _split(partition: _Partition, block: int, fresh: int) -> bool:
-    """Make the smaller part of a block the block ``fresh``; False if all states are marked.
+def _split(partition: _Partition, block: int, new_block: int) -> bool:
+    """Make the smaller part of a block the block ``new_block``; False if all states are marked.
 
-    At least one is, and afterwards none is. The new block has to be a splitter in any case: if the
-    old one waits to be one, both parts have to be, and if it already was one, the smaller part is
-    enough.
+    At least one is marked before, and none afterwards. The new block always has to be tried as a
+    splitter: if the old one still has to be, both parts have to be, and if it was already, the
+    smaller part is enough.
     """
     begin, end = partition.begin, partition.end
     cut = begin[block] + partition.marked[block]
@@ -319,11 +325,11 @@ def _split(partition: _Partition, block: int, fresh: int) -> bool:
     if cut == end[block]:
         return False
     if cut - begin[block] <= end[block] - cut:
-        begin[fresh], end[fresh] = begin[block], cut
+        begin[new_block], end[new_block] = begin[block], cut
         begin[block] = cut
     else:
-        begin[fresh], end[fresh] = cut, end[block]
+        begin[new_block], end[new_block] = cut, end[block]
         end[block] = cut
-    for at in range(begin[fresh], end[fresh]):
-        partition.block_of[partition.order[at]] = fresh
+    for at in range(begin[new_block], end[new_block]):
+        partition.block_of[partition.order[at]] = new_block
     return True

@@ -24,20 +24,20 @@ from guided.regular.expression import (
     SeparatedRepeat,
     Start,
 )
-from guided.regular.transitions import paste_moves
-from guided.runtime.fuel import pause_if_due, with_pauses
+from guided.regular.transitions import copy_moves
+from guided.runtime.work_budget import pause_if_due, with_pauses
 
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
 MAX_NFA_STATES: Final = 100_000
-"""States of one expression, with its repeats unrolled and its look-around."""
-_MANY: Final = 100
-"""Parts of a node from which on it pauses between them."""
+"""Most states of one expression, with its repeats unrolled and its look-around."""
+_MANY_PARTS: Final = 100
+"""Parts of a node above which the construction may pause between them."""
 _NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
 
 
 class Edges:
-    """Moves without a character, from ``sources[i]`` to ``targets[i]``."""
+    """Edges of an automaton, from ``sources[i]`` to ``targets[i]``."""
 
     __slots__ = ("sources", "targets")
 
@@ -51,7 +51,7 @@ class Edges:
 
 
 class LookAround:
-    """A condition with a separate part of the automaton, from ``start`` to ``final``."""
+    """A look-around, whose texts lead from ``start`` to ``final`` in a separate part of the Nfa."""
 
     __slots__ = ("ahead", "final", "negative", "start")
 
@@ -63,14 +63,14 @@ class LookAround:
 
 
 class Nfa:
-    """States are indices; state 0 starts and ``final`` ends.
+    """A non-deterministic automaton: states are numbers, state 0 starts and ``final`` accepts.
 
     ``sets`` numbers sets of code points, in its order, and move ``i`` reads one code point of the
     set with the number ``move_sets[i]``; ``bulk[:, :bulk_size]`` are more moves, added as whole
-    arrays. ``empties`` read nothing. ``starts`` and ``ends`` read nothing and may be taken only at
-    the start and at the end of the whole text, ``conditions`` only where a look-around holds:
-    ``looks[condition_looks[i]]``. ``look_numbers`` finds equal look-arounds, which are one; inner
-    ones come first.
+    arrays. All other edges read nothing. ``epsilons`` may be taken anywhere, ``starts`` and
+    ``ends`` only at the start and at the end of the whole text, ``conditions`` only where a
+    look-around holds: ``looks[condition_looks[i]]``. ``look_numbers`` has the number of each
+    look-around in ``looks``, where equal ones are one and inner ones come first.
     """
 
     __slots__ = (
@@ -79,8 +79,8 @@ class Nfa:
         "condition_looks",
         "conditions",
         "count",
-        "empties",
         "ends",
+        "epsilons",
         "final",
         "look_numbers",
         "looks",
@@ -99,7 +99,7 @@ class Nfa:
         self.bulk: NDArray[np.int32] = _NO_MOVES
         """Sources, targets and sets of more moves, int32 ``[3, room]``."""
         self.bulk_size = 0
-        self.empties: Final = Edges()
+        self.epsilons: Final = Edges()
         self.starts: Final = Edges()
         self.ends: Final = Edges()
         self.conditions: Final = Edges()
@@ -120,9 +120,9 @@ class Nfa:
                 f"{source} -{sets[number]}-> {target}"
                 for source, target, number in zip(sources, targets, numbers, strict=True)
             ]
-        for edges, sign in ((self.empties, ""), (self.starts, "^"), (self.ends, "$")):
+        for edges, symbol in ((self.epsilons, ""), (self.starts, "^"), (self.ends, "$")):
             lines += [
-                f"{source} -{sign}-> {target}"
+                f"{source} -{symbol}-> {target}"
                 for source, target in zip(edges.sources, edges.targets, strict=True)
             ]
         lines += [
@@ -134,7 +134,7 @@ class Nfa:
         return "\n".join(lines)
 
     def add_states(self, count: int = 1) -> int:
-        """Return the first of some new states; raises LimitExceededError past MAX_NFA_STATES."""
+        """Add states, return the first one; raises LimitExceededError past MAX_NFA_STATES."""
         self.count += count
         if self.count > MAX_NFA_STATES:
             raise LimitExceededError(
@@ -148,17 +148,17 @@ class Nfa:
         self.moves.add(source, target)
         self.move_sets.append(self.sets.setdefault(chars, len(self.sets)))
 
-    def paste(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
-        """Add moves in bulk: int32 ``[3, moves]``, sources, targets and places in ``sets``.
+    def add_moves(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
+        """Add many moves, int32 ``[3, moves]``: sources, targets and indices into ``sets``.
 
         State ``s`` of ``moves`` is state ``first + s`` here, which was already added.
         """
         numbers = [self.sets.setdefault(chars, len(self.sets)) for chars in sets]
-        begin = self.add_bulk(moves.shape[1])
-        paste_moves(self.bulk, begin, moves, first, np.array(numbers, dtype=np.int32))
+        begin = self.reserve_bulk(moves.shape[1])
+        copy_moves(self.bulk, begin, moves, first, np.array(numbers, dtype=np.int32))
 
-    def add_bulk(self, size: int) -> int:
-        """Make room for ``size`` moves in bulk, and return the place of the first.
+    def reserve_bulk(self, size: int) -> int:
+        """Make room for ``size`` more moves in ``bulk``, and return the index of the first.
 
         They count at once, so the caller writes them there before anything reads ``bulk``, which
         may be another array than before.
@@ -166,16 +166,16 @@ class Nfa:
         begin = self.bulk_size
         self.bulk_size += size
         if self.bulk_size > self.bulk.shape[1]:
-            longer = np.empty((3, 2 * self.bulk_size), dtype=np.int32)
-            longer[:, :begin] = self.bulk[:, :begin]
-            self.bulk = longer
+            larger = np.empty((3, 2 * self.bulk_size), dtype=np.int32)
+            larger[:, :begin] = self.bulk[:, :begin]
+            self.bulk = larger
         return begin
 
 
 def nfa_from_regular(regular: Regular) -> Nfa:
     """Return the automaton of an expression; its size is the expression's with repeats unrolled.
 
-    Raises LimitExceededError past MAX_NFA_STATES, and ValueError for a ``Intersection`` in it.
+    Raises LimitExceededError past MAX_NFA_STATES, and ValueError for an ``Intersection`` in it.
     """
     nfa = Nfa()
     start = nfa.add_states()
@@ -189,14 +189,14 @@ def nfa_from_regular(regular: Regular) -> Nfa:
 def _build_looks(nfa: Nfa, node: Regular) -> None:
     """Add the automata of all look-around in an expression, inner ones first, equal ones once."""
     if isinstance(node, (Concat, Alternate)):
-        for part in _rested(node.parts if isinstance(node, Concat) else node.options):
+        for part in _pausing(node.parts if isinstance(node, Concat) else node.options):
             if not isinstance(part, Chars):
                 _build_looks(nfa, part)
     elif isinstance(node, Repeat):
         _build_looks(nfa, node.item)
     elif isinstance(node, SeparatedRepeat):
         _build_looks(nfa, node.item)
-        _build_looks(nfa, node.between)
+        _build_looks(nfa, node.separator)
     elif isinstance(node, Look) and node not in nfa.look_numbers:
         _build_looks(nfa, node.item)
         entry = nfa.add_states(2)
@@ -205,23 +205,23 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
         nfa.looks.append(LookAround(entry, final, node.ahead, node.negative))
 
 
-def _rested(parts: tuple[Regular, ...]) -> Iterable[Regular]:
-    """Return the parts of a node, with pauses between them where there are many."""
-    return with_pauses(parts) if len(parts) > _MANY else parts
+def _pausing(parts: tuple[Regular, ...]) -> Iterable[Regular]:
+    """Return the parts of a node; with pauses between them if there are many."""
+    return with_pauses(parts) if len(parts) > _MANY_PARTS else parts
 
 
 def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
     """Add ``node`` from ``start`` to ``end``, or to a new state, and return the end.
 
     Other nodes may share ``start`` and ``end``, so nothing leads back into ``start`` or on from
-    ``end``; a node that needs that, such as a repeat, makes new states for it.
+    ``end``; a node that needs that, such as a repeat, adds states for it.
 
     ``_build_looks`` has already built the look-around in ``node``. Both functions know the kinds of
     nodes that have parts: a new kind has to be added to both.
     """
     if isinstance(node, Concat):
         if node.parts:
-            for part in _rested(node.parts[:-1]):
+            for part in _pausing(node.parts[:-1]):
                 start = _build(nfa, part, start)
             return _build(nfa, node.parts[-1], start, end)
         if end is None:
@@ -229,7 +229,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
     if isinstance(node, Repeat):
         return _build_repeat(nfa, node, start, end)
     if isinstance(node, SeparatedRepeat):
-        return _build_several(nfa, node, start, end)
+        return _build_separated_repeat(nfa, node, start, end)
     if isinstance(node, Graph):
         return _build_graph(nfa, node, start, end)
     if end is None:
@@ -237,9 +237,9 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
     if isinstance(node, Chars):
         nfa.add_move(start, node.chars, end)
     elif isinstance(node, Concat):
-        nfa.empties.add(start, end)
+        nfa.epsilons.add(start, end)
     elif isinstance(node, Alternate):
-        for option in _rested(node.options):
+        for option in _pausing(node.options):
             _build(nfa, option, start, end)
     elif isinstance(node, Start):
         nfa.starts.add(start, end)
@@ -255,24 +255,24 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
 
 
 def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
-    """``_build`` for a repeat."""
+    """Add a repeat, as ``_build`` does."""
     low, high = repeat.low, repeat.high
     if high is not None and high <= 1:
         end = nfa.add_states() if end is None else end
         if high:
             _build(nfa, repeat.item, start, end)
         if not low:
-            nfa.empties.add(start, end)
+            nfa.epsilons.add(start, end)
         return end
-    # What is repeated leads back to where it began, so that needs a separate state.
+    # The item leads back to where it starts, so that has to be a separate state.
     entry = nfa.add_states()
-    nfa.empties.add(start, entry)
+    nfa.epsilons.add(start, entry)
     exit_ = _build_copies(nfa, repeat, entry)
-    return _ended(nfa, exit_, end)
+    return _link_to_end(nfa, exit_, end)
 
 
 def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
-    """Lay a repeat down from ``entry`` on, a separate state; returns its end.
+    """Add the states and moves of a repeat from ``entry`` on, a separate state; returns its end.
 
     ``entry`` must be the state that was added last: the item with its entry is then all states
     from there on. The item is built once. The other copies are its states and moves with their
@@ -283,85 +283,83 @@ def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
     if high is None and not low:
         return _build(nfa, repeat.item, entry, entry)
     copies = low if high is None else high
-    begun = _sizes(nfa)
+    sizes_before = _list_sizes(nfa)
     exit_ = _build(nfa, repeat.item, entry)
     if copies == 1:
-        nfa.empties.add(exit_, entry)
+        nfa.epsilons.add(exit_, entry)
         return exit_
     # Every copy begins with its own entry, so that copies differ only by ``size``.
     size = nfa.count - entry
-    _copy(nfa, begun, size, copies - 1)
+    _copy_last_states(nfa, sizes_before, size, copies - 1)
     end = nfa.add_states()
     for copy in range(copies):
         here = entry + copy * size
         if copy >= low:
-            nfa.empties.add(here, end)
+            nfa.epsilons.add(here, end)
         if copy + 1 < copies:
-            nfa.empties.add(exit_ + copy * size, here + size)
+            nfa.epsilons.add(exit_ + copy * size, here + size)
     last = (copies - 1) * size
     if high is None:
-        nfa.empties.add(exit_ + last, entry + last)
-    nfa.empties.add(exit_ + last, end)
+        nfa.epsilons.add(exit_ + last, entry + last)
+    nfa.epsilons.add(exit_ + last, end)
     return end
 
 
-def _build_several(nfa: Nfa, several: SeparatedRepeat, start: int, end: int | None) -> int:
-    """``_build`` for ``SeparatedRepeat``: ``between`` leads back to where the item begins."""
+def _build_separated_repeat(nfa: Nfa, repeat: SeparatedRepeat, start: int, end: int | None) -> int:
+    """Add a ``SeparatedRepeat``, as ``_build`` does: its separator leads back to the item."""
     entry = nfa.add_states()
-    nfa.empties.add(start, entry)
-    exit_ = _build(nfa, several.item, entry)
-    _build(nfa, several.between, exit_, entry)
-    return _ended(nfa, exit_, end)
+    nfa.epsilons.add(start, entry)
+    exit_ = _build(nfa, repeat.item, entry)
+    _build(nfa, repeat.separator, exit_, entry)
+    return _link_to_end(nfa, exit_, end)
 
 
 def _build_graph(nfa: Nfa, graph: Graph, start: int, end: int | None) -> int:
-    """``_build`` for a graph: its states and moves are copied with their numbers shifted."""
+    """Add a graph, as ``_build`` does: its states and moves are copied with numbers shifted."""
     first = nfa.add_states(graph.count)
-    nfa.empties.add(start, first + graph.start)
-    nfa.paste(graph.moves, first, graph.sets)
-    return _ended(nfa, first + graph.final, end)
+    nfa.epsilons.add(start, first + graph.start)
+    nfa.add_moves(graph.moves, first, graph.sets)
+    return _link_to_end(nfa, first + graph.final, end)
 
 
-def _ended(nfa: Nfa, exit_: int, end: int | None) -> int:
-    """Lead on to an end that is not the node's own."""
+def _link_to_end(nfa: Nfa, exit_: int, end: int | None) -> int:
+    """Return the end of a node: ``end``, to which an epsilon is added, or else ``exit_``."""
     if end is None:
         return exit_
-    nfa.empties.add(exit_, end)
+    nfa.epsilons.add(exit_, end)
     return end
 
 
-def _edges(nfa: Nfa) -> tuple[Edges, ...]:
-    """All lists of moves except ``bulk``; in ``_copy`` the first is for moves that read a set, and
-    the last for those with a condition.
+def _edge_lists(nfa: Nfa) -> tuple[Edges, ...]:
+    """Return all lists of edges except ``bulk``: moves come first, conditions last."""
+    return nfa.moves, nfa.epsilons, nfa.starts, nfa.ends, nfa.conditions
+
+
+def _list_sizes(nfa: Nfa) -> list[int]:
+    """Return the number of edges in each of the ``_edge_lists``, and of moves in ``bulk``."""
+    return [*[len(edges.sources) for edges in _edge_lists(nfa)], nfa.bulk_size]
+
+
+def _copy_last_states(nfa: Nfa, sizes_before: list[int], size: int, copies: int) -> None:
+    """Append ``copies`` of the last ``size`` states and of the edges between them.
+
+    ``sizes_before``, an earlier result of ``_list_sizes``, says where these edges begin in each
+    list; there must be no other edges after it.
     """
-    return nfa.moves, nfa.empties, nfa.starts, nfa.ends, nfa.conditions
-
-
-def _sizes(nfa: Nfa) -> list[int]:
-    """Return the number of moves in each of the ``_edges``, and then in ``bulk``."""
-    return [*[len(edges.sources) for edges in _edges(nfa)], nfa.bulk_size]
-
-
-def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
-    """Copy what was laid down since ``begun``, ``size`` states, ``times`` times after it.
-
-    ``begun`` is an earlier result of ``_sizes``. Those states must be the last ones, and moves
-    between them the last moves.
-    """
-    nfa.add_states(size * times)
-    *begun_edges, begun_bulk = begun
-    for edges, begin in zip(_edges(nfa), begun_edges, strict=True):
+    nfa.add_states(size * copies)
+    *edges_before, bulk_before = sizes_before
+    for edges, begin in zip(_edge_lists(nfa), edges_before, strict=True):
         for ends in (edges.sources, edges.targets):
             piece = ends[begin:]
-            for copy in range(1, times + 1):
+            for copy in range(1, copies + 1):
                 pause_if_due()
                 shift = copy * size
                 ends += [state + shift for state in piece]
-    nfa.move_sets += nfa.move_sets[begun_edges[0] :] * times
-    nfa.condition_looks += nfa.condition_looks[begun_edges[-1] :] * times
-    moves = nfa.bulk[:, begun_bulk : nfa.bulk_size]
+    nfa.move_sets += nfa.move_sets[edges_before[0] :] * copies
+    nfa.condition_looks += nfa.condition_looks[edges_before[-1] :] * copies
+    moves = nfa.bulk[:, bulk_before : nfa.bulk_size]
     if moves.shape[1]:
-        copies = np.tile(moves, times)
-        copies[:2] += np.repeat(np.arange(1, times + 1) * size, moves.shape[1])
-        first = nfa.add_bulk(copies.shape[1])
-        nfa.bulk[:, first : nfa.bulk_size] = copies
+        copied = np.tile(moves, copies)
+        copied[:2] += np.repeat(np.arange(1, copies + 1) * size, moves.shape[1])
+        first = nfa.reserve_bulk(copied.shape[1])
+        nfa.bulk[:, first : nfa.bulk_size] = copied

@@ -1,4 +1,4 @@
-"""The coarsest classes of code points that distinguish some sets."""
+"""The coarsest partition of code points of which some sets are unions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.partition_kernel import class_intervals, ranges_by_group
-from guided.runtime.fuel import spend, with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 
-__all__ = ["MAX_OVERLAP", "Partition", "overlap_too_much", "partition", "sets_in_turn"]
+__all__ = ["MAX_OVERLAP", "Partition", "flatten_ranges", "partition", "too_much_overlap_error"]
 
 MAX_OVERLAP: Final = 16_000_000
-"""Pieces of sets, cut wherever some set begins or ends to contain code points; 4 bytes each."""
+"""Most pieces of all sets, if each is cut where another one begins or ends; 4 bytes each."""
 
 
 class Partition:
-    """Disjoint classes, and for each set the classes that make it up, ascending.
+    """Disjoint classes of code points, and for each set the classes of which it is the union.
 
-    ``members`` has their places in ``classes``, for each set in the order given.
+    ``members`` has their indices in ``classes``, ascending, for each set in the order given.
     """
 
     __slots__ = ("classes", "members")
@@ -31,29 +31,29 @@ class Partition:
         self.classes: Final = classes
         self.members: Final = members
 
-    def holders(self, first: int, count: int) -> list[int]:
-        """Return by class which of ``count`` disjoint sets from ``first`` on has it, -1 for none.
+    def sets_by_class(self, first: int, count: int) -> list[int]:
+        """Return for each class the one of ``count`` disjoint sets that contains it, -1 for none.
 
-        Sets are counted from ``first``: 0 is the set with that place among those given.
+        The sets are those from index ``first`` on, and are counted from there.
         """
-        found = [-1] * len(self.classes)
-        for place in range(count):
-            for index in self.members[first + place]:
-                found[index] = place
-        return found
+        set_of = [-1] * len(self.classes)
+        for number in range(count):
+            for index in self.members[first + number]:
+                set_of[index] = number
+        return set_of
 
 
 def partition(sets: Sequence[CodePoints]) -> Partition:
-    """Return the coarsest classes from which every one of the sets can be put together.
+    """Return the coarsest partition of which every one of the sets is a union.
 
     Code points in none of the sets are in no class. Raises LimitExceededError past MAX_OVERLAP.
     """
-    ranges, sizes = sets_in_turn(sets)
+    ranges, sizes = flatten_ranges(sets)
     intervals, count, first, members = class_intervals(
         np.array(ranges, dtype=np.int32), np.array(sizes, dtype=np.int32), MAX_OVERLAP
     )
     if count == -1:
-        raise overlap_too_much()
+        raise too_much_overlap_error()
     begin, bounds = ranges_by_group(intervals, np.arange(count, dtype=np.int32), count)
     ends = [*zip(*bounds.tolist(), strict=True)]
     spans = with_pauses(pairwise(begin.tolist()))
@@ -63,11 +63,10 @@ def partition(sets: Sequence[CodePoints]) -> Partition:
     return Partition(tuple(classes), [listed[low:high] for low, high in spans])
 
 
-def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
-    """Return the ends of all ranges, set by set, and the number of ranges of each set.
+def flatten_ranges(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
+    """Return all ranges as ``class_intervals`` takes them, and the number of ranges of each set.
 
-    ``class_intervals`` takes them like this: the first and the last code point of each range in
-    turn.
+    Ranges are listed set by set, as their first and last code points in turn.
     """
     ends: list[int] = []
     sizes: list[int] = []
@@ -80,7 +79,7 @@ def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
     return ends, sizes
 
 
-def overlap_too_much() -> LimitExceededError:
+def too_much_overlap_error() -> LimitExceededError:
     """Return the error for sets that overlap past MAX_OVERLAP."""
     return LimitExceededError(
         f"its sets of characters, cut where they overlap, are more than {MAX_OVERLAP} pieces",

@@ -1,16 +1,17 @@
-"""The coarsest classes of some sets of code points, compiled by numba.
+"""The coarsest partition of which some sets of code points are unions, compiled by numba.
 
-Two code points are in one class if they are in the same sets. A sweep goes over the ends of all
-ranges, in order; between two ends the same sets hold, and these are looked up by their hash::
+Two code points are in one class if the same sets contain them. A sweep goes over the ends of all
+ranges, in order; between two ends the same sets contain all code points, and these sets are looked
+up by their hash::
 
     set 0        a b c d              ends       a    c    e    g       (each with its set)
     set 1            c d e f          intervals  a-b  c-d  e-f
-                                      held by    0    0 1  1
+                                      in sets    0    0 1  1
                                       class      0    1    2
 
     members      0 | 0 1 | 1          the sets of each class, from begin[class] on
-    holding      the sets that hold where the sweep is, in any order
-    place_of     by set its place in ``holding``, -1 if it does not hold
+    active_sets  the sets that contain the code point at the sweep, in any order
+    place_of     by set its index in ``active_sets``, -1 if it is not there
 """
 
 from __future__ import annotations
@@ -18,85 +19,90 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.runtime.kernel import inlined, making_kernel
+from guided.runtime.kernel import allocating_kernel, inlined
 
 __all__ = ["class_intervals", "ranges_by_group"]
 
 
-@making_kernel
+@allocating_kernel
 def class_intervals(
-    ranges: NDArray[np.int32], sizes: NDArray[np.int32], most: int
+    ranges: NDArray[np.int32], sizes: NDArray[np.int32], max_members: int
 ) -> tuple[NDArray[np.int32], int, NDArray[np.int32], NDArray[np.int32]]:
     """Return the classes of which every set is a union.
 
     ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` the
-    number of ranges of each set; those of one set are disjoint, as an end toggles whether the set
-    holds. Returns the intervals that lie in one class, ascending: first and last code point and
-    class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
-    ``first[set]`` on. There are -1 classes where sets are cut into more than ``most`` pieces.
+    number of ranges of each set; those of one set must be disjoint, as an end toggles whether the
+    set is active. Returns the intervals that lie in one class, ascending: first and last code point
+    and class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
+    ``first[set]`` on. There are -1 classes if ``members`` would be longer than ``max_members``.
     """
-    ends = _sorted_ends(ranges, sizes)
+    ends = _sort_ends(ranges, sizes)
     sets, events = len(sizes), len(ends)
     intervals = np.empty((3, max(events, 1)), dtype=np.int32)
     first = np.zeros(sets + 1, dtype=np.int32)
-    # See the drawing above.
-    holding = np.empty(sets, dtype=np.int32)
+    # See the example above.
+    active_sets = np.empty(sets, dtype=np.int32)
     place_of = np.full(sets, -1, dtype=np.int32)
-    held = _held(ends, place_of)
-    if held > most:
+    num_members = _count_members(ends, place_of)
+    if num_members > max_members:
         return intervals, -1, first, first
-    members = np.empty(held, dtype=np.int32)
+    members = np.empty(num_members, dtype=np.int32)
     begin = np.zeros(events + 1, dtype=np.int32)
     # Classes by the hash of their sets. There are fewer than ends, so some slot is always free.
-    room = 16
-    while room < 2 * events:
-        room *= 2
-    slots = np.full(room, -1, dtype=np.int32)
-    count, classes, size = 0, 0, 0
+    capacity = 16
+    while capacity < 2 * events:
+        capacity *= 2
+    slots = np.full(capacity, -1, dtype=np.int32)
+    num_intervals, num_classes, size = 0, 0, 0
     key = np.uint64(0)
     for event in range(events):
         number = np.int32(ends[event] & 0xFFFFFFFF)
         place = place_of[number]
         mixed = np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        # Each set begins and ends to hold in turn. The hash of the sets that hold is the sum of
-        # their hashes, so it is updated by adding and subtracting.
+        # Each set starts and ends in turn. The hash of the active sets is the sum of their hashes,
+        # so it is updated by adding and subtracting.
         if place == -1:
-            place_of[number], holding[size] = size, number
+            place_of[number], active_sets[size] = size, number
             size += 1
             key += mixed
         else:
             size -= 1
-            holding[place] = holding[size]
-            place_of[holding[place]] = place
+            active_sets[place] = active_sets[size]
+            place_of[active_sets[place]] = place
             place_of[number] = -1
             key -= mixed
         code_point = ends[event] >> 32
-        # After the last end no set holds, so the next end is read only if there is one.
+        # After the last end no set is active, so the next end is read only if there is one.
         if size == 0 or ends[event + 1] >> 32 == code_point:
             continue
-        slot = _slot_of(key, size, place_of, slots, begin, members)
-        found = slots[slot]
-        if found == -1:
-            found = slots[slot] = classes
+        slot = _find_slot(key, size, place_of, slots, begin, members)
+        index = slots[slot]
+        if index == -1:
+            index = slots[slot] = num_classes
             for at in range(size):
-                members[begin[found] + at] = holding[at]
-                first[holding[at] + 1] += 1
-            classes += 1
-            begin[classes] = begin[found] + size
+                members[begin[index] + at] = active_sets[at]
+                first[active_sets[at] + 1] += 1
+            num_classes += 1
+            begin[num_classes] = begin[index] + size
         last = (ends[event + 1] >> 32) - 1
-        if count and intervals[2, count - 1] == found and intervals[1, count - 1] + 1 == code_point:
-            intervals[1, count - 1] = last
+        if (
+            num_intervals
+            and intervals[2, num_intervals - 1] == index
+            and intervals[1, num_intervals - 1] + 1 == code_point
+        ):
+            intervals[1, num_intervals - 1] = last
         else:
-            intervals[0, count], intervals[1, count], intervals[2, count] = code_point, last, found
-            count += 1
+            intervals[0, num_intervals], intervals[1, num_intervals] = code_point, last
+            intervals[2, num_intervals] = index
+            num_intervals += 1
     # So far ``first`` has the number of classes of each set; now it becomes where they begin.
-    by_set = _classes_by_set(first, begin[: classes + 1], members)
-    return intervals[:, :count], classes, first, by_set
+    by_set = _classes_by_set(first, begin[: num_classes + 1], members)
+    return intervals[:, :num_intervals], num_classes, first, by_set
 
 
 @inlined
-def _slot_of(
+def _find_slot(
     key: np.uint64,
     size: int,
     place_of: NDArray[np.int32],
@@ -104,14 +110,14 @@ def _slot_of(
     begin: NDArray[np.int32],
     members: NDArray[np.int32],
 ) -> int:
-    """Return the slot of the class whose ``size`` sets hold here: where it is or where to enter it.
+    """Return the slot of the class of the ``size`` active sets: where it is or where to enter it.
 
-    ``key`` is the hash of these sets, the same in whatever order they began to hold. The number of
-    slots is a power of two, and one of them is free.
+    ``key`` is the hash of these sets, which does not depend on their order. The number of slots is
+    a power of two, and one of them is free.
     """
     slot = np.int64(key >> np.uint64(20)) & (len(slots) - 1)
     while slots[slot] != -1:
-        # It has as many sets, and all of them hold here: it is the same class.
+        # If it has as many sets, and all of them are active, it is the same class.
         other = slots[slot]
         at = begin[other]
         if begin[other + 1] - at == size:
@@ -123,7 +129,7 @@ def _slot_of(
     return int(slot)
 
 
-@making_kernel
+@allocating_kernel
 def _classes_by_set(
     first: NDArray[np.int32], begin: NDArray[np.int32], members: NDArray[np.int32]
 ) -> NDArray[np.int32]:
@@ -131,8 +137,8 @@ def _classes_by_set(
 
     ``first[set + 1]`` has the number of classes of the set; it is changed to where they begin.
     """
-    for one in range(len(first) - 1):
-        first[one + 1] += first[one]
+    for number in range(len(first) - 1):
+        first[number + 1] += first[number]
     places = first.copy()
     by_set = np.empty(begin[-1], dtype=np.int32)
     for index in range(len(begin) - 1):
@@ -142,11 +148,11 @@ def _classes_by_set(
     return by_set
 
 
-@making_kernel
-def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return where a set begins or ends to hold: code point in the upper 32 bits, set below.
+@allocating_kernel
+def _sort_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the ends of all ranges, ascending: code point in the upper 32 bits, set below.
 
-    Ascending. A set ends to hold at the code point after the last one of a range.
+    A range ends at the code point after its last one.
     """
     ends = np.empty(len(ranges), dtype=np.int64)
     at = 0
@@ -158,24 +164,24 @@ def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray
     return ends[np.argsort(ends, kind="mergesort")]
 
 
-@making_kernel
-def _held(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
-    """Return how many sets hold each interval, summed: the room that ``members`` may need.
+@allocating_kernel
+def _count_members(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
+    """Return the number of active sets, summed over all intervals: the most ``members`` needed.
 
     ``place_of`` must be all -1, and is so again afterwards.
     """
-    size, held = 0, 0
+    size, total = 0, 0
     for event in range(len(ends)):
         number = ends[event] & 0xFFFFFFFF
         size += 1 if place_of[number] == -1 else -1
         place_of[number] = -1 - place_of[number]
         if event + 1 < len(ends) and ends[event + 1] >> 32 != ends[event] >> 32:
-            held += size
+            total += size
     place_of[:] = -1
-    return held
+    return total
 
 
-@making_kernel
+@allocating_kernel
 def ranges_by_group(
     intervals: NDArray[np.int32], group: NDArray[np.int32], groups: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -1,4 +1,4 @@
-"""The product of two transition tables, which run side by side; compiled by numba.
+"""The product of two transition tables, compiled by numba.
 
 A state of the product is a pair of states, and pairs are numbered as texts lead to them, from
 ``(0, 0)`` on::
@@ -14,29 +14,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.regular.transitions import longer
-from guided.runtime.kernel import making_kernel
+from guided.regular.transitions import grow
+from guided.runtime.kernel import allocating_kernel
 
-__all__ = ["completed", "pair_up"]
+__all__ = ["complete_table", "product_table"]
 
 
-def pair_up(
-    left: NDArray[np.int32], right: NDArray[np.int32], most: int
+def product_table(
+    left: NDArray[np.int32], right: NDArray[np.int32], max_pairs: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
-    """Return all pairs of states a text leads to, from ``(0, 0)`` on; None for more than ``most``.
+    """Return the product of two tables; None for more than ``max_pairs`` pairs of states.
 
-    Both tables are complete and have the same classes. Returns the table of the pairs, int32
-    ``[pairs, classes]``, and their left and right states, int32 ``[pairs]``.
+    Both tables must be complete and have the same classes. Returns the table of the pairs that some
+    text leads to from ``(0, 0)``, int32 ``[pairs, classes]``, and their left and right states,
+    int32 ``[pairs]``.
     """
     # In one layout, since numba compiles the function again for every other one.
     tables = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    count, table, lefts, rights = _pair_up(*tables, most)
-    return None if count > most else (table[:count], lefts[:count], rights[:count])
+    count, table, lefts, rights = _product_table(*tables, max_pairs)
+    return None if count > max_pairs else (table[:count], lefts[:count], rights[:count])
 
 
-@making_kernel
-def completed(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return a complete table over other classes, with a last state for all missing moves.
+@allocating_kernel
+def complete_table(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a complete table over finer classes, with a last state for all missing moves.
 
     ``columns`` has for each new class the one that it is a part of, -1 for none.
     """
@@ -49,39 +50,39 @@ def completed(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[n
     return whole
 
 
-@making_kernel
-def _pair_up(
-    left: NDArray[np.int32], right: NDArray[np.int32], most: int
+@allocating_kernel
+def _product_table(
+    left: NDArray[np.int32], right: NDArray[np.int32], max_pairs: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Like ``pair_up``, in arrays that may have more room than they use.
+    """Compute ``product_table``: the number of pairs, and arrays that may be longer.
 
-    Stops at ``most + 1`` pairs, where the table is not complete and only the count says so.
+    Stops at ``max_pairs + 1`` pairs; then the table is not complete.
     """
     width = left.shape[1]
-    room = min(max(len(left), len(right), 16), most) + 1
-    table = np.empty((room, width), dtype=np.int32)
-    lefts = np.empty(room, dtype=np.int32)
-    rights = np.empty(room, dtype=np.int32)
-    slots = np.full(_slots_for(room), -1, dtype=np.int32)
+    capacity = min(max(len(left), len(right), 16), max_pairs) + 1
+    table = np.empty((capacity, width), dtype=np.int32)
+    lefts = np.empty(capacity, dtype=np.int32)
+    rights = np.empty(capacity, dtype=np.int32)
+    slots = np.full(_num_slots(capacity), -1, dtype=np.int32)
     lefts[0] = rights[0] = 0
-    slots[_slot(slots, lefts, rights, 0, 0)] = 0
+    slots[_find_slot(slots, lefts, rights, 0, 0)] = 0
     count, done = 1, 0
     while done < count:
         for index in range(width):
             a, b = left[lefts[done], index], right[rights[done], index]
-            slot = _slot(slots, lefts, rights, a, b)
+            slot = _find_slot(slots, lefts, rights, a, b)
             if slots[slot] == -1:
-                if count == room:
-                    # ``room`` is at most ``most + 1``: the last pair says that there are too many.
-                    if count > most:
+                if count == capacity:
+                    # ``capacity`` is at most ``max_pairs + 1``: the last pair is one too many.
+                    if count > max_pairs:
                         return count, table, lefts, rights
-                    room = min(2 * room, most + 1)
-                    table = longer(table, room)
-                    lefts, rights = longer(lefts, room), longer(rights, room)
-                    slots = np.full(_slots_for(room), -1, dtype=np.int32)
+                    capacity = min(2 * capacity, max_pairs + 1)
+                    table = grow(table, capacity)
+                    lefts, rights = grow(lefts, capacity), grow(rights, capacity)
+                    slots = np.full(_num_slots(capacity), -1, dtype=np.int32)
                     for pair in range(count):
-                        slots[_slot(slots, lefts, rights, lefts[pair], rights[pair])] = pair
-                    slot = _slot(slots, lefts, rights, a, b)
+                        slots[_find_slot(slots, lefts, rights, lefts[pair], rights[pair])] = pair
+                    slot = _find_slot(slots, lefts, rights, a, b)
                 slots[slot] = count
                 lefts[count], rights[count] = a, b
                 count += 1
@@ -90,25 +91,25 @@ def _pair_up(
     return count, table, lefts, rights
 
 
-@making_kernel
-def _slots_for(room: int) -> int:
-    """Return the number of slots for ``room`` pairs: at least twice as many, so one is free.
+@allocating_kernel
+def _num_slots(capacity: int) -> int:
+    """Return the number of slots for ``capacity`` pairs: at least twice as many, so one is free.
 
-    It is a power of two, for the mask of ``_slot``.
+    It is a power of two, for the mask of ``_find_slot``.
     """
     size = 32
-    while size < 2 * room:
+    while size < 2 * capacity:
         size *= 2
     return size
 
 
-@making_kernel
-def _slot(
+@allocating_kernel
+def _find_slot(
     slots: NDArray[np.int32], lefts: NDArray[np.int32], rights: NDArray[np.int32], a: int, b: int
 ) -> int:
     """Return the slot of a pair: where it is, or where to enter it.
 
-    The number of slots is as ``_slots_for`` says, so the search ends.
+    The number of slots is that of ``_num_slots``, so the search ends.
     """
     mask = len(slots) - 1
     slot = ((a * 0x9E3779B1) ^ (b * 0x85EBCA77)) * 0x27D4EB2F

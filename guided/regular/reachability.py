@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.regular.transitions import moves_by_state, moves_into
-from guided.runtime.kernel import making_kernel
+from guided.runtime.kernel import allocating_kernel
 
 __all__ = [
     "STOP",
     "coaccessible",
     "count_texts",
-    "endless_states",
-    "fewer_code_points",
     "reaches_end",
+    "relax_code_points",
+    "states_reaching_cycle",
 ]
 
 STOP: Final = -1
@@ -29,10 +29,13 @@ _DEAD: Final = -1
 
 
 def reaches_end(
-    table: NDArray[np.int32], accepting: NDArray[np.bool_], taken: NDArray[np.bool_]
+    table: NDArray[np.int32], accepting: NDArray[np.bool_], allowed: NDArray[np.bool_]
 ) -> bool:
-    """Return whether moves on the classes ``taken``, bool ``[classes]``, lead 0 to an end."""
-    return len(table) > 0 and bool(_reaches_end(np.ascontiguousarray(table), accepting, taken))
+    """Return whether state 0 leads to an accepting state by moves on ``allowed`` classes only.
+
+    ``allowed`` is bool ``[classes]``.
+    """
+    return len(table) > 0 and bool(_reaches_end(np.ascontiguousarray(table), accepting, allowed))
 
 
 def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -40,7 +43,7 @@ def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDAr
     return _coaccessible(np.ascontiguousarray(table), accepting)
 
 
-def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
+def states_reaching_cycle(table: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Mark the states from which a cycle can be reached; bool ``[states]``."""
     sizes = np.zeros(table.shape[1], dtype=np.int64)
     ends = np.zeros(len(table), dtype=np.bool_)
@@ -51,40 +54,43 @@ def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
 def count_texts(
     table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
 ) -> NDArray[np.int64]:
-    """Return how many texts lead from each state to an end, ``limit`` if there are more.
+    """Return for each state how many texts lead from it to an end, at most ``limit``.
 
-    Also ``limit`` if a cycle is ahead, even one that no end follows: pass a trimmed table. 257
-    times ``limit`` must fit into int64.
+    ``ends``, bool ``[states]``, marks the ends. ``limit`` also if a cycle can be reached, even one
+    that leads to no end: pass a trimmed table. 257 times ``limit`` must fit into int64.
     """
     sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
     texts, is_finite = _count_texts(np.ascontiguousarray(table), sizes, ends, limit)
     return np.where(is_finite, texts, limit)
 
 
-@making_kernel
-def fewer_code_points(table: NDArray[np.int32], between: int, need: NDArray[np.int32]) -> bool:
-    """Lower ``need``, the code points from each state to an end, by what its moves lead to.
+@allocating_kernel
+def relax_code_points(
+    table: NDArray[np.int32], num_boundary_states: int, min_remaining: NDArray[np.int32]
+) -> bool:
+    """Relax ``min_remaining``, the fewest code points from each state to an end (Bellman-Ford).
 
-    int32 ``[states]``; a byte completes one if it leads to one of the first ``between`` states.
-    Returns whether anything changed: the caller begins with 0 at ends and elsewhere more than any
-    way takes, and calls until nothing does. Later states come first, as most moves lead to them.
+    Changes it in place, int32 ``[states]``, by one pass over all moves, and returns whether
+    anything changed. The caller begins with 0 at ends and more than any path takes elsewhere, and
+    calls until nothing changes. A byte completes a code point if it leads to one of the first
+    ``num_boundary_states`` states. Later states come first, as most moves lead to later states.
     """
     changed = False
     for state in range(len(table) - 1, -1, -1):
         for target in table[state]:
             if target >= 0:
-                through = need[target] + (1 if target < between else 0)
-                if through < need[state]:
-                    need[state] = through
+                through = min_remaining[target] + (1 if target < num_boundary_states else 0)
+                if through < min_remaining[state]:
+                    min_remaining[state] = through
                     changed = True
     return changed
 
 
-@making_kernel
+@allocating_kernel
 def _reaches_end(
-    table: NDArray[np.int32], accepting: NDArray[np.bool_], taken: NDArray[np.bool_]
+    table: NDArray[np.int32], accepting: NDArray[np.bool_], allowed: NDArray[np.bool_]
 ) -> bool:
-    """Compute ``reaches_end``: a search from state 0 that stops at the first end."""
+    """Compute ``reaches_end``: a search from state 0 that stops at the first accepting state."""
     found = np.zeros(len(table), dtype=np.bool_)
     stack = [0]
     found[0] = True
@@ -94,15 +100,15 @@ def _reaches_end(
             return True
         for index in range(table.shape[1]):
             target = table[state, index]
-            if taken[index] and target != _DEAD and not found[target]:
+            if allowed[index] and target != _DEAD and not found[target]:
                 found[target] = True
                 stack.append(int(target))
     return False
 
 
-@making_kernel
+@allocating_kernel
 def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Compute ``coaccessible``: a search from the accepting states against the moves."""
+    """Compute ``coaccessible``: a search from the accepting states along reversed moves."""
     into = moves_into(moves_by_state(table))
     live = accepting.copy()
     stack = [state for state in range(len(live)) if live[state]]
@@ -116,31 +122,31 @@ def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDA
     return live
 
 
-@making_kernel
+@allocating_kernel
 def _count_texts(
     table: NDArray[np.int32], sizes: NDArray[np.int64], ends: NDArray[np.bool_], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return how many texts lead from each state to an end, up to ``limit``; and if acyclic.
+    """Return how many texts lead from each state to an end, up to ``limit``, and where that holds.
 
-    States are peeled off from the ends (Kahn, 1962): a state falls when all that it leads to have
-    fallen, and then its number is final. From states that never fall a cycle can be reached, and
-    their numbers mean nothing. ``sizes`` has the number of bytes in each class. ``endless_states``
-    only reads the second result.
+    A topological sort (Kahn, 1962): a state is removed when all that it leads to have been, and
+    then its number is final. States that are never removed lead to a cycle, and their numbers mean
+    nothing. The second result, bool ``[states]``, marks those that were removed. ``sizes`` has the
+    number of bytes in each class.
     """
     moves = moves_by_state(table)
     into = moves_into(moves)
-    ahead = np.diff(moves.first)
+    num_moves = np.diff(moves.first)
     texts = ends.astype(np.int64)
-    fallen = np.zeros(len(table), dtype=np.bool_)
-    stack = [state for state in range(len(table)) if ahead[state] == 0]
+    removed = np.zeros(len(table), dtype=np.bool_)
+    stack = [state for state in range(len(table)) if num_moves[state] == 0]
     while stack:
         state = stack.pop()
-        fallen[state] = True
+        removed[state] = True
         for edge in range(into.first[state], into.first[state + 1]):
             source = into.sources[edge]
             more = sizes[into.classes[edge]] * texts[state]
             texts[source] = min(texts[source] + more, limit)
-            ahead[source] -= 1
-            if ahead[source] == 0:
+            num_moves[source] -= 1
+            if num_moves[source] == 0:
                 stack.append(int(source))
-    return texts, fallen
+    return texts, removed

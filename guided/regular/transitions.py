@@ -1,4 +1,4 @@
-"""The moves of an automaton as arrays: three layouts, and how one is made from another.
+"""The moves of an automaton as arrays: three layouts, and conversions between them.
 
 A *move* is a transition that reads a symbol: a class of code points, of bytes, or a whole set.
 
@@ -17,8 +17,8 @@ A *move* is a transition that reads a symbol: a class of code points, of bytes, 
                                           targets:  1   2   1
              the moves of state s are those from first[s] up to first[s + 1]
 
-Tables are what runs; most cells of a table with many classes are empty, so work on whole automata
-uses ``Moves``. ``MovesInto`` is the same by target, for following moves backwards.
+Tables are what recognisers read; most cells of a table with many classes are empty, so algorithms
+over whole automata use ``Moves``. ``MovesInto`` is the same by target, to follow moves backwards.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.runtime.kernel import kernel, making_kernel
+from guided.runtime.kernel import allocating_kernel, kernel
 
 __all__ = [
     "Moves",
     "MovesInto",
-    "longer",
+    "copy_moves",
+    "grow",
+    "list_moves",
+    "list_moves_on",
     "moves_by_state",
     "moves_into",
-    "moves_of",
-    "moves_on",
-    "paste_moves",
-    "table_of",
+    "table_from_moves",
 ]
 
 
 class Moves(NamedTuple):
-    """Moves by state; only kernels make and take it, as Python would unpack it slowly."""
+    """Moves by source; only kernels create and take it, as Python would unpack it slowly."""
 
     first: NDArray[np.int32]  # [states + 1]
     classes: NDArray[np.int32]  # [moves]
@@ -59,9 +59,9 @@ class MovesInto(NamedTuple):
     classes: NDArray[np.int32]  # [moves]
 
 
-@making_kernel
-def moves_of(table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the list of a table's moves, by state and then by class."""
+@allocating_kernel
+def list_moves(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a table's moves as a list, by state and then by class."""
     count, width = table.shape
     size = 0
     for state in range(count):
@@ -77,11 +77,11 @@ def moves_of(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return moves
 
 
-@making_kernel
-def moves_on(table: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the list of the moves on some classes, class by class.
+@allocating_kernel
+def list_moves_on(table: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the moves on some classes as a list, class by class.
 
-    In place of its class a move has the place of the class among ``classes``.
+    In place of its class a move has the index of the class in ``classes``.
     """
     moves = np.empty((3, len(classes) * len(table)), dtype=np.int32)
     at = 0
@@ -95,16 +95,16 @@ def moves_on(table: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np
 
 
 @kernel
-def paste_moves(
+def copy_moves(
     into: NDArray[np.int32],
     begin: int,
     moves: NDArray[np.int32],
     first: int,
     sets: NDArray[np.int32],
 ) -> None:
-    """Write the moves of a list into another one, from place ``begin`` on.
+    """Copy the moves of a list into another one, from index ``begin`` on; there must be room.
 
-    State ``s`` becomes ``first + s``, and class ``c`` becomes ``sets[c]``. There must be room.
+    State ``s`` becomes ``first + s``, and class ``c`` becomes ``sets[c]``.
     """
     for at in range(moves.shape[1]):
         into[0, begin + at] = moves[0, at] + first
@@ -112,7 +112,7 @@ def paste_moves(
         into[2, begin + at] = sets[moves[2, at]]
 
 
-@making_kernel
+@allocating_kernel
 def moves_by_state(table: NDArray[np.int32]) -> Moves:
     """Return the moves of a table, those of each state by ascending class."""
     count, width = table.shape
@@ -130,12 +130,12 @@ def moves_by_state(table: NDArray[np.int32]) -> Moves:
     return Moves(first, classes[:size], targets[:size])
 
 
-@making_kernel
-def table_of(moves: Moves, group: NDArray[np.int32], groups: int) -> NDArray[np.int32]:
-    """Return the table of moves, with a column per group of classes, int32 ``[states, groups]``.
+@allocating_kernel
+def table_from_moves(moves: Moves, group: NDArray[np.int32], groups: int) -> NDArray[np.int32]:
+    """Return the table of moves, int32 ``[states, groups]``: a column for each group of classes.
 
-    ``group`` has the group of each class. Every class that a move reads has one, and classes of one
-    group have the same moves.
+    ``group`` has the group of each class. Every class that a move reads must have one, and classes
+    of one group must have the same moves.
     """
     count = len(moves.first) - 1
     table = np.full((count, groups), -1, dtype=np.int32)
@@ -145,7 +145,7 @@ def table_of(moves: Moves, group: NDArray[np.int32], groups: int) -> NDArray[np.
     return table
 
 
-@making_kernel
+@allocating_kernel
 def moves_into(moves: Moves) -> MovesInto:
     """Return the same moves by target (a counting sort)."""
     count = len(moves.first) - 1
@@ -165,9 +165,9 @@ def moves_into(moves: Moves) -> MovesInto:
     return MovesInto(first, sources, classes)
 
 
-@making_kernel
-def longer(array: NDArray[Any], room: int) -> NDArray[Any]:
-    """Return a copy of an array with ``room`` rows; the new ones hold anything."""
-    copy = np.empty((room, *array.shape[1:]), dtype=array.dtype)
+@allocating_kernel
+def grow(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return a copy of an array with ``size`` rows; the new ones are not initialized."""
+    copy = np.empty((size, *array.shape[1:]), dtype=array.dtype)
     copy[: len(array)] = array
     return copy

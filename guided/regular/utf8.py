@@ -1,4 +1,4 @@
-"""Ranges of code points as sequences of byte ranges (RFC 3629), raw or inside a JSON string."""
+"""Ranges of code points as sequences of byte ranges: UTF-8 (RFC 3629), and in JSON strings."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ _SHORT_ESCAPES: Final = {
 def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
     """Yield the UTF-8 spellings of the code points ``low`` to ``high``, none a surrogate.
 
-    Two sequences, of this range or of others that share no code point with it, agree on no byte in
-    their first differing range. So they merge into a trie, which ``byte_dfa`` relies on.
+    Where two sequences, of this range or of one that is disjoint from it, first differ, their
+    ranges are disjoint. So they can be merged into a trie, which ``byte_dfa`` relies on.
     """
     for last in _LAST_OF_LENGTH:
         if low > last or low > high:
             continue
         upper = min(high, last)
-        yield from _same_length(low, upper)
+        yield from _sequences_of_one_length(low, upper)
         low = upper + 1
 
 
-def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
+def _sequences_of_one_length(low: int, high: int) -> Iterator[ByteRanges]:
     """Yield the UTF-8 spellings of code points with the same number of bytes, ascending."""
-    # Cut at the borders of 64, 4096, ... so that all bytes after the cut run from 80 to BF.
+    # Cut at multiples of 64, 4096, ... so that all bytes after the cut range from 80 to BF.
     for shift in (6, 12, 18):
         tail = (1 << shift) - 1
         if low >> shift != high >> shift and high > 0x7F:
             if low & tail:
-                yield from _same_length(low, low | tail)
-                yield from _same_length((low | tail) + 1, high)
+                yield from _sequences_of_one_length(low, low | tail)
+                yield from _sequences_of_one_length((low | tail) + 1, high)
                 return
             if high & tail != tail:
-                yield from _same_length(low, (high & ~tail) - 1)
-                yield from _same_length(high & ~tail, high)
+                yield from _sequences_of_one_length(low, (high & ~tail) - 1)
+                yield from _sequences_of_one_length(high & ~tail, high)
                 return
     yield tuple(zip(chr(low).encode(), chr(high).encode(), strict=True))
 
@@ -80,7 +80,7 @@ def any_json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
     Raw where that is allowed, by a short escape (``\\/`` too), or by ``\\u`` and four hexadecimal
     digits in either case, of which two make a surrogate pair above U+FFFF. Never half a pair.
     """
-    yield from _any_spelling(low, high)
+    yield from _all_spellings(low, high)
 
 
 _BACKSLASH = (0x5C, 0x5C)
@@ -89,7 +89,7 @@ _FIRST_PAIRED: Final = 0x10000
 
 
 @functools.lru_cache(maxsize=4096)
-def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
+def _all_spellings(low: int, high: int) -> tuple[ByteRanges, ...]:
     """Compute ``any_json_string_sequences``: raw spellings, short escapes, then ``\\u``; cached."""
     sequences: list[ByteRanges] = []
     start = low
@@ -102,45 +102,47 @@ def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
         if low <= code_point <= high:
             sequences.append(tuple((byte, byte) for byte in escape))
     if low < _FIRST_PAIRED:
-        four = _digits(low, min(high, _FIRST_PAIRED - 1), 4)
+        four = _hexadecimal(low, min(high, _FIRST_PAIRED - 1), 4)
         sequences += (_ESCAPE + digits for digits in four)
     if high >= _FIRST_PAIRED:
-        sequences += _pairs(max(low, _FIRST_PAIRED), high)
+        sequences += _surrogate_pairs(max(low, _FIRST_PAIRED), high)
     return tuple(sequences)
 
 
-def _pairs(low: int, high: int) -> Iterator[ByteRanges]:
-    """``\\uD800\\uDC00`` and so on, for code points from _FIRST_PAIRED on: ten bits each.
+def _surrogate_pairs(low: int, high: int) -> Iterator[ByteRanges]:
+    """Yield the surrogate pairs, as in ``\\uD800\\uDC00``, of code points from _FIRST_PAIRED on.
 
-    RFC 8259, section 7.
+    RFC 8259, section 7: each half has ten bits.
     """
-    for first, last, below, above in _split(low - _FIRST_PAIRED, high - _FIRST_PAIRED, 1 << 10):
-        for lead in _digits(0xD800 + first, 0xD800 + last, 4):
-            for trail in _digits(0xDC00 + below, 0xDC00 + above, 4):
+    for first, last, below, above in _split_by_quotient(
+        low - _FIRST_PAIRED, high - _FIRST_PAIRED, 1 << 10
+    ):
+        for lead in _hexadecimal(0xD800 + first, 0xD800 + last, 4):
+            for trail in _hexadecimal(0xDC00 + below, 0xDC00 + above, 4):
                 yield _ESCAPE + lead + _ESCAPE + trail
 
 
 @functools.lru_cache(maxsize=4096)
-def _digits(low: int, high: int, count: int) -> tuple[ByteRanges, ...]:
+def _hexadecimal(low: int, high: int, count: int) -> tuple[ByteRanges, ...]:
     """Return the numbers ``low`` to ``high`` in ``count`` hexadecimal digits of either case.
 
     Each number, in each mixture of cases, is in exactly one of the sequences.
     """
     if count == 0:
         return ((),)
-    found: list[ByteRanges] = []
-    for first, last, below, above in _split(low, high, 16 ** (count - 1)):
-        rest = _digits(below, above, count - 1)
-        found += (
+    sequences: list[ByteRanges] = []
+    for first, last, below, above in _split_by_quotient(low, high, 16 ** (count - 1)):
+        rest = _hexadecimal(below, above, count - 1)
+        sequences += (
             ((letters + a, letters + b), *tail)
-            for letters, a, b in _same_case(first, last)
+            for letters, a, b in _digit_ranges(first, last)
             for tail in rest
         )
-    return tuple(found)
+    return tuple(sequences)
 
 
-def _same_case(first: int, last: int) -> Iterator[tuple[int, int, int]]:
-    """Ranges of digits, of capitals and of small letters: what to add, first and last digit."""
+def _digit_ranges(first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """Yield ranges of digits of one case: what to add to them, the first and the last digit."""
     if first <= 9:
         yield ord("0"), first, min(last, 9)
     if last > 9:
@@ -148,8 +150,8 @@ def _same_case(first: int, last: int) -> Iterator[tuple[int, int, int]]:
         yield ord("a") - 10, max(first, 10), last
 
 
-def _split(low: int, high: int, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """``low`` to ``high`` as ranges of quotients by ``size``, each with one range of remainders.
+def _split_by_quotient(low: int, high: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """Split ``low`` to ``high`` into ranges of quotients by ``size``, each with its remainders.
 
     0x15 to 0x42 by 16 is ``1 1 5 F``, ``2 3 0 F`` and ``4 4 0 2``.
     """

@@ -1,4 +1,4 @@
-"""Lists of texts: their minimal acyclic automaton, and an automaton without some texts."""
+"""Automata of listed texts: a minimal acyclic one, and the difference from another automaton."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, MAX_DFA_STATES, Dfa, combine, dfa_from_regular
 from guided.regular.expression import EMPTY_TEXT, Alternate, Graph, Regular
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
-__all__ = ["without", "word_graph"]
+__all__ = ["without_texts", "word_graph"]
 
 
 class _Node(NamedTuple):
-    """Whether a text may end, and by next symbol the number of the node that it leads to."""
+    """Whether a text may end here, and the edges: each a symbol and the number of the next node."""
 
     is_end: bool
     edges: tuple[tuple[str, int], ...]
 
 
-class _Open:
+class _OpenNode:
     """A node on the path of the last text, which may get more edges.
 
     The edge to the next node of the path is added when that node is closed.
@@ -36,8 +36,8 @@ class _Open:
         self.edges: list[tuple[str, int]] = []
 
 
-def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
-    """Return the automaton without these texts; whatever else it accepts keeps its labels.
+def without_texts(dfa: Dfa, texts: Iterable[str]) -> Dfa:
+    """Return ``dfa`` without these texts; other texts keep their labels.
 
     Raises LimitExceededError as ``word_graph`` and ``combine`` do.
     """
@@ -46,15 +46,15 @@ def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
 
 
 def word_graph(texts: Collection[str]) -> Regular:
-    """Exactly these texts, in any order, with common beginnings and ends shared.
+    """Return the expression of these texts, a graph in which they share prefixes and suffixes.
 
-    Incremental construction from sorted texts (Daciuk et al., 2000): when a text leaves the path of
-    the one before, the nodes left behind can get no more edges, and equal ones are merged. Raises
-    LimitExceededError past MAX_DFA_STATES.
+    Incremental construction from sorted texts (Daciuk et al., 2000): where a text leaves the path
+    of the one before, the later nodes of that path can get no more edges, and equal nodes are
+    merged. Raises LimitExceededError past MAX_DFA_STATES.
     """
     numbers: dict[_Node, int] = {}
-    # The open nodes along the text ``before``: node ``i`` stands after ``i`` of its symbols.
-    path, before = [_Open()], ""
+    # The open nodes along the previous text, ``before``: node ``i`` follows ``i`` of its symbols.
+    path, before = [_OpenNode()], ""
 
     def close(length: int) -> None:
         """Number the nodes of the path after ``length`` symbols; equal ones share a number."""
@@ -75,20 +75,20 @@ def word_graph(texts: Collection[str]) -> Regular:
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, text)))  # noqa: B905 - one may be longer
         # Texts are sorted: no later one shares more of the path than this one does.
         close(shared)
-        path += [_Open() for _ in text[shared:]]
+        path += [_OpenNode() for _ in text[shared:]]
         path[-1].is_end = True
         before = text
     close(0)
-    (first,) = path
-    graph = _graph([*numbers, _Node(False, tuple(first.edges))])
-    return Alternate((graph, EMPTY_TEXT)) if first.is_end else graph
+    (root,) = path
+    graph = _graph([*numbers, _Node(False, tuple(root.edges))])
+    return Alternate((graph, EMPTY_TEXT)) if root.is_end else graph
 
 
 def _graph(nodes: list[_Node]) -> Graph:
-    """Return the graph over code points of some nodes, the last of which is its start.
+    """Return the graph of some nodes, the last of which is its start.
 
-    All texts end in one further state. Edges name nodes by their places in ``nodes``. The caller
-    handles whether the start is an end.
+    All texts end in one further state. Edges refer to nodes by their indices. The caller handles
+    the case that the start is an end.
     """
     final = len(nodes)
     single = cache(CodePoints.single)
@@ -99,4 +99,4 @@ def _graph(nodes: list[_Node]) -> Graph:
                 moves.append((number, single(symbol), target))
             if nodes[target].is_end:
                 moves.append((number, single(symbol), final))
-    return Graph.of(len(nodes) + 1, moves, final - 1, final)
+    return Graph.from_moves(len(nodes) + 1, moves, final - 1, final)

@@ -26,13 +26,13 @@ from guided.response_types.core_schema import (
 )
 from guided.response_types.json_text import key_schema
 from guided.response_types.scalar_schema import ScalarSchema, narrow
-from guided.response_types.sets import has_hash, set_items
+from guided.response_types.sets import has_hash, narrow_set
 from guided.response_types.texts import BASE64_NAMES, base64_pattern
 
 __all__ = ["AnswerSchema"]
 
-_TUPLE_SPREAD = 8
-"""Most items in the middle of a tuple whose end is also fixed."""
+_MAX_VARIADIC_ITEMS = 8
+"""The most items in the variable part of a tuple whose end is fixed."""
 
 
 class AnswerSchema(ScalarSchema):
@@ -48,15 +48,15 @@ class AnswerSchema(ScalarSchema):
 
     @override
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        return _closed(super().model_schema(schema), schema)
+        return _close_object(super().model_schema(schema), schema)
 
     @override
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        return _closed(super().dataclass_schema(schema), schema)
+        return _close_object(super().dataclass_schema(schema), schema)
 
     @override
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
-        return _closed(super().typed_dict_schema(schema), schema)
+        return _close_object(super().typed_dict_schema(schema), schema)
 
     @override
     def field_is_present(self, field: Any) -> bool:
@@ -64,7 +64,7 @@ class AnswerSchema(ScalarSchema):
 
     @override
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """A member is also required if its default would be refused."""
+        """Return whether a member is required; it also is if its default would be refused."""
         return super().field_is_required(field, total) or self._refuses_default(field["schema"])
 
     def _refuses_default(self, schema: Any) -> bool:
@@ -127,17 +127,18 @@ class AnswerSchema(ScalarSchema):
             raise PydanticInvalidForJsonSchema(
                 "the items of the set have no hash (say list, or freeze them)"
             )
-        return set_items(described)
+        return narrow_set(described)
 
     @override
     def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
-        items, spread = schema["items_schema"], schema.get("variadic_item_index")
-        if spread is None or spread + 1 == len(items):
+        items, variadic = schema["items_schema"], schema.get("variadic_item_index")
+        if variadic is None or variadic + 1 == len(items):
             return super().tuple_schema(schema)
         described = [self.generate_inner(item) for item in items]
-        before, middle, after = described[:spread], described[spread], described[spread + 1 :]
+        before, middle = described[:variadic], described[variadic]
+        after = described[variadic + 1 :]
         # JSON Schema counts positions from the start only: one shape for each length.
-        shapes = [[*before, *[middle] * count, *after] for count in range(_TUPLE_SPREAD + 1)]
+        shapes = [[*before, *[middle] * count, *after] for count in range(_MAX_VARIADIC_ITEMS + 1)]
         array: JsonSchemaValue = {
             "type": "array",
             "anyOf": [
@@ -156,7 +157,7 @@ class AnswerSchema(ScalarSchema):
         tag = _tag_name(described, schema["discriminator"])
         if tag is not None:
             # Pydantic needs it to choose, even if it has a default value.
-            described["oneOf"] = [_requiring(choice, tag) for choice in described["oneOf"]]
+            described["oneOf"] = [_require(choice, tag) for choice in described["oneOf"]]
         return described
 
     @override
@@ -179,7 +180,7 @@ class AnswerSchema(ScalarSchema):
         if keyword is not None:
             encoder = encoder_of(schema["schema"])
             form = None if encoder is None else encoder.get_json_format()
-            narrow(described, _counted(form, keyword, cast("int", value)))
+            narrow(described, _length_limit(form, keyword, cast("int", value)))
         return described
 
     @override
@@ -221,7 +222,8 @@ class AnswerSchema(ScalarSchema):
         return super()._get_alias_name(field, name)
 
 
-def _closed(described: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
+def _close_object(described: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
+    """Exclude members that a class does not name, or would read as one of its fields."""
     if "properties" not in described:
         return described
     if described.setdefault("additionalProperties", False) is not False:
@@ -244,8 +246,8 @@ def _other_names(schema: Any) -> Iterator[str]:
             yield path[0] if isinstance(path, list) else path
 
 
-def _counted(form: str | None, keyword: str, limit: int) -> JsonSchemaValue:
-    """Return a limit on the length; for encoded bytes it counts the decoded ones."""
+def _length_limit(form: str | None, keyword: str, limit: int) -> JsonSchemaValue:
+    """Return a limit on the length of a string; for encoded bytes it counts the decoded ones."""
     if form not in BASE64_NAMES:
         return {keyword: limit}
     least, most = (limit, None) if keyword == "minLength" else (0, limit)
@@ -264,6 +266,7 @@ def _tag_name(described: JsonSchemaValue, discriminator: object) -> str | None:
     return next((name for name in names if isinstance(name, str)), None)
 
 
-def _requiring(choice: JsonSchemaValue, name: str) -> JsonSchemaValue:
+def _require(choice: JsonSchemaValue, name: str) -> JsonSchemaValue:
+    """Return the schema of an object with one more required member."""
     required = choice.get("required", [])
     return choice if name in required else {**choice, "required": [*required, name]}

@@ -1,13 +1,14 @@
-"""Sets of characters in a foreign pattern, and the sets of the engines that pydantic uses.
+"""Sets of characters in patterns of other dialects, and those of the engines that pydantic uses.
 
 A set is an expression of ECMA-262 that matches one character. ECMA-262 has neither complements nor
-intersections inside brackets; what brackets cannot hold is written next to them, with look-ahead:
-``[a-z&&[^x]]`` -> ``(?:(?=[a-z])[^x])``.
+intersections inside brackets; what brackets cannot express is written next to them, with
+look-ahead: ``[a-z&&[^x]]`` -> ``(?:(?=[a-z])[^x])``.
 
-A set holds what is surely in it and what may be: the engine may have another version of Unicode
-than the reader of the pattern. If the engine's is later, characters that are unassigned here
-(``\\p{Cn}``) may be anything there; if it is earlier, characters that are new here are unassigned
-there. What is allowed must be sure, and what is excluded must be complete.
+A set has the characters that are surely in it and those that may be: the engine may have another
+version of Unicode than the reader of the pattern. If the engine's is later, characters that are
+unassigned here (``\\p{Cn}``) may be anything there; if it is earlier, characters that are new here
+are unassigned there. What is allowed must be sure, and what is excluded must include all that may
+be.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from typing import Final
 
 __all__ = [
     "ASCII",
-    "NEWER",
     "PYTHON",
     "RUST",
+    "UNASSIGNED_IN_PYTHON",
     "CharacterSet",
     "Dialect",
-    "escaped",
-    "known",
+    "escape_in_brackets",
     "posix_class",
     "property_name",
+    "property_set",
 ]
 
 _NOTHING = r"[^\s\S]"
@@ -38,7 +39,7 @@ _ESCAPED_IN_CLASS = frozenset("\\]^-")
 _SPELLED_IN_CLASS = frozenset("[&~")
 
 
-def escaped(code_point: int) -> str:
+def escape_in_brackets(code_point: int) -> str:
     """Return a character for use in brackets; operators of other dialects become numbers."""
     character = chr(code_point)
     if character in _ESCAPED_IN_CLASS:
@@ -50,7 +51,10 @@ def escaped(code_point: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    """What is surely in a set and what may be: the contents of brackets, and units next to them."""
+    """The characters surely in a set and those that may be in it.
+
+    Each is the content of brackets, and expressions of one character that are alternatives to it.
+    """
 
     sure: str = ""
     maybe: str = ""
@@ -63,7 +67,7 @@ class CharacterSet:
         return cls(content, content)
 
     def unit(self, *, sure: bool) -> str:
-        """Return an expression that matches one character that is surely in the set, or may be."""
+        """Return an expression of one character surely in the set, or else possibly in it."""
         content, units = (self.sure, self.sure_units) if sure else (self.maybe, self.maybe_units)
         options = [f"[{content}]", *units] if content else [*units]
         if not options:
@@ -82,44 +86,45 @@ class CharacterSet:
 
     def __invert__(self) -> CharacterSet:
         return CharacterSet(
-            sure_units=(_outside(self.maybe, self.unit(sure=False), self.maybe_units),),
-            maybe_units=(_outside(self.sure, self.unit(sure=True), self.sure_units),),
+            sure_units=(_complement(self.maybe, self.unit(sure=False), self.maybe_units),),
+            maybe_units=(_complement(self.sure, self.unit(sure=True), self.sure_units),),
         )
 
     def __and__(self, other: CharacterSet) -> CharacterSet:
-        return _paired(
+        return _set_of_units(
             f"(?:(?={self.unit(sure=True)}){other.unit(sure=True)})",
             f"(?:(?={self.unit(sure=False)}){other.unit(sure=False)})",
         )
 
     def __sub__(self, other: CharacterSet) -> CharacterSet:
-        return _paired(
+        return _set_of_units(
             f"(?:(?!{other.unit(sure=False)}){self.unit(sure=True)})",
             f"(?:(?!{other.unit(sure=True)}){self.unit(sure=False)})",
         )
 
 
-def _outside(content: str, unit: str, units: tuple[str, ...]) -> str:
+def _complement(content: str, unit: str, units: tuple[str, ...]) -> str:
     if units:
         return f"(?:(?!{unit}){_ANYTHING})"
     return f"[^{content}]" if content else _ANYTHING
 
 
-def _paired(sure: str, maybe: str) -> CharacterSet:
+def _set_of_units(sure: str, maybe: str) -> CharacterSet:
     return CharacterSet(sure_units=(sure,), maybe_units=(maybe,))
 
 
 # Engines
 
 _UNASSIGNED: Final = r"\p{Cn}"
-NEWER: Final = (
+UNASSIGNED_IN_PYTHON: Final = (
     r"\u088f\u0897\u0c5c\u0cdc\u0cf3\u0ece\u1acf-\u1aeb\u1b4e\u1b4f\u1b7f\u1c89\u1c8a\u20c1"
     r"\u2427-\u2429\u2b96\u2ffc-\u2fff\u31e4-\u31ef\ua7cb-\ua7cf\ua7d2\ua7d4\ua7da-\ua7f1\ufbc3-\ufbd2\ufd90\ufd91\ufdc8-\ufdcf"
     r"\u{105c0}-\u{1bfff}\u{1cc00}-\u{1d3ff}\u{1df00}-\u{1e6ff}\u{1f6d8}-\u{1fbff}"
     r"\u{2b739}-\u{2b73f}\u{2cea2}-\u{2cead}\u{2ebf0}-\u{2ee5d}\u{31350}-\u{33479}"
 )
-"""Characters of Unicode after version 14, Python 3.11's; beyond the first plane in blocks."""
-_UNKNOWN: Final = _UNASSIGNED + NEWER
+"""Characters added to Unicode after version 14, which Python 3.11 has; beyond the first plane in
+blocks."""
+_MAYBE_UNASSIGNED: Final = _UNASSIGNED + UNASSIGNED_IN_PYTHON
 _SPACES: Final = r"\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 # UTS 18, annex C: alphabetic (marks, letter numbers and the circled letters included), decimal
 # digits, connectors, joiners.
@@ -129,11 +134,11 @@ _RUST_WORD: Final = (
 )
 
 
-def known(names: Iterable[str], others: str = "") -> CharacterSet:
-    """Return the characters of properties, as far as any engine knows them, and others."""
+def property_set(names: Iterable[str], others: str = "") -> CharacterSet:
+    """Return the characters of properties and others; properties may have more in newer engines."""
     named = [rf"\p{{{name}}}" for name in names]
-    units = tuple(rf"[^\P{{{name}}}{NEWER}]" for name in names)
-    return CharacterSet(others, "".join(named) + others + _UNKNOWN, units)
+    units = tuple(rf"[^\P{{{name}}}{UNASSIGNED_IN_PYTHON}]" for name in names)
+    return CharacterSet(others, "".join(named) + others + _MAYBE_UNASSIGNED, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +149,19 @@ class Dialect:
     sets: Mapping[str, CharacterSet]
     """The sets of ``d``, ``w`` and ``s``."""
     fold: Callable[[int], int]
-    """Returns a representative of the code points that are equal if case is ignored."""
+    """Returns the same code point for all that are equal if case is ignored."""
     unknown: str = ""
-    """Characters whose case is unknown."""
+    """Characters whose case is unknown, as they may be unassigned here."""
 
-    def same(self, code_point: int) -> tuple[int, ...]:
+    def case_variants(self, code_point: int) -> tuple[int, ...]:
         """Return the other code points that are equal if case is ignored."""
-        return _same(self.fold).get(code_point, ())
+        return _case_variants(self.fold).get(code_point, ())
 
-    def same_as_any(self, low: int, high: int) -> list[int]:
+    def case_variants_of_range(self, low: int, high: int) -> list[int]:
         """Return the code points outside a range that equal one inside it, in order."""
         found = {
             other
-            for code_point, others in _same(self.fold).items()
+            for code_point, others in _case_variants(self.fold).items()
             if low <= code_point <= high
             for other in others
         }
@@ -173,10 +178,10 @@ def _simple_fold(code_point: int) -> int:
 
 
 def _lower(code_point: int) -> int:
-    """Return the lower case that Python's engine compares by, with its table of further equals."""
+    """Return the lower case by which Python's engine compares, with its table of further equals."""
     lower = ord(chr(code_point).lower()[0])
-    alike: tuple[int, ...] = _casefix._EXTRA_CASES.get(lower, ())
-    return min(lower, *alike) if alike else lower
+    equals: tuple[int, ...] = _casefix._EXTRA_CASES.get(lower, ())
+    return min(lower, *equals) if equals else lower
 
 
 def _ascii_lower(code_point: int) -> int:
@@ -187,7 +192,7 @@ _LAST_CASED: Final = 0x1E943
 
 
 @functools.cache
-def _same(fold: Callable[[int], int]) -> Mapping[int, tuple[int, ...]]:
+def _case_variants(fold: Callable[[int], int]) -> Mapping[int, tuple[int, ...]]:
     classes: dict[int, list[int]] = {}
     for code_point in range(_LAST_CASED + 1):
         classes.setdefault(fold(code_point), []).append(code_point)
@@ -201,23 +206,23 @@ def _same(fold: Callable[[int], int]) -> Mapping[int, tuple[int, ...]]:
 
 # Digits of other scripts are digits in both engines, but few programs can read them.
 _DIGITS: Final = "0-9"
-_ANY_DIGITS: Final = CharacterSet(_DIGITS, r"\p{Nd}" + _UNKNOWN)
+_ANY_DIGITS: Final = CharacterSet(_DIGITS, r"\p{Nd}" + _MAYBE_UNASSIGNED)
 
 RUST: Final = Dialect(
     "rust",
     {
         "d": _ANY_DIGITS,
-        "w": known(("L", "M", "Nd", "Nl"), _RUST_WORD),
+        "w": property_set(("L", "M", "Nd", "Nl"), _RUST_WORD),
         "s": CharacterSet.of(_SPACES),
     },
     _simple_fold,
-    _UNKNOWN,
+    _MAYBE_UNASSIGNED,
 )
 PYTHON: Final = Dialect(
     "python",
     {
         "d": _ANY_DIGITS,
-        "w": known(("L", "N"), "_"),
+        "w": property_set(("L", "N"), "_"),
         "s": CharacterSet.of(rf"{_SPACES}\u001c-\u001f"),
     },
     _lower,
@@ -288,10 +293,10 @@ def property_name(text: str) -> str:
     if equals:
         long = {"sc": "Script", "scx": "Script_Extensions", "gc": "General_Category"}
         kind = long.get(kind.lower(), kind)
-        return f"{kind}={_titled(value)}" if kind.startswith("Script") else property_name(value)
+        return f"{kind}={_title_case(value)}" if kind.startswith("Script") else property_name(value)
     loose = re.sub(r"[-_ ]", "", text).lower()
-    return _PROPERTIES.get(loose) or f"Script={_titled(text)}"
+    return _PROPERTIES.get(loose) or f"Script={_title_case(text)}"
 
 
-def _titled(name: str) -> str:
+def _title_case(name: str) -> str:
     return "_".join(word[:1].upper() + word[1:] for word in re.split(r"[-_ ]", name))

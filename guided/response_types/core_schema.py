@@ -1,9 +1,8 @@
 """Reads pydantic's core schemas: their parts, and constraints that functions check.
 
-Pydantic checks some constraints by functions of its own, because the type itself does not have
-them. Its JSON Schemas contain these too, in words of its own (``gt``), or in keywords of JSON
-Schema that mean something else there: ``minLength`` for a ``defaultdict``, or for the text of a
-``Json``.
+Pydantic checks some constraints with functions, for types that do not support them. Its JSON
+Schemas have these in terms of its own (``gt``), or in keywords of JSON Schema that mean something
+else there: ``minLength`` for a ``defaultdict``, or for the text of a ``Json``.
 """
 
 from __future__ import annotations
@@ -16,39 +15,39 @@ from pydantic import EncodedBytes, EncodedStr, EncoderProtocol
 
 __all__ = [
     "CoreSchema",
-    "changes_case",
     "constraint_of",
     "encoder_of",
-    "joined",
+    "has_case_conversion",
+    "join_path",
     "length_keyword",
     "parts",
-    "place_of",
+    "path_of",
     "without_keywords",
 ]
 
 CoreSchema: TypeAlias = Mapping[str, Any]
 
-_NAMED = {
+_NAMED_PARTS = {
     "dataclass-args": "fields",
     "named-tuple": "fields",
     "arguments": "arguments_schema",
     "arguments-v3": "arguments_schema",
 }
-"""The key of the named parts, by type of core schema."""
+"""The key of parts with a name, by type of core schema."""
 
-_ONE = {"call": "arguments_schema", "json-or-python": "json_schema"}
-"""The key of the only part, which is at the same place."""
+_ONLY_PART = {"call": "arguments_schema", "json-or-python": "json_schema"}
+"""The key of the only part, which has the same path."""
 
-_SEVERAL = {"union": "choices", "tagged-union": "choices", "chain": "steps"}
-"""The key of several parts at the same place."""
+_ALTERNATIVES = {"union": "choices", "tagged-union": "choices", "chain": "steps"}
+"""The key of alternatives or steps, which have the same path."""
 
-_GENERAL = (
+_OTHER_PARTS = (
     ("schema", ""),
     ("items_schema", "[]"),
     ("keys_schema", "{key}"),
     ("values_schema", "{}"),
 )
-"""The keys of the parts of all other types, each with its step."""
+"""The keys of the parts of all other types, each with the step of its path."""
 
 
 def parts(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:
@@ -62,49 +61,49 @@ def parts(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:
         yield from ((field["schema"], name) for name, field in schema["fields"].items())
         if "extras_schema" in schema:
             yield schema["extras_schema"], "{}"
-    elif kind in _NAMED:
-        yield from ((part["schema"], part["name"]) for part in schema[_NAMED[kind]])
-    elif kind in _ONE:
-        yield schema[_ONE[kind]], ""
+    elif kind in _NAMED_PARTS:
+        yield from ((part["schema"], part["name"]) for part in schema[_NAMED_PARTS[kind]])
+    elif kind in _ONLY_PART:
+        yield schema[_ONLY_PART[kind]], ""
     elif kind == "lax-or-strict":
         yield schema["strict_schema" if schema.get("strict") else "lax_schema"], ""
     elif kind == "tuple":
         yield from ((item, f"[{index}]") for index, item in enumerate(schema["items_schema"]))
-    elif kind in _SEVERAL:
-        found = schema[_SEVERAL[kind]]
+    elif kind in _ALTERNATIVES:
+        found = schema[_ALTERNATIVES[kind]]
         for part in found.values() if isinstance(found, Mapping) else found:
             # The choice of a union may have a label with it.
             yield (part[0] if isinstance(part, tuple) else part), ""
     else:
-        for name, step in _GENERAL:
+        for name, step in _OTHER_PARTS:
             if isinstance(schema.get(name), Mapping):
                 yield schema[name], step
 
 
-def joined(place: str, step: str) -> str:
-    """``a`` and ``b`` -> ``a.b``, ``a`` and ``[]`` -> ``a[]``"""
+def join_path(place: str, step: str) -> str:
+    """Append a step to a dotted path: ``a`` and ``b`` -> ``a.b``, ``a`` and ``[]`` -> ``a[]``."""
     if not step or not place:
         return place + step
     return f"{place}{step}" if step[0] in "[{" else f"{place}.{step}"
 
 
-def place_of(trail: Sequence[CoreSchema]) -> str:
+def path_of(ancestors: Sequence[CoreSchema]) -> str:
     """Return the dotted path to the last of these core schemas, each of which contains the next.
 
     If a type refers to another by name, the path begins there.
     """
     place = ""
-    for index, schema in enumerate(trail):
+    for index, schema in enumerate(ancestors):
         if schema["type"] == "definitions":
             place = ""
-        following = [id(other) for other in trail[index + 1 : index + 3]]
+        following = [id(other) for other in ancestors[index + 1 : index + 3]]
         steps = [step for part, step in _parts_of(schema) if id(part) in following]
-        place = joined(place, steps[0] if steps else "")
+        place = join_path(place, steps[0] if steps else "")
     return place
 
 
 def _parts_of(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:
-    # In the trail fields are a separate level, with a schema but no name.
+    # Among the ancestors, fields are a separate level, with a schema but no name.
     return iter(()) if schema["type"].endswith("-field") else parts(schema)
 
 
@@ -149,8 +148,8 @@ def encoder_of(schema: CoreSchema) -> type[EncoderProtocol] | None:
     return None
 
 
-def changes_case(schema: CoreSchema, config: Mapping[str, Any]) -> bool:
-    """Whether a string is changed before it is decoded, which its pattern cannot see."""
+def has_case_conversion(schema: CoreSchema, config: Mapping[str, Any]) -> bool:
+    """Return whether the case of a string is changed before it is decoded, against its pattern."""
     while "schema" in schema:
         schema = schema["schema"]
     return schema["type"] == "str" and any(
@@ -159,10 +158,10 @@ def changes_case(schema: CoreSchema, config: Mapping[str, Any]) -> bool:
 
 
 def without_keywords(schema: CoreSchema) -> dict[str, Any]:
-    """Return the core schema of a constraint without what pydantic's JSON Schema says of it."""
+    """Return a core schema without the keywords of constraints in its JSON Schema."""
     metadata = schema.get("metadata", {})
     updates = metadata.get("pydantic_js_updates", {})
-    kept = {word: value for word, value in updates.items() if word not in _KEYWORDS}
+    kept = {keyword: value for keyword, value in updates.items() if keyword not in _KEYWORDS}
     return {**schema, "metadata": {**metadata, "pydantic_js_updates": kept}}
 
 

@@ -12,7 +12,7 @@ import re
 import sys
 from typing import Final
 
-from guided.response_types.character_sets import CharacterSet, escaped
+from guided.response_types.character_sets import CharacterSet, escape_in_brackets
 from guided.response_types.pattern_reader import ForeignPatternError, PatternReader
 from guided.response_types.pattern_text import literal
 
@@ -25,9 +25,9 @@ _FLAGS: Final = {
     re.VERBOSE: "x",
     re.ASCII: "a",
 }
-_LOOKS: Final = {"(?=": False, "(?!": True, "(?<=": False, "(?<!": True}
-"""Whether each is negative: its content must not match."""
-_WORD_EDGES: Final = {
+_LOOK_AROUNDS: Final = {"(?=": False, "(?!": True, "(?<=": False, "(?<!": True}
+"""Look-arounds by their opening, each with whether its content must not match."""
+_WORD_BOUNDARIES: Final = {
     "start": "(?<!{no})(?={yes})",
     "end": "(?<={yes})(?!{no})",
     "start-half": "(?<!{no})",
@@ -46,13 +46,14 @@ def ecma_pattern(pattern: str, *, is_python: bool = False, flags: int = 0) -> st
     ``flags`` are those of Python's ``re``. ``\\A(?i)k\\z`` -> ``^[kK\\u212a]$``
     """
     found = frozenset(letter for flag, letter in _FLAGS.items() if flags & flag)
-    return _Translation(pattern, is_python=is_python).all(found)
+    return _Translation(pattern, is_python=is_python).translate(found)
 
 
 class _Translation(PatternReader):
-    """A recursive descent; a flag set inside a group applies to the group's end."""
+    """Translates a pattern by recursive descent; a flag set in a group applies up to its end."""
 
-    def all(self, flags: frozenset[str]) -> str:
+    def translate(self, flags: frozenset[str]) -> str:
+        """Return the translation of the whole pattern, read with these flags."""
         self.flags = flags
         text = self._alternatives()
         if self.position < len(self.pattern):
@@ -106,7 +107,7 @@ class _Translation(PatternReader):
             case "$":
                 return self._end()
             case "[":
-                return self._unit(self.bracket())
+                return self._unit(self.read_bracket())
             case "\\":
                 return self._escape()
         return self._character(ord(character))
@@ -118,10 +119,12 @@ class _Translation(PatternReader):
         return r"(?=\n?$)" if self.is_python and not self.sure else "$"
 
     def _character(self, code_point: int) -> str:
-        same = self.dialect.same(code_point) if "i" in self.flags else ()
-        if same:
-            return f"[{''.join(map(escaped, (code_point, *same)))}]"
-        return f"[{escaped(code_point)}]" if code_point < 0x20 else literal(chr(code_point))
+        variants = self.dialect.case_variants(code_point) if "i" in self.flags else ()
+        if variants:
+            return f"[{''.join(map(escape_in_brackets, (code_point, *variants)))}]"
+        return (
+            f"[{escape_in_brackets(code_point)}]" if code_point < 0x20 else literal(chr(code_point))
+        )
 
     def _unit(self, characters: CharacterSet) -> str:
         return characters.unit(sure=self.sure)
@@ -129,9 +132,9 @@ class _Translation(PatternReader):
     # Groups
 
     def _group(self) -> str:
-        for opening, is_negative in _LOOKS.items():
+        for opening, is_negative in _LOOK_AROUNDS.items():
             if self.take_if(opening):
-                return self._inside(opening, negative=is_negative)
+                return self._group_content(opening, negative=is_negative)
         if self.take_if("(?#"):
             self.until(")")
             return ""
@@ -143,14 +146,14 @@ class _Translation(PatternReader):
             self._set_flags(found[1], found[2] or "")
             if found[3] == ")":
                 return ""
-            return self._inside("(?:", flags_after=before)
+            return self._group_content("(?:", flags_after=before)
         elif self.pattern.startswith("(?", self.position):
             self.refuse(repr(self.pattern[self.position : self.position + 3]))
         else:
             self.position += 1
-        return self._inside("(?:")
+        return self._group_content("(?:")
 
-    def _inside(
+    def _group_content(
         self, opening: str, *, negative: bool = False, flags_after: frozenset[str] | None = None
     ) -> str:
         flags = self.flags if flags_after is None else flags_after
@@ -180,7 +183,7 @@ class _Translation(PatternReader):
             return self._assertion(character)
         if character.isdigit() and not (self.is_python and self.is_octal()):
             self.refuse("a back reference")
-        found = self.escaped()
+        found = self.read_escape()
         return self._character(found) if isinstance(found, int) else self._unit(found)
 
     def _assertion(self, character: str) -> str:
@@ -189,9 +192,9 @@ class _Translation(PatternReader):
         yes, no = (self.dialect.sets["w"].unit(sure=sure) for sure in (self.sure, not self.sure))
         if character in "<>" or (not self.is_python and self.take_if("{")):
             kind = {"<": "start", ">": "end"}.get(character) or self.until("}")
-            if kind not in _WORD_EDGES:
+            if kind not in _WORD_BOUNDARIES:
                 self.refuse(f"'\\{character}'")
-            return f"(?:{_WORD_EDGES[kind].format(yes=yes, no=no)})"
+            return f"(?:{_WORD_BOUNDARIES[kind].format(yes=yes, no=no)})"
         if character == "b":
             return f"(?:(?<={yes})(?!{no})|(?<!{no})(?={yes}))"
         some = r"(?:(?<=[\s\S])|(?=[\s\S]))" if self.is_python and _EMPTY_IS_NO_B else ""

@@ -16,7 +16,7 @@ from guided.response_types.pattern_text import integers_between, literal
 
 __all__ = ["JsonText", "key_schema"]
 
-_NOTES = frozenset({"title", "description", "default", "examples", "deprecated"})
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
 
 # At most 15 digits, so that floats distinguish them, and one spelling each.
 _FRACTIONS = r"(?:0|-?[1-9]\d{0,8}|-?(?:0|[1-9]\d{0,8})\.\d{0,5}[1-9])"
@@ -24,11 +24,10 @@ _LARGEST = 10**15 - 1
 
 
 def key_schema(keys: dict[str, Any], definitions: Mapping[Any, Any], ref: str) -> Any:
-    """Return the schema of the names that stand for keys of a type with the given schema.
+    """Return the schema of names of members that are read as keys with the given schema.
 
-    Values are spelled as ``json.dumps`` would: ``{"type": "boolean"}`` -> ``{"enum": ["true",
-    "false"]}``. ``True`` for any name; raises ``ValueError`` if no schema describes the accepted
-    names.
+    Values are spelled as by ``json.dumps``: ``{"type": "boolean"}`` -> ``{"enum": ["true",
+    "false"]}``. ``True`` for any name; raises ``ValueError`` if no schema describes the names.
     """
     if "$ref" in keys:
         return key_schema(definitions[definition_name(keys["$ref"], ref)], definitions, ref)
@@ -37,15 +36,15 @@ def key_schema(keys: dict[str, Any], definitions: Mapping[Any, Any], ref: str) -
     for joint in ("anyOf", "oneOf"):
         if joint in keys:
             forms = [key_schema(form, definitions, ref) for form in keys[joint]]
-            read = [form for form in forms if form is not False]
-            return {"anyOf": read} if read else False
+            possible = [form for form in forms if form is not False]
+            return {"anyOf": possible} if possible else False
     if "enum" in keys or "const" in keys:
         names = _key_names(keys.get("enum", [keys.get("const")]))
         return {"enum": names} if names else False
     match keys.get("type"):
         case "string":
             return {
-                name: value for name, value in keys.items() if name not in _NOTES | {"type"}
+                name: value for name, value in keys.items() if name not in _ANNOTATIONS | {"type"}
             } or True
         case "integer" | "number":
             return {"pattern": f"^(?:{_numbers(keys)})$"}
@@ -90,8 +89,8 @@ def _numbers(keys: dict[str, Any]) -> str:
     return _FRACTIONS if is_free and keys["type"] == "number" else integers_between(low, high)
 
 
-_DEEPEST = 8
-_KNOWN = {
+_MAX_DEPTH = 8
+_ENFORCEABLE = {
     "boolean": set[str](),
     "null": set[str](),
     "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
@@ -114,17 +113,17 @@ _ANY = (
 
 
 class JsonText:
-    """Makes patterns for schemas with some definitions."""
+    """Makes patterns of the JSON texts of schemas, which may refer to ``definitions``."""
 
     def __init__(self, definitions: Mapping[Any, Any], ref_template: str) -> None:
         self._definitions = definitions
         self._ref_template = ref_template
 
     def pattern(self, schema: dict[str, Any], depth: int = 0) -> str:
-        """Return a pattern of the texts that fit; ``ValueError`` if none can express them."""
-        if depth > _DEEPEST:
+        """Return a pattern of the JSON texts that fit; raises ``ValueError`` if there is none."""
+        if depth > _MAX_DEPTH:
             raise ValueError("of a type that is nested too deeply")
-        if not schema.keys() - _NOTES:
+        if not schema.keys() - _ANNOTATIONS:
             return _ANY
         if "$ref" in schema:
             name = definition_name(schema["$ref"], self._ref_template)
@@ -136,11 +135,11 @@ class JsonText:
             return f"(?:{'|'.join(options)})"
         if "enum" in schema or "const" in schema:
             values = schema.get("enum", [schema.get("const")])
-            return f"(?:{'|'.join(_spelled(value) for value in values)})"
+            return f"(?:{'|'.join(_json_literal(value) for value in values)})"
         kind = schema.get("type")
-        unknown = schema.keys() - _NOTES - {"type"} - _KNOWN.get(str(kind), set())
-        if not isinstance(kind, str) or unknown:
-            raise ValueError(f"with {', '.join(map(repr, sorted(unknown))) or 'several types'}")
+        unsupported = schema.keys() - _ANNOTATIONS - {"type"} - _ENFORCEABLE.get(str(kind), set())
+        if not isinstance(kind, str) or unsupported:
+            raise ValueError(f"with {', '.join(map(repr, sorted(unsupported))) or 'several types'}")
         return self._of_type(kind, schema, depth)
 
     def _of_type(self, kind: str, schema: dict[str, Any], depth: int) -> str:
@@ -154,7 +153,7 @@ class JsonText:
             case "number":
                 return _NUMBER
             case "string":
-                return f'"{_CHARACTER}{_times(schema, "Length")}"'
+                return f'"{_CHARACTER}{_length_quantifier(schema, "Length")}"'
             case "array":
                 return self._array(schema, depth)
             case _:
@@ -172,7 +171,7 @@ class JsonText:
     def _object(self, schema: dict[str, Any], depth: int) -> str:
         if "properties" in schema:
             members = [
-                f"{_spelled(name)}:{self.pattern(value, depth + 1)}"
+                f"{_json_literal(name)}:{self.pattern(value, depth + 1)}"
                 for name, value in schema["properties"].items()
                 if value is not False
             ]
@@ -182,7 +181,7 @@ class JsonText:
         return rf'\{{(?:"{_CHARACTER}{{0,40}}":{value})?\}}'
 
 
-def _spelled(value: object) -> str:
+def _json_literal(value: object) -> str:
     return literal(json.dumps(value, ensure_ascii=False))
 
 
@@ -195,5 +194,5 @@ def _integers(schema: dict[str, Any]) -> str:
     return integers_between(low, high)
 
 
-def _times(schema: dict[str, Any], what: str) -> str:
+def _length_quantifier(schema: dict[str, Any], what: str) -> str:
     return f"{{{schema.get(f'min{what}', 0)},{schema.get(f'max{what}', '')}}}"

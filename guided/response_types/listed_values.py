@@ -1,8 +1,8 @@
 """Finds the values of enumerations and literals that pydantic reads from JSON.
 
 Their types do not determine these: a tuple is never read, a ``Decimal`` is read from a number that
-equals it, and the member of a plain ``Enum`` in a ``Literal`` not even from its own value. So each
-value is tried, in the spelling in which a mask writes it.
+equals it, and a member of a plain ``Enum`` in a ``Literal`` not even from its own value. So each
+value is tried, in the spelling that the masks allow.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any
 
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError
 
-__all__ = ["listed", "readable_values"]
+__all__ = ["enum_keywords", "readable_values"]
 
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
 def readable_values(schema: CoreSchema, values: Iterable[object]) -> list[Any]:
-    """Return, in JSON's form, the values that a validator of the core schema accepts."""
+    """Return those of the values, as JSON values, that a validator of the core schema reads."""
     validator = SchemaValidator(schema)
     found = []
     for value in values:
-        plain = _plain(value.value if isinstance(value, Enum) else value)
-        if plain is not ... and _reads(validator, plain):
+        plain = _json_value(value.value if isinstance(value, Enum) else value)
+        if plain is not ... and _accepts(validator, plain):
             found.append(plain)
     return found
 
 
-def listed(values: list[Any]) -> dict[str, Any]:
-    """Return the keywords for these values: their list, and their type if they share one."""
+def enum_keywords(values: list[Any]) -> dict[str, Any]:
+    """Return the keywords of these values: ``enum``, and ``type`` if they share one."""
     schema: dict[str, Any] = {"enum": values}
     kinds = {type(value) for value in values}
     if len(kinds) == 1:
@@ -42,7 +42,7 @@ def listed(values: list[Any]) -> dict[str, Any]:
     return schema
 
 
-def _plain(value: object) -> Any:
+def _json_value(value: object) -> Any:
     """Return the JSON value that equals it, ``...`` if there is none."""
     if value is None or isinstance(value, bool):
         return value
@@ -58,7 +58,7 @@ def _plain(value: object) -> Any:
     return ...
 
 
-def _reads(validator: SchemaValidator, plain: Any) -> bool:
+def _accepts(validator: SchemaValidator, plain: Any) -> bool:
     try:
         validator.validate_json(_text(plain))
     except (ValidationError, ValueError):  # ValueError: an integer of too many digits

@@ -12,33 +12,39 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["countable", "decimal_schema", "distinct", "finite", "inclusive"]
+__all__ = [
+    "decimal_schema",
+    "limit_digits",
+    "limit_multiples",
+    "limit_to_finite",
+    "make_bounds_inclusive",
+]
 
 _EXACT_DIGITS = sys.float_info.dig
 """Decimal numbers of at most this many digits survive a conversion to float."""
 _REMAINDER_DIGITS = 27
 _LARGEST = sys.float_info.max
-_FEW = 1e9
+_LARGEST_DISTINCT = 1e9
 _EXACT_BITS = 50
 _LARGEST_MULTIPLE = 4e6
-_EXACT = ("ge", "gt", "le", "lt", "multiple_of")
+_BOUND_NAMES = ("ge", "gt", "le", "lt", "multiple_of")
 
 
-def inclusive(schema: dict[str, Any]) -> dict[str, Any]:
-    """Turn exclusive bounds of floats into inclusive ones: the next float is the first beyond.
+def make_bounds_inclusive(schema: dict[str, Any]) -> dict[str, Any]:
+    """Turn exclusive bounds of floats into inclusive ones, in place: the next float is the bound.
 
     ``exclusiveMinimum: 0.5`` -> ``minimum: 0.5000000000000001``
     """
-    below, above = schema.pop("exclusiveMinimum", None), schema.pop("exclusiveMaximum", None)
-    if below is not None:
-        _raise_minimum(schema, math.nextafter(below, math.inf))
-    if above is not None:
-        _lower_maximum(schema, math.nextafter(above, -math.inf))
+    low, high = schema.pop("exclusiveMinimum", None), schema.pop("exclusiveMaximum", None)
+    if low is not None:
+        _raise_minimum(schema, math.nextafter(low, math.inf))
+    if high is not None:
+        _lower_maximum(schema, math.nextafter(high, -math.inf))
     return schema
 
 
-def countable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Limit multiples to those pydantic recognises: its float remainder is exact to about 1e-9."""
+def limit_multiples(schema: dict[str, Any]) -> dict[str, Any]:
+    """Limit multiples, in place: pydantic's float remainder is exact only to about 1e-9."""
     if "multipleOf" in schema:
         step = Fraction(schema["multipleOf"])
         is_exact = step.denominator < 2**_EXACT_BITS and Fraction(str(schema["multipleOf"])) == step
@@ -48,19 +54,24 @@ def countable(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def finite(schema: dict[str, Any]) -> dict[str, Any]:
-    """Limit numbers to those that no float turns into infinity."""
+def limit_to_finite(schema: dict[str, Any]) -> dict[str, Any]:
+    """Limit numbers, in place, to those that are finite as floats."""
     _raise_minimum(schema, -_LARGEST)
     _lower_maximum(schema, _LARGEST)
     return schema
 
 
-def distinct(schema: dict[str, Any]) -> dict[str, Any]:
-    """Limit numbers to few enough digits that different ones are different floats."""
-    low, high = schema.get("minimum", -_FEW), schema.get("maximum", _FEW)
-    if "multipleOf" in schema or low > _FEW or high < -_FEW:
+def limit_digits(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of numbers with so few digits that different ones are different floats."""
+    low, high = schema.get("minimum", -_LARGEST_DISTINCT), schema.get("maximum", _LARGEST_DISTINCT)
+    if "multipleOf" in schema or low > _LARGEST_DISTINCT or high < -_LARGEST_DISTINCT:
         return schema
-    return {**schema, "multipleOf": 1e-6, "minimum": max(low, -_FEW), "maximum": min(high, _FEW)}
+    return {
+        **schema,
+        "multipleOf": 1e-6,
+        "minimum": max(low, -_LARGEST_DISTINCT),
+        "maximum": min(high, _LARGEST_DISTINCT),
+    }
 
 
 def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str, Any]:
@@ -69,15 +80,18 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
     If digits are counted, numbers with a fraction have at most 15 of them, so that floats
     distinguish them; integers may have more.
     """
-    bounds = {**bounds, **{name: _exact(bounds[name]) for name in _EXACT if name in bounds}}
+    bounds = {
+        **bounds,
+        **{name: _as_decimal(bounds[name]) for name in _BOUND_NAMES if name in bounds},
+    }
     places: int | None = bounds.get("decimal_places")
     digits: int | None = bounds.get("max_digits")
     step: Decimal | None = bounds.get("multiple_of")
     if digits == 0:
         return {"not": {}}
     if places is None and digits is None and step is None:
-        plain = _bounded({"type": "number"}, bounds)
-        return plain if allow_infinite else finite(plain)
+        plain = _apply_float_bounds({"type": "number"}, bounds)
+        return plain if allow_infinite else limit_to_finite(plain)
     if places is None and step is not None:
         places = _places(step)
     if places is not None:
@@ -87,13 +101,13 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
         # As many before the point as remain: 12.345, 1.2345, 0.12345.
         fractions = list(range(min(digits or 0, _EXACT_DIGITS) + 1))
     forms = [
-        _counted(
+        _digit_limits(
             fraction, _whole_digits(digits, fraction if places is None else places), step, bounds
         )
         for fraction in fractions
     ]
     if fractions[0] > 0 and (digits is None or digits > _EXACT_DIGITS):
-        forms.append(_counted(0, _whole_digits(digits, places or 0), step, bounds))
+        forms.append(_digit_limits(0, _whole_digits(digits, places or 0), step, bounds))
     schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
     if places is not None and digits is not None and digits <= places:
         # The zero before the point counts if no digit follows.
@@ -106,12 +120,12 @@ def _whole_digits(digits: int | None, places: int) -> int | None:
     return None if digits is None else max(0, digits - places)
 
 
-def _exact(bound: Decimal | float) -> Decimal:
+def _as_decimal(bound: Decimal | float) -> Decimal:
     """Return a bound as pydantic takes it: for a float, the decimal that it is written as."""
     return bound if isinstance(bound, Decimal) else Decimal(str(bound))
 
 
-def _counted(
+def _digit_limits(
     fraction: int, whole: int | None, step: Decimal | None, bounds: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a schema of numbers with ``whole`` digits before and ``fraction`` after the point."""
@@ -128,33 +142,33 @@ def _counted(
             largest = int(step * 10**_REMAINDER_DIGITS)
             _raise_minimum(schema, -largest)
             _lower_maximum(schema, largest)
-        return _whole_bounds(schema, bounds)
+        return _apply_integer_bounds(schema, bounds)
     schema = {"type": "number", "multipleOf": float(multiple)}
     before = _EXACT_DIGITS - fraction if whole is None else min(whole, _EXACT_DIGITS - fraction)
     most = float(Decimal(10) ** before - Decimal(1).scaleb(-fraction))
     schema |= {"minimum": -most, "maximum": most}
-    return _bounded(schema, bounds)
+    return _apply_float_bounds(schema, bounds)
 
 
-def _bounded(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
+def _apply_float_bounds(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
     up, down = Context(_EXACT_DIGITS, ROUND_CEILING), Context(_EXACT_DIGITS, ROUND_FLOOR)
     if (low := bounds.get("ge")) is not None:
         _raise_minimum(schema, float(up.plus(low)))
     if (low := bounds.get("gt")) is not None:
-        _raise_minimum(schema, _after(low, up.plus(low), math.inf))
+        _raise_minimum(schema, _next_float(low, up.plus(low), math.inf))
     if (high := bounds.get("le")) is not None:
         _lower_maximum(schema, float(down.plus(high)))
     if (high := bounds.get("lt")) is not None:
-        _lower_maximum(schema, _after(high, down.plus(high), -math.inf))
+        _lower_maximum(schema, _next_float(high, down.plus(high), -math.inf))
     return schema
 
 
-def _after(bound: Decimal, rounded: Decimal, direction: float) -> float:
+def _next_float(bound: Decimal, rounded: Decimal, direction: float) -> float:
     """Return the first float beyond a bound; a rounded bound is already beyond it."""
     return float(rounded) if rounded != bound else math.nextafter(float(bound), direction)
 
 
-def _whole_bounds(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
+def _apply_integer_bounds(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
     if (low := bounds.get("ge")) is not None:
         _raise_minimum(schema, math.ceil(low))
     if (low := bounds.get("gt")) is not None:

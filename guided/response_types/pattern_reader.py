@@ -1,4 +1,4 @@
-"""Reads the text of a foreign pattern, and the characters and sets that it names."""
+"""Reads a pattern of another dialect, with its escapes and sets of characters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from guided.response_types.character_sets import (
     RUST,
     CharacterSet,
     Dialect,
-    escaped,
-    known,
+    escape_in_brackets,
     posix_class,
     property_name,
+    property_set,
 )
 
 __all__ = ["ForeignPatternError", "PatternReader"]
@@ -25,11 +25,14 @@ _OPERATORS = ("&&", "--", "~~")
 
 
 class ForeignPatternError(ValueError):
-    """A pattern that has no counterpart."""
+    """Raised for a pattern that ECMA-262 cannot express."""
 
 
 class PatternReader:
-    """Reads a pattern from a position; flags determine what letters and white space mean there."""
+    """The position in a pattern, with methods that read from there.
+
+    ``flags`` determine what letters and white space mean at the position.
+    """
 
     def __init__(self, pattern: str, *, is_python: bool) -> None:
         self.pattern = pattern
@@ -37,7 +40,7 @@ class PatternReader:
         self.is_python = is_python
         self.flags: frozenset[str] = frozenset()
         self.sure = True
-        """Whether matches must be sure, outside of negative look-arounds."""
+        """Whether matches must be sure; inverted inside negative look-arounds."""
 
     @property
     def dialect(self) -> Dialect:
@@ -46,11 +49,12 @@ class PatternReader:
         return ASCII if "a" in self.flags else PYTHON
 
     def is_octal(self) -> bool:
+        """Return whether the digits at the position are an octal escape of Python."""
         digits = self.pattern[self.position : self.position + 3]
         return digits[0] == "0" or re.fullmatch(r"[0-3][0-7][0-7]", digits) is not None
 
-    def escaped(self) -> int | CharacterSet:
-        """Read what a backslash begins: a code point or a set of them."""
+    def read_escape(self) -> int | CharacterSet:
+        """Read what follows a backslash; returns a code point or a set of them."""
         character = self.take()
         if character in "dwsDWS":
             kind = character.lower()
@@ -59,9 +63,9 @@ class PatternReader:
         if character in _CONTROLS:
             return _CONTROLS[character]
         if character in "pP" and not self.is_python:
-            return self._property(negated=character == "P")
+            return self._read_property(negated=character == "P")
         if character in "xuU":
-            return self._number(character)
+            return self._read_code_point(character)
         if character == "N" and self.is_python and self.take_if("{"):
             return ord(unicodedata.lookup(self.until("}")))
         if character.isdigit() and self.is_python:
@@ -75,29 +79,29 @@ class PatternReader:
             self.refuse(f"'\\{character}'")
         return ord(character)
 
-    def _number(self, character: str) -> int:
+    def _read_code_point(self, character: str) -> int:
         if not self.is_python and self.take_if("{"):
             return int(self.until("}"), 16)
         count = {"x": 2, "u": 4, "U": 8}[character]
         return int("".join(self.take() for _ in range(count)), 16)
 
-    def _property(self, *, negated: bool) -> CharacterSet:
+    def _read_property(self, *, negated: bool) -> CharacterSet:
         name = self.until("}") if self.take_if("{") else self.take()
         if name.startswith("^"):
             name, negated = name[1:], not negated
         if name.lower() in ("c", "other"):
-            found = known(("Cc", "Cf", "Co"))
+            found = property_set(("Cc", "Cf", "Co"))
         elif name.lower() in ("cn", "unassigned"):
             self.refuse("characters that are not assigned")
         else:
-            found = known((property_name(name),))
+            found = property_set((property_name(name),))
         if "i" in self.flags:  # it also has the other cases of its letters
             found |= CharacterSet(maybe=r"\p{L}\p{M}\p{N}\p{S}")
         return ~found if negated else found
 
     # Sets of characters
 
-    def bracket(self) -> CharacterSet:
+    def read_bracket(self) -> CharacterSet:
         """Read the set in brackets, after the opening one."""
         negated = self.take_if("^")
         found = CharacterSet()
@@ -109,9 +113,9 @@ class PatternReader:
                 operator = self.pattern[self.position : self.position + 2]
                 if operator in _OPERATORS:
                     self.position += 2
-                    found = self._combined(found, operator)
+                    found = self._read_set_operation(found, operator)
                     break
-            found |= self._item(is_first=is_first)
+            found |= self._read_item(is_first=is_first)
             is_first = False
         if "i" in self.flags:
             found = CharacterSet(
@@ -122,7 +126,7 @@ class PatternReader:
             )
         return ~found if negated else found
 
-    def _combined(self, left: CharacterSet, operator: str) -> CharacterSet:
+    def _read_set_operation(self, left: CharacterSet, operator: str) -> CharacterSet:
         """Read the rest of a set operation, up to the bracket's end or the next operator."""
         right = CharacterSet()
         following = ""
@@ -130,7 +134,7 @@ class PatternReader:
             following = self.pattern[self.position : self.position + 2]
             if following in _OPERATORS:
                 break
-            right |= self._item(is_first=False)
+            right |= self._read_item(is_first=False)
             following = ""
         if operator == "&&":
             left = left & right
@@ -138,42 +142,43 @@ class PatternReader:
             left = left - right if operator == "--" else (left - right) | (right - left)
         if following:
             self.position += 2
-            return self._combined(left, following)
+            return self._read_set_operation(left, following)
         return left
 
-    def _item(self, *, is_first: bool) -> CharacterSet:
+    def _read_item(self, *, is_first: bool) -> CharacterSet:
         if not self.is_python and self.take_if("[:"):
-            return self._posix()
+            return self._read_posix_class()
         if not self.is_python and self.take_if("["):
-            return self.bracket()
-        low = self._member(is_first=is_first)
+            return self.read_bracket()
+        low = self._read_end_of_range(is_first=is_first)
         is_range = self.peek() == "-" and self.pattern[self.position + 1 : self.position + 2] != "]"
         if not self.is_python and self.pattern.startswith("--", self.position):
             is_range = False
         if isinstance(low, CharacterSet) or not is_range:
             return low if isinstance(low, CharacterSet) else self._range(low, low)
         self.position += 1
-        high = self._member(is_first=False)
+        high = self._read_end_of_range(is_first=False)
         if isinstance(high, CharacterSet) or high < low:
             self.refuse("a range without order")
         return self._range(low, high)
 
-    def _member(self, *, is_first: bool) -> int | CharacterSet:
+    def _read_end_of_range(self, *, is_first: bool) -> int | CharacterSet:
         character = self.take()
         if character == "\\":
             if self.is_python and self.take_if("b"):
                 return 8
-            return self.escaped()
+            return self.read_escape()
         if character == "]" and not is_first:
             self.refuse("a range without an end")
         return ord(character)
 
     def _range(self, low: int, high: int) -> CharacterSet:
-        same = self.dialect.same_as_any(low, high) if "i" in self.flags else []
-        content = escaped(low) if low == high else f"{escaped(low)}-{escaped(high)}"
-        return CharacterSet.of(content + "".join(map(escaped, same)))
+        variants = self.dialect.case_variants_of_range(low, high) if "i" in self.flags else []
+        low_text, high_text = escape_in_brackets(low), escape_in_brackets(high)
+        content = low_text if low == high else f"{low_text}-{high_text}"
+        return CharacterSet.of(content + "".join(map(escape_in_brackets, variants)))
 
-    def _posix(self) -> CharacterSet:
+    def _read_posix_class(self) -> CharacterSet:
         negated = self.take_if("^")
         name = self.until(":")
         content = posix_class(name)
@@ -187,6 +192,7 @@ class PatternReader:
     # Reading
 
     def skip_space(self) -> bool:
+        """Skip white space or a comment, as with the flag ``x``; returns whether there was any."""
         if self.peek().isspace():
             self.position += 1
             return True
@@ -197,15 +203,18 @@ class PatternReader:
         return False
 
     def until(self, end: str) -> str:
+        """Read up to a character, which is skipped; returns the text before it."""
         start = self.position
         while self.take() != end:
             pass
         return self.pattern[start : self.position - 1]
 
     def peek(self) -> str:
+        """Return the next character, empty at the end."""
         return self.pattern[self.position : self.position + 1]
 
     def take(self) -> str:
+        """Read a character; raises ForeignPatternError at the end."""
         character = self.peek()
         if not character:
             self.refuse("an unfinished expression")
@@ -213,11 +222,13 @@ class PatternReader:
         return character
 
     def take_if(self, text: str) -> bool:
+        """Read a text if it comes next; returns whether it does."""
         taken = self.pattern.startswith(text, self.position)
         self.position += len(text) if taken else 0
         return taken
 
     def refuse(self, what: str) -> NoReturn:
+        """Raise ForeignPatternError for ``what`` is at the position."""
         raise ForeignPatternError(
             f"the pattern {self.pattern!r} has {what} at character {self.position}, "
             "which JSON Schema's patterns cannot say"

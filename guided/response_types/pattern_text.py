@@ -15,20 +15,20 @@ def literal(text: str) -> str:
 
 
 def at_least(text: str) -> str:
-    """Match texts of the same shape that are not below this one; only digits differ.
+    """Return a pattern of the texts that are not below this one, and differ only in digits.
 
     "3-5" -> ``(?:3-[5-9]|[4-9]-\\d)``
     """
-    return _beyond(text, above=True)
+    return _at_least_or_most(text, above=True)
 
 
 def at_most(text: str) -> str:
-    """Match texts of the same shape that are not above this one; only digits differ."""
-    return _beyond(text, above=False)
+    """Return a pattern of the texts that are not above this one, and differ only in digits."""
+    return _at_least_or_most(text, above=False)
 
 
 def integers_between(low: int | None, high: int | None) -> str:
-    """Match the spellings of the integers from ``low`` to ``high``, without needless zeros."""
+    """Return a pattern of the integers from ``low`` to ``high``, without leading zeros."""
     if low is not None and high is not None and low > high:
         return r"[^\s\S]"
     options = []
@@ -37,7 +37,7 @@ def integers_between(low: int | None, high: int | None) -> str:
         options.append("-" + _naturals(least, None if low is None else -low))
     if high is None or high >= 0:
         options.append(_naturals(max(low or 0, 0), high))
-    return _either(options)
+    return _any_of(options)
 
 
 def _naturals(low: int, high: int | None) -> str:
@@ -51,11 +51,11 @@ def _naturals(low: int, high: int | None) -> str:
         last = 10**digits - 1 if high is None else min(high, 10**digits - 1)
         options.append(_between(str(first), str(last)))
         digits += 1
-    return _either(options)
+    return _any_of(options)
 
 
 def _between(low: str, high: str) -> str:
-    """Match digits from ``low`` to ``high``, both of one length."""
+    """Return a pattern of the digits from ``low`` to ``high``, which have one length."""
     if low[:1] == high[:1]:
         return low[:1] + _between(low[1:], high[1:]) if low else ""
     first, last = int(low[0]), int(high[0])
@@ -67,25 +67,26 @@ def _between(low: str, high: str) -> str:
         options.append(high[0] + at_most(high[1:]))
         last -= 1
     if first <= last:
-        options.append(_digit(first, last) + _shape(low[1:]))
-    return _either(options)
+        options.append(_digit(first, last) + _same_shape(low[1:]))
+    return _any_of(options)
 
 
-def _beyond(text: str, *, above: bool) -> str:
+def _at_least_or_most(text: str, *, above: bool) -> str:
     limit = "0" if above else "9"
     if all(character == limit for character in text if character.isdigit()):
-        return _shape(text)
+        return _same_shape(text)
     first, rest = text[0], text[1:]
     if not first.isdigit():
-        return literal(first) + _beyond(rest, above=above)
-    options = [first + _beyond(rest, above=above)]
+        return literal(first) + _at_least_or_most(rest, above=above)
+    options = [first + _at_least_or_most(rest, above=above)]
     if first != ("9" if above else "0"):
         digits = _digit(int(first) + 1, 9) if above else _digit(0, int(first) - 1)
-        options.append(digits + _shape(rest))
-    return _either(options)
+        options.append(digits + _same_shape(rest))
+    return _any_of(options)
 
 
-def _shape(text: str) -> str:
+def _same_shape(text: str) -> str:
+    """Return a pattern of the texts that differ from this one only in digits."""
     return "".join(r"\d" if character.isdigit() else literal(character) for character in text)
 
 
@@ -93,5 +94,5 @@ def _digit(low: int, high: int) -> str:
     return str(low) if low == high else f"[{low}-{high}]"
 
 
-def _either(options: list[str]) -> str:
+def _any_of(options: list[str]) -> str:
     return options[0] if len(options) == 1 else f"(?:{'|'.join(options)})"

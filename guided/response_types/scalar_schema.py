@@ -1,4 +1,4 @@
-"""Pydantic's generator of JSON Schemas, extended for places in errors and for values without parts.
+"""Pydantic's generator of JSON Schemas, with paths in its errors, and for values without parts.
 
 These values are numbers, strings, times, and listed values.
 """
@@ -16,11 +16,16 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchema
 from pydantic_core import PydanticSerializationError, core_schema
 from typing_extensions import override
 
-from guided.response_types.core_schema import place_of
+from guided.response_types.core_schema import path_of
 from guided.response_types.foreign_patterns import ecma_pattern
 from guided.response_types.json_text import JsonText
-from guided.response_types.listed_values import listed, readable_values
-from guided.response_types.numbers import countable, decimal_schema, finite, inclusive
+from guided.response_types.listed_values import enum_keywords, readable_values
+from guided.response_types.numbers import (
+    decimal_schema,
+    limit_multiples,
+    limit_to_finite,
+    make_bounds_inclusive,
+)
 from guided.response_types.pattern_reader import ForeignPatternError
 from guided.response_types.texts import (
     FORMATS,
@@ -39,44 +44,44 @@ from guided.response_types.times import (
 
 __all__ = ["ScalarSchema", "narrow"]
 
-_TRIMMED: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$")
+_WITHOUT_OUTER_SPACE: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$")
 _ASCII: Final = r"^[\u0000-\u007f]*$"
 _COMPLEX: Final = r"^-?\d{1,9}(?:\.\d{1,6})?[+-]\d{1,9}(?:\.\d{1,6})?j$"
 
 
-class _PlacedError(PydanticInvalidForJsonSchema):
-    """An error whose message begins with the place of what no schema describes."""
+class _PathError(PydanticInvalidForJsonSchema):
+    """An error whose message begins with the path of the part that no schema describes."""
 
 
-class PlacedSchema(GenerateJsonSchema):
-    """The generator, with the place in the errors that it raises."""
+class PathSchema(GenerateJsonSchema):
+    """The generator, whose errors have the path of the part."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.core_definitions: dict[str, Any] = {}
         """Core schemas that others refer to, by name."""
-        self._trail: list[Any] = []
+        self._ancestors: list[Any] = []
 
     @override
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
-        self._trail.append(schema)
+        self._ancestors.append(schema)
         try:
             return super().generate_inner(schema)
-        except _PlacedError:
+        except _PathError:
             raise
         except PydanticInvalidForJsonSchema as error:
-            place = place_of(self._trail)
-            raise _PlacedError(f"{place}: {error.message}" if place else error.message) from error
+            place = path_of(self._ancestors)
+            raise _PathError(f"{place}: {error.message}" if place else error.message) from error
         finally:
-            self._trail.pop()
+            self._ancestors.pop()
 
     def _setting(self, name: str, default: Any = None) -> Any:
-        """Return a setting of the model (or similar) being described.
+        """Return a setting of the innermost config around the part that is being described.
 
         Without a config of its own, a ``TypedDict`` or a plain dataclass has that of the model
         around it, which is in their core schemas.
         """
-        configs = (schema["config"] for schema in reversed(self._trail) if "config" in schema)
+        configs = (schema["config"] for schema in reversed(self._ancestors) if "config" in schema)
         found: Any = next(configs, self._config.config_dict)
         return found.get(name, default)
 
@@ -84,11 +89,11 @@ class PlacedSchema(GenerateJsonSchema):
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         """Raise for a union member without a schema, which would be left out with a warning."""
         if kind == "skipped-choice":
-            raise _PlacedError(detail)
+            raise _PathError(detail)
 
     @override
     def encode_default(self, dft: Any) -> Any:
-        """Encode a default, a note; raises to leave out one that JSON cannot hold."""
+        """Encode a default; raises for one that is no JSON, which leaves it out."""
         encoded = super().encode_default(dft)
         try:
             json.dumps(encoded, allow_nan=False)
@@ -102,7 +107,7 @@ class PlacedSchema(GenerateJsonSchema):
         return super().definitions_schema(schema)
 
 
-class ScalarSchema(PlacedSchema):
+class ScalarSchema(PathSchema):
     """The part of the generator for values without parts."""
 
     @override
@@ -125,27 +130,29 @@ class ScalarSchema(PlacedSchema):
     @override
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         described = super().enum_schema({**schema, "members": []})
-        return {**described, **self._listed(schema, schema["members"], schema["cls"])}
+        return {**described, **self._enum_of_readable(schema, schema["members"], schema["cls"])}
 
     @override
     def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
-        found = self._listed(schema, schema["expected"], schema["expected"])
+        found = self._enum_of_readable(schema, schema["expected"], schema["expected"])
         if len(found["enum"]) == 1:
             found["const"] = found.pop("enum")[0]
         return found
 
-    def _listed(self, schema: Any, values: list[Any], named: object) -> dict[str, Any]:
+    def _enum_of_readable(self, schema: Any, values: list[Any], named: object) -> dict[str, Any]:
         found = readable_values(schema, values)
         if not found:
             raise PydanticInvalidForJsonSchema(f"pydantic reads no value of {named!r} from JSON")
-        return listed(found)
+        return enum_keywords(found)
 
     # Numbers
 
     @override
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
-        described = countable(inclusive(super().float_schema(schema)))
-        return described if self._allows_infinite(schema, default=True) else finite(described)
+        described = limit_multiples(make_bounds_inclusive(super().float_schema(schema)))
+        return (
+            described if self._allows_infinite(schema, default=True) else limit_to_finite(described)
+        )
 
     @override
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
@@ -177,14 +184,14 @@ class ScalarSchema(PlacedSchema):
             if keyword not in described and self._setting(limit):
                 described[keyword] = self._setting(limit)
         if "pattern" in described:
-            described["pattern"] = self._ecma(schema)
+            described["pattern"] = self._ecma_pattern(schema)
         if schema.get("strip_whitespace", self._setting("str_strip_whitespace")):
-            narrow(described, {"pattern": _TRIMMED})
+            narrow(described, {"pattern": _WITHOUT_OUTER_SPACE})
         if schema.get("ascii_only"):
             narrow(described, {"pattern": _ASCII})
         return described
 
-    def _ecma(self, schema: core_schema.StringSchema) -> str:
+    def _ecma_pattern(self, schema: core_schema.StringSchema) -> str:
         given = schema["pattern"]
         source = given if isinstance(given, str) else given.pattern
         engine = schema.get("regex_engine", self._setting("regex_engine"))
@@ -265,7 +272,7 @@ def _decimal(bound: Any) -> Decimal:
 
 
 def narrow(schema: JsonSchemaValue, narrower: JsonSchemaValue) -> None:
-    """Narrow a schema in place, in addition to what it says."""
+    """Narrow a schema in place by further keywords, in ``allOf`` if it already has one of them."""
     if all(schema.get(keyword) == value for keyword, value in narrower.items()):
         return
     if not schema.keys() & narrower.keys():

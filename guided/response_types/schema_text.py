@@ -24,7 +24,7 @@ __all__ = [
 
 
 def is_response_type(subject: object) -> bool:
-    """Whether this is a type or an adapter, not a string that pydantic would take as a name."""
+    """Return whether this is a type or an adapter, not a string that pydantic takes as a name."""
     return (
         isinstance(subject, type | TypeAdapter)
         or get_origin(subject) is not None
@@ -48,7 +48,7 @@ def adapter_of(response_model: TypeForm[Any] | TypeAdapter[Any]) -> TypeAdapter[
     try:
         return TypeAdapter(response_model)
     except Exception as error:  # errors of pydantic, of its core, and of the type's own code
-        raise _refused(response_model, error) from error
+        raise _no_schema_error(response_model, error) from error
 
 
 def schema_of_adapter(adapter: TypeAdapter[Any], spelling: Spelling = Spelling.CANONICAL) -> str:
@@ -63,10 +63,10 @@ def schema_of_adapter(adapter: TypeAdapter[Any], spelling: Spelling = Spelling.C
             schema = _with_plain_integers(schema)
         return json.dumps(schema, ensure_ascii=False, allow_nan=False)
     except (PydanticUserError, PydanticSerializationError, ValueError) as error:
-        raise _refused(adapter, error) from error
+        raise _no_schema_error(adapter, error) from error
 
 
-def _refused(response_model: object, error: Exception) -> RequestError:
+def _no_schema_error(response_model: object, error: Exception) -> RequestError:
     # Pydantic's errors explain themselves on further lines; those of its core continue there.
     reason = str(error).partition("\n")[0]
     if isinstance(error, SchemaError):
@@ -134,41 +134,43 @@ _DRAFT_4: Final = {
     "type": "integer",
 }
 _REFERENCE: Final = {"$ref": f"#/$defs/{_NAME}"}
-_BY_NAME: Final = frozenset({"properties", "$defs", "patternProperties"})
-_VALUES: Final = frozenset({"default", "examples", "enum", "const"})
+_SCHEMAS_BY_NAME: Final = frozenset({"properties", "$defs", "patternProperties"})
+_VALUE_KEYWORDS: Final = frozenset({"default", "examples", "enum", "const"})
 _LARGEST_EXACT: Final = 2**53
 
 
 def _with_plain_integers(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a Python type with its integers written as plain digits."""
-    narrowed: dict[str, Any] = _narrowed(schema)
+    narrowed: dict[str, Any] = _narrow_integers(schema)
     if narrowed == schema:
         return schema
     return {**narrowed, "$defs": {**narrowed.get("$defs", {}), _NAME: _DRAFT_4}}
 
 
-def _narrowed(schema: Any) -> Any:
+def _narrow_integers(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_narrowed(part) for part in schema]
+        return [_narrow_integers(part) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
     found = {
-        word: {name: _narrowed(part) for name, part in value.items()}
-        if word in _BY_NAME
+        word: {name: _narrow_integers(part) for name, part in value.items()}
+        if word in _SCHEMAS_BY_NAME
         else value
-        if word in _VALUES
-        else _narrowed(value)
+        if word in _VALUE_KEYWORDS
+        else _narrow_integers(value)
         for word, value in schema.items()
     }
     if schema.get("type") == "integer" or _is_large(schema.get("const")):
-        return _with(found, _REFERENCE)
+        return _add_keywords(found, _REFERENCE)
     if any(map(_is_large, schema.get("enum", ()))):
         others = [v for v in schema["enum"] if isinstance(v, bool) or not isinstance(v, int)]
-        return _with(found, {"anyOf": [_REFERENCE, {"enum": others}]} if others else _REFERENCE)
+        return _add_keywords(
+            found, {"anyOf": [_REFERENCE, {"enum": others}]} if others else _REFERENCE
+        )
     return found
 
 
-def _with(schema: dict[str, Any], narrower: dict[str, Any]) -> dict[str, Any]:
+def _add_keywords(schema: dict[str, Any], narrower: dict[str, Any]) -> dict[str, Any]:
     if schema.keys() & narrower.keys():
         return {**schema, "allOf": [*schema.get("allOf", []), narrower]}
     return {**schema, **narrower}

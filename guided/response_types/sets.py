@@ -1,4 +1,4 @@
-"""Schemas of sets: items that have a hash, and that stay different when they are read."""
+"""Schemas of sets: of items that are hashable, and that stay different when they are read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from guided.response_types.core_schema import CoreSchema, parts
-from guided.response_types.numbers import distinct
+from guided.response_types.numbers import limit_digits
 
-__all__ = ["has_hash", "set_items", "stay_different"]
+__all__ = ["has_hash", "narrow_set", "stays_distinct"]
 
 _WITHOUT_HASH = frozenset(
     {"any", "list", "set", "dict", "deque", "ordered-dict", "counter", "typed-dict", "generator"}
@@ -16,19 +16,22 @@ _WITHOUT_HASH = frozenset(
 
 
 def has_hash(schema: CoreSchema, definitions: Mapping[str, CoreSchema]) -> bool:
-    """Whether every value of a core schema is hashable; ``definitions`` are those it may refer to.
+    """Return whether every value of a core schema is hashable.
 
-    The result of a user's function counts as hashable if its input is.
+    ``definitions`` are the core schemas that it may refer to. The result of a user's function
+    counts as hashable if its input is.
     """
-    return _Hashes(definitions).has(schema)
+    return _HashCheck(definitions).check(schema)
 
 
-class _Hashes:
+class _HashCheck:
+    """Computes ``has_hash``; recursive definitions are visited once."""
+
     def __init__(self, definitions: Mapping[str, CoreSchema]) -> None:
         self.definitions = definitions
-        self.entered: set[str] = set()
+        self.visited: set[str] = set()
 
-    def has(self, schema: CoreSchema) -> bool:
+    def check(self, schema: CoreSchema) -> bool:
         kind = schema["type"]
         match kind:
             case _ if kind in _WITHOUT_HASH:
@@ -40,24 +43,24 @@ class _Hashes:
             case "model" | "dataclass":
                 owner = schema["cls"]
                 return owner.__hash__ is not None and (
-                    owner.__hash__ is object.__hash__ or self.has(schema["schema"])
+                    owner.__hash__ is object.__hash__ or self.check(schema["schema"])
                 )
             case "json" if "schema" not in schema:
                 return False
             case "json-or-python":
                 # The Python side says what the JSON becomes: NameEmail has no hash.
-                return self.has(schema["json_schema"]) and self.has(schema["python_schema"])
+                return self.check(schema["json_schema"]) and self.check(schema["python_schema"])
             case "is-instance":
                 return getattr(schema["cls"], "__hash__", None) is not None
             case "chain":
-                return self.has(schema["steps"][-1])
-        return all(self.has(part) for part, _ in parts(schema))
+                return self.check(schema["steps"][-1])
+        return all(self.check(part) for part, _ in parts(schema))
 
     def _has_definition(self, name: str) -> bool:
-        if name in self.entered:
+        if name in self.visited:
             return True
-        self.entered.add(name)
-        return name not in self.definitions or self.has(self.definitions[name])
+        self.visited.add(name)
+        return name not in self.definitions or self.check(self.definitions[name])
 
 
 # One spelling of each value, for types with several.
@@ -70,17 +73,17 @@ _ONE_SPELLING = {
 }
 
 
-def set_items(array: dict[str, Any]) -> dict[str, Any]:
-    """Narrow the schema of a set in place.
+def narrow_set(array: dict[str, Any]) -> dict[str, Any]:
+    """Narrow the schema of a set in place, so that its number of items is what pydantic counts.
 
     If a least number of items is required, items that pydantic would read as equal are excluded: it
     counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. For some types that
-    cannot be expressed; ``stay_different`` knows which.
+    cannot be expressed; ``stays_distinct`` returns which.
     """
     if not array["items"]:
         array["items"] = {"type": ["string", "number", "null"]}
     if array.get("minItems", 0) > 1:
-        (array["items"],) = _listed_once([_distinct(array["items"])])
+        (array["items"],) = _without_repeats([_without_python_equals(array["items"])])
     return array
 
 
@@ -91,8 +94,8 @@ _ONE_TEXT = frozenset(
 _COMPOUND = frozenset({"nullable", "union", "default"})
 
 
-def stay_different(schema: CoreSchema) -> bool:
-    """Whether items of a set that differ in JSON are different values of this core schema."""
+def stays_distinct(schema: CoreSchema) -> bool:
+    """Return whether values of a core schema that differ in JSON are read as different values."""
     kind = schema["type"]
     if kind == "str":
         return not any(schema.get(f"to_{case}") for case in ("lower", "upper"))
@@ -103,18 +106,20 @@ def stay_different(schema: CoreSchema) -> bool:
             return False
     if kind == "any" or kind in _ONE_TEXT:
         return True
-    return kind in _COMPOUND and all(stay_different(part) for part, _ in parts(schema))
+    return kind in _COMPOUND and all(stays_distinct(part) for part, _ in parts(schema))
 
 
-def _distinct(item: dict[str, Any], *, beside_numbers: bool = False) -> dict[str, Any]:
-    """Return an item's schema without values that Python considers equal: ``True`` and ``1``."""
+def _without_python_equals(item: dict[str, Any], *, beside_numbers: bool = False) -> dict[str, Any]:
+    """Return an item's schema without values that are equal in Python, as ``True`` and ``1``."""
     if "anyOf" in item:
         choices = item["anyOf"]
         if any(choice.get("type") in ("integer", "number") for choice in choices):
             beside_numbers = True
             choices = [choice for choice in choices if choice.get("type") != "boolean"]
-        choices = [_distinct(choice, beside_numbers=beside_numbers) for choice in choices]
-        return {**item, "anyOf": _listed_once(choices)}
+        choices = [
+            _without_python_equals(choice, beside_numbers=beside_numbers) for choice in choices
+        ]
+        return {**item, "anyOf": _without_repeats(choices)}
     if "enum" in item:
         values = [each for each in item["enum"] if not (beside_numbers and isinstance(each, bool))]
         return {**item, "enum": values}
@@ -124,11 +129,11 @@ def _distinct(item: dict[str, Any], *, beside_numbers: bool = False) -> dict[str
     if spelling is not None:
         return {**item, "allOf": [*item.get("allOf", []), {"pattern": spelling}]}
     kind = item.get("type")
-    return distinct(item) if kind == "number" or isinstance(kind, list) else item
+    return limit_digits(item) if kind == "number" or isinstance(kind, list) else item
 
 
-def _listed_once(choices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return choices that list no value equal, in Python, to one listed before."""
+def _without_repeats(choices: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the choices without values equal, in Python, to one in a choice before."""
     seen: list[Any] = []
     found: list[dict[str, Any]] = []
     for choice in choices:

@@ -54,7 +54,7 @@ _AFTER_HOST = (
     rf"(?:/{_CHARACTERS}{{0,200}})?(?:\?{_CHARACTERS}{{0,200}})?(?:#{_CHARACTERS}{{0,60}})?"
 )
 _LONGEST_URL = 900
-"""More than the length of any URL of these patterns; only shorter limits are written out."""
+"""Longer than any URL of these patterns; only shorter limits are written out."""
 
 # RFC 5321: unquoted local parts and domain names only.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,20}"
@@ -164,7 +164,7 @@ FORMATS: Mapping[str, dict[str, object]] = {
     # What every dialect reads the same way: literals, character classes and their repeats.
     "regex": _string(r"\^?(?:(?:[A-Za-z0-9 _/:;,=@-]|\\[dDsSwW.])[+*?]?){0,200}\$?"),
 }
-"""What pydantic's own types accept of a format, in addition to the format itself; never more."""
+"""By format, a pattern of what pydantic's types accept of it: never more than they do."""
 
 STANDARD_NAMES = {f"uuid{version}": "uuid" for version in range(1, 9)}
 """Pydantic's names for parts of formats that have another name in JSON Schema."""

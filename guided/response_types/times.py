@@ -67,7 +67,7 @@ class _Range:
 def date_schema(bounds: dict[str, Any]) -> dict[str, object]:
     """Return the schema of dates; ``bounds`` are those of pydantic's core schema."""
     try:
-        low, high = _ends(bounds, _DAY)
+        low, high = _wall_clock_bounds(bounds, _DAY)
     except OverflowError:
         return _nothing()
     span = _Range.of(low, high, _CALENDAR)
@@ -76,32 +76,32 @@ def date_schema(bounds: dict[str, Any]) -> dict[str, object]:
 
 def time_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
     """Return the schema of times of day."""
-    low, high = _ends(bounds, _SECOND, zone)
+    low, high = _wall_clock_bounds(bounds, _SECOND, zone)
     if any(end is not None and end.date() != _ANY_DAY for end in (low, high)):
         return _nothing()
     span = _Range.of(low, high, _CLOCK)
-    return _moment("time", _TIME, span, zone)
+    return _string_of_time("time", _TIME, span, zone)
 
 
 def datetime_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
     """Return the schema of moments, with date and time."""
     try:
-        low, high = _ends(bounds, _SECOND, zone)
+        low, high = _wall_clock_bounds(bounds, _SECOND, zone)
     except OverflowError:
         return _nothing()
     span = _Range.of(low, high, _CALENDAR_AND_CLOCK)
-    return _moment("date-time", f"{_DATE}T{_TIME}", span, zone)
+    return _string_of_time("date-time", f"{_DATE}T{_TIME}", span, zone)
 
 
 def duration_schema(bounds: dict[str, Any]) -> dict[str, object]:
     """Return the schema of durations; with bounds they are whole seconds, or whole days if long."""
-    low, high = _duration_ends(bounds, _SECOND)
+    low, high = _duration_bounds(bounds, _SECOND)
     if low is None and high is None:
         return _string("duration", [f"^{_DURATION}$"])
     unit, shape, most = _SECOND, "PT{}S", _MOST_SECONDS
     if (low or 0) > most or (high or 0) < -most:
         unit, shape, most = _DAY, "P{}D", _MOST_DAYS
-        low, high = _duration_ends(bounds, unit)
+        low, high = _duration_bounds(bounds, unit)
     if high is not None and high < 0:
         # RFC 3339 has no sign, so this is no "format" of JSON Schema.
         digits = integers_between(-high, min(most, -low) if low is not None else most)
@@ -110,7 +110,7 @@ def duration_schema(bounds: dict[str, Any]) -> dict[str, object]:
     return _string("duration", [f"^{shape.format(digits)}$"])
 
 
-def _moment(name: str, shape: str, span: _Range, zone: Zone) -> dict[str, object]:
+def _string_of_time(name: str, shape: str, span: _Range, zone: Zone) -> dict[str, object]:
     is_bounded = span.low is not None or span.high is not None
     if zone == "naive":
         suffix = "" if is_bounded else _FRACTION
@@ -141,19 +141,22 @@ def _offset_text(seconds: int) -> str:
     return f"{sign}{abs(seconds) // 3600:02}:{abs(seconds) % 3600 // 60:02}"
 
 
-def _ends(
+def _wall_clock_bounds(
     bounds: dict[str, Any], unit: timedelta, zone: Zone = None
 ) -> tuple[datetime | None, datetime | None]:
-    """Return the least and the greatest value in whole units, as wall clock in the values' zone."""
+    """Return the least and the greatest value in whole units; ``None`` for no bound.
+
+    As wall-clock time in the time zone of the values.
+    """
     lows, highs = [], []
     for name in ("ge", "gt"):
         if name in bounds:
-            for moment in _wall_clocks(bounds[name], zone):
+            for moment in _to_wall_clocks(bounds[name], zone):
                 floor = _floor(moment, unit)
                 lows.append(floor if name == "ge" and floor == moment else floor + unit)
     for name in ("le", "lt"):
         if name in bounds:
-            for moment in _wall_clocks(bounds[name], zone):
+            for moment in _to_wall_clocks(bounds[name], zone):
                 floor = _floor(moment, unit)
                 highs.append(floor - unit if name == "lt" and floor == moment else floor)
     # Zones differ by less than a day; a future time must still be in the future when it is read.
@@ -165,8 +168,11 @@ def _ends(
     return max(lows, default=None), min(highs, default=None)
 
 
-def _wall_clocks(bound: date | time, zone: Zone) -> list[datetime]:
-    """Return the times pydantic may compare: it uses offsets only if both sides have one."""
+def _to_wall_clocks(bound: date | time, zone: Zone) -> list[datetime]:
+    """Return the wall-clock times with which pydantic may compare a bound.
+
+    It takes offsets into account only if both sides have one.
+    """
     if isinstance(bound, datetime):
         moment = bound
     elif isinstance(bound, time):
@@ -187,8 +193,8 @@ def _floor(moment: datetime, unit: timedelta) -> datetime:
     return moment.replace(microsecond=0)
 
 
-def _duration_ends(bounds: dict[str, Any], unit: timedelta) -> tuple[int | None, int | None]:
-    """Return the least and the greatest number of whole units."""
+def _duration_bounds(bounds: dict[str, Any], unit: timedelta) -> tuple[int | None, int | None]:
+    """Return the least and the greatest number of whole units; ``None`` for no bound."""
     lows = [-(-bounds["ge"] // unit)] if "ge" in bounds else []
     lows += [bounds["gt"] // unit + 1] if "gt" in bounds else []
     highs = [bounds["le"] // unit] if "le" in bounds else []

@@ -9,29 +9,34 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from guided.response_types.core_schema import (
-    changes_case,
     constraint_of,
     encoder_of,
-    joined,
+    has_case_conversion,
+    join_path,
     length_keyword,
     parts,
 )
-from guided.response_types.sets import stay_different
+from guided.response_types.sets import stays_distinct
 from guided.spec import UnenforcedValidator
 
 __all__ = ["unenforced_validators"]
 
 
 def unenforced_validators(adapter: TypeAdapter[Any]) -> tuple[UnenforcedValidator, ...]:
-    """Return all such code in a type, in the order of its fields, recursive types once."""
-    found = dict.fromkeys(_Walk(adapter.core_schema).visit(adapter.core_schema, "", {}))
+    """Return the code that pydantic runs to check a type, in the order of its fields.
+
+    Recursive types are visited once.
+    """
+    found = dict.fromkeys(_ValidatorSearch(adapter.core_schema).visit(adapter.core_schema, "", {}))
     return tuple(found)
 
 
-class _Walk:
+class _ValidatorSearch:
+    """Visits the parts of a core schema, and definitions once."""
+
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.definitions: dict[str, Mapping[str, Any]] = {}
-        self.entered: set[str] = set()
+        self.visited: set[str] = set()
         if schema["type"] == "definitions":
             self.definitions = {part["ref"]: part for part in schema["definitions"]}
 
@@ -44,16 +49,16 @@ class _Walk:
             yield from self.visit(schema["schema"], place, config)
         elif kind == "definition-ref":
             name = schema["schema_ref"]
-            if name not in self.entered:
-                self.entered.add(name)
+            if name not in self.visited:
+                self.visited.add(name)
                 yield from self.visit(self.definitions[name], place, config)
         else:
-            yield from _own(schema, place, config)
+            yield from _own_validators(schema, place, config)
             for part, step in parts(schema):
-                yield from self.visit(part, joined(place, step), config)
+                yield from self.visit(part, join_path(place, step), config)
 
 
-def _own(
+def _own_validators(
     schema: Mapping[str, Any], place: str, config: Mapping[str, Any]
 ) -> Iterator[UnenforcedValidator]:
     kind = schema["type"]
@@ -64,32 +69,32 @@ def _own(
         if constraint is not None and length_keyword(constraint[0], schema["schema"]) is None:
             name = "{}={!r}".format(*constraint)
         encoder = encoder_of(schema)
-        own = encoder is not None and _module(encoder) != "pydantic.types"
-        if encoder is not None and (own or changes_case(schema["schema"], config)):
+        is_custom = encoder is not None and _module(encoder) != "pydantic.types"
+        if encoder is not None and (is_custom or has_case_conversion(schema["schema"], config)):
             name = _name(encoder.decode)
         if name is not None:
             yield UnenforcedValidator(place, name, kind.removeprefix("function-"))
     elif kind == "tagged-union" and callable(schema["discriminator"]):
         yield UnenforcedValidator(place, _name(schema["discriminator"]), "discriminator")
     elif kind in ("model", "dataclass"):
-        yield from _class_code(schema, place)
+        yield from _class_validators(schema, place)
     elif kind == "chain":
         yield UnenforcedValidator(place, "steps after the first", "chain")
     elif kind == "timedelta" and "multiple_of" in schema:
         yield UnenforcedValidator(place, f"multiple_of={schema['multiple_of']!r}", kind)
-    elif schema.get("min_length", 0) > 1 and _may_fall_together(schema):
+    elif schema.get("min_length", 0) > 1 and _may_become_equal(schema):
         # The length counts what is left after equal items have become one.
         yield UnenforcedValidator(place, f"min_length={schema['min_length']}", kind)
 
 
-def _may_fall_together(schema: Mapping[str, Any]) -> bool:
-    """Whether items or keys that differ in JSON may be equal after reading."""
+def _may_become_equal(schema: Mapping[str, Any]) -> bool:
+    """Return whether items or keys that differ in JSON may be equal after reading."""
     if schema["type"] in ("set", "frozenset"):
-        return not stay_different(schema.get("items_schema", {"type": "any"}))
-    return "keys_schema" in schema and not stay_different(schema["keys_schema"])
+        return not stays_distinct(schema.get("items_schema", {"type": "any"}))
+    return "keys_schema" in schema and not stays_distinct(schema["keys_schema"])
 
 
-def _class_code(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]:
+def _class_validators(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]:
     owner = schema["cls"]
     if schema.get("custom_init"):
         yield UnenforcedValidator(place, _name(owner.__init__), "__init__")
@@ -110,11 +115,11 @@ def _custom_name(function: Callable[..., object]) -> str | None:
         return _predicate_name(inner)
     if module.partition(".")[0] not in ("pydantic", "pydantic_core"):
         return name
-    return name if name.startswith(_OUTER_WORLD) else None
+    return name if name.startswith(_DEPENDS_ON_OUTSIDE) else None
 
 
-_OUTER_WORLD = ("PathType.", "import_string", "PaymentCardNumber.")
-"""Functions of pydantic that no pattern can replace: files, modules, check digits."""
+_DEPENDS_ON_OUTSIDE = ("PathType.", "import_string", "PaymentCardNumber.")
+"""Prefixes of pydantic's functions that no pattern can replace: files, modules, check digits."""
 
 
 def _predicate_name(function: Callable[..., object]) -> str | None:

@@ -15,23 +15,22 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
-__all__ = ["addresses_of", "enter_address", "table_at"]
+__all__ = ["addresses_of", "set_address", "table_at"]
 
 
 def addresses_of(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the table by which ``table_at`` finds arrays of one or two dimensions, in C order.
+    """Return the address and the length of each array, int64 ``[arrays, 2]``, for ``table_at``.
 
-    int64 ``[arrays, 2]``: the address of each array, and its length. The caller must keep the
-    arrays alive.
+    The arrays must have one or two dimensions, in C order. The caller must keep them alive.
     """
     addresses = np.empty((len(arrays), 2), dtype=np.int64)
     for number, array in enumerate(arrays):
-        enter_address(addresses, number, array)
+        set_address(addresses, number, array)
     return addresses
 
 
-def enter_address(addresses: NDArray[np.int64], number: int, array: NDArray[Any]) -> None:
-    """Enter another array under a number."""
+def set_address(addresses: NDArray[np.int64], number: int, array: NDArray[Any]) -> None:
+    """Let row ``number`` of ``addresses`` stand for another array."""
     assert array.flags.c_contiguous
     addresses[number] = array.__array_interface__["data"][0], len(array)
 

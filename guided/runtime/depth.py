@@ -1,9 +1,9 @@
-"""Room for searches that nest as deeply as a schema does.
+"""Recursion that is not bounded by the stack of one thread.
 
-How deeply calls may nest is a setting of the process, which we do not change. Compiled code has no
-such bound at all: it nests until the stack of its thread overflows and the process dies. So a
-nested search counts its calls, and continues on the stack of another thread before the current one
-is full.
+Some searches recurse as deeply as a schema nests. How deeply calls may nest is a setting of the
+process, which we do not change. Compiled code has no such bound at all: it recurses until the stack
+of its thread overflows and the process dies. So such a search counts its nested calls, and
+continues on the stack of another thread before the current one is full.
 """
 
 from __future__ import annotations
@@ -15,74 +15,74 @@ from typing import Final, Generic, TypeVar
 
 from guided.errors import LimitExceededError
 
-__all__ = ["MAX_CALLS", "Nesting"]
+__all__ = ["MAX_CALLS", "NestedCalls"]
 
 MAX_CALLS: Final = 20_000
 """How many calls may be nested, on all stacks together: enough for a thousand nested values."""
-CALLS_OF_A_STACK: Final = 400
+CALLS_PER_STACK: Final = 400
 """Calls on the stack of one thread. An interpreter allows 1,000, including those of our caller;
 compiled, they take about 50 KiB."""
 
 _Result = TypeVar("_Result")
 
 
-class Nesting:
-    """Counts the nested calls of one search."""
+class NestedCalls:
+    """Counts the nested calls of one recursive search, and bounds them."""
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.count = 0
 
-    def within(self, calls: int, act: Callable[[], _Result]) -> _Result:
-        """Return what ``act`` returns; it nests at most ``calls`` calls before it calls this again.
+    def call(self, most_calls: int, function: Callable[[], _Result]) -> _Result:
+        """Return what ``function`` returns; raises LimitExceededError past MAX_CALLS.
 
-        Raises LimitExceededError past MAX_CALLS.
+        The function may nest ``most_calls`` calls before it calls this method again.
         """
-        before = self.calls
-        if before + calls > MAX_CALLS:
-            raise _too_deep()
-        self.calls += calls
+        before = self.count
+        if before + most_calls > MAX_CALLS:
+            raise _too_deep_error()
+        self.count += most_calls
         try:
-            # A new stack of ours begins at each multiple of CALLS_OF_A_STACK, so one stack holds
-            # fewer than that plus ``calls``.
-            if before // CALLS_OF_A_STACK == self.calls // CALLS_OF_A_STACK:
-                return act()
-            return _on_new_stack(act)
+            # A new stack of ours begins at each multiple of CALLS_PER_STACK, so one stack holds
+            # fewer than that plus ``most_calls``.
+            if before // CALLS_PER_STACK == self.count // CALLS_PER_STACK:
+                return function()
+            return _call_on_new_stack(function)
         finally:
-            self.calls = before
+            self.count = before
 
 
-class _Outcome(Generic[_Result]):
-    """The outcome of an act on another thread, which gets this thread's context variables."""
+class _ThreadCall(Generic[_Result]):
+    """A call on another thread, with this thread's context variables, and its outcome."""
 
-    def __init__(self, act: Callable[[], _Result]) -> None:
-        self.act = act
+    def __init__(self, function: Callable[[], _Result]) -> None:
+        self.function = function
         self.context = copy_context()
         self.returned: list[_Result] = []
         self.raised: list[BaseException] = []
 
-    def find(self) -> None:
+    def run(self) -> None:
         try:
-            self.returned.append(self.context.run(self.act))
+            self.returned.append(self.context.run(self.function))
         except BaseException as error:
             self.raised.append(error)
 
 
-def _on_new_stack(act: Callable[[], _Result]) -> _Result:
-    """Return or raise what ``act`` does; another thread calls it while this one waits."""
-    outcome = _Outcome(act)
-    thread = threading.Thread(target=outcome.find, name="guided-depth", daemon=True)
+def _call_on_new_stack(function: Callable[[], _Result]) -> _Result:
+    """Return or raise what ``function`` does; another thread calls it while this one waits."""
+    call = _ThreadCall(function)
+    thread = threading.Thread(target=call.run, name="guided-depth", daemon=True)
     thread.start()
     try:
         thread.join()
     except BaseException:  # an interrupt: it must not leave before the other thread is done
         thread.join()
         raise
-    if outcome.raised:
-        raise outcome.raised[0]
-    return outcome.returned[0]
+    if call.raised:
+        raise call.raised[0]
+    return call.returned[0]
 
 
-def _too_deep() -> LimitExceededError:
+def _too_deep_error() -> LimitExceededError:
     """Return the error for a schema whose parts are nested too deeply."""
     return LimitExceededError(
         "the schema nests too deeply",

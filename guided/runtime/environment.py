@@ -6,8 +6,9 @@ import os
 
 __all__ = ["prepare_environment"]
 
-_KERNELS = 256
-"""Enough for most of the shapes in our own forward pass, which uses whole tiles of rows."""
+_PRIMITIVES = 256
+"""Primitives that oneDNN keeps: enough for most shapes in our own forward pass, which uses whole
+tiles of rows."""
 
 
 def prepare_environment() -> None:
@@ -19,4 +20,4 @@ def prepare_environment() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_PRIMITIVES))

@@ -1,4 +1,4 @@
-"""Where compiled kernels are on the disk, and when they are outdated.
+"""Where compiled kernels are stored on the disk, and when they are outdated.
 
 Numba compiles a kernel again when the file that contains it changes. Our kernels inline parts of
 other files and read constants of the modules they import, so they depend on all modules that
@@ -32,9 +32,9 @@ from numba.core.caching import (
 __all__ = [
     "INSTALLED",
     "KernelCache",
-    "compile_again_with_sources",
     "digest_of_sources",
-    "is_kept_for_others",
+    "install_cache_locators",
+    "is_cache_shared",
 ]
 
 INSTALLED = "kernels"
@@ -62,15 +62,15 @@ def digest_of_sources() -> bytes:
 def _sources() -> dict[Path, str]:
     """Return the modules that contain kernels, and those of ours that they import."""
     texts = {file: file.read_text("utf-8") for name in _PACKAGES for file in _files(name)}
-    waiting = [file for file, text in texts.items() if _HOLDS_KERNELS.search(text)]
+    worklist = [file for file, text in texts.items() if _HOLDS_KERNELS.search(text)]
     found: dict[Path, str] = {}
-    while waiting:
-        file = waiting.pop()
+    while worklist:
+        file = worklist.pop()
         if file not in found:
             found[file] = texts.get(file) or file.read_text("utf-8")
             modules = _IMPORTED.findall(found[file])
             imported = (_ROOT / f"{module.replace('.', '/')}.py" for module in modules)
-            waiting += (other for other in imported if other.exists())
+            worklist += (other for other in imported if other.exists())
     return found
 
 
@@ -78,8 +78,8 @@ def _files(package: str) -> Iterator[Path]:
     return (_ROOT / package).glob("*.py")
 
 
-class _Index(IndexDataCacheFile):
-    """The compiled forms of a kernel on the disk; forms of other sources are not read.
+class _KernelIndex(IndexDataCacheFile):
+    """The index of a kernel's compiled forms on the disk; forms of other sources are not read.
 
     Numba unpickles an index before it looks at the sources, and types that the index names may no
     longer exist. But it looks at the version first.
@@ -96,14 +96,17 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         sources = self._impl.locator.get_source_stamp()
-        self._cache_file = _Index(self._cache_path, self._impl.filename_base, sources)
+        self._cache_file = _KernelIndex(self._cache_path, self._impl.filename_base, sources)
         package = Path(function.__code__.co_filename).parent
         self._installed: Any = None
         if (_ROOT / INSTALLED).is_dir() and _ROOT in package.parents:
             folder = _ROOT / INSTALLED / package.relative_to(_ROOT)
-            self._installed = _Index(str(folder), self._impl.filename_base, digest_of_sources())
+            self._installed = _KernelIndex(
+                str(folder), self._impl.filename_base, digest_of_sources()
+            )
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a compiled form, preferably an installed one; ``None`` if there is none."""
         if self._installed is not None:
             key = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call]
             data = self._installed.load(key)
@@ -112,7 +115,7 @@ class KernelCache(FunctionCache):
         return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def is_on_disk(self, target_context: Any) -> bool:
-        """Return whether some form of the kernel was compiled for this processor and sources."""
+        """Return whether some form of the kernel is stored for this processor and these sources."""
         processor = target_context.codegen().magic_tuple()
         return any(
             of_processor == processor
@@ -123,38 +126,44 @@ class KernelCache(FunctionCache):
 
 
 @cache
-def compile_again_with_sources() -> None:
-    """Make kernels of this package be compiled again whenever any of their sources changes.
+def install_cache_locators() -> None:
+    """Let numba compile kernels of this package again whenever any of their sources changes.
 
     Kernels of other packages are cached as before.
     """
     locators = CacheImpl._locator_classes
-    CacheImpl._locator_classes = [*map(_of_ours, [*locators, _OfThisProcess]), *locators]
+    CacheImpl._locator_classes = [
+        *map(_locator_of_our_kernels, [*locators, _TemporaryFolderLocator]),
+        *locators,
+    ]
 
 
-class _OfThisProcess(InTreeCacheLocator):
-    """Used if there is no user's cache, numba's last resort: no kernel could be imported then."""
+class _TemporaryFolderLocator(InTreeCacheLocator):
+    """Stores kernels in a folder of this process, if numba finds no folder that it may write to.
+
+    Without it no kernel could be imported then.
+    """
 
     def get_cache_path(self) -> str:
-        return _own_folder()
+        return _temporary_folder()
 
 
-def is_kept_for_others() -> bool:
-    """Return whether what was compiled is where another process finds it."""
-    return _own_folder.cache_info().currsize == 0
+def is_cache_shared() -> bool:
+    """Return whether other processes find the kernels that this one compiled."""
+    return _temporary_folder.cache_info().currsize == 0
 
 
 @cache
-def _own_folder() -> str:
+def _temporary_folder() -> str:
     folder = tempfile.mkdtemp(prefix="guided-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _of_ours(locator: Any) -> type[Any]:
-    """Return a subclass of a locator, for our kernels: where they are and what they depend on."""
+def _locator_of_our_kernels(locator: Any) -> type[Any]:
+    """Return a subclass of numba's locator for our kernels, which depend on all of our sources."""
 
-    class Ours(locator):  # type: ignore[misc]
+    class OurLocator(locator):  # type: ignore[misc]
         @classmethod
         def from_function(cls, function: Callable[..., object], file: str) -> Any:
             is_ours = _ROOT in Path(file).parents
@@ -163,4 +172,4 @@ def _of_ours(locator: Any) -> type[Any]:
         def get_source_stamp(self) -> Any:
             return digest_of_sources()
 
-    return Ours
+    return OurLocator

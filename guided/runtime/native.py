@@ -1,4 +1,4 @@
-"""Whether the Python run for every token was compiled ahead of time; see docs/native.md."""
+"""Whether the modules that run for every token were compiled by mypyc; see docs/native.md."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ __all__ = ["is_native"]
 
 
 def is_native() -> bool:
-    """Return whether it is compiled here. Interpreted, guided does the same, a quarter slower."""
+    """Return whether they are compiled here; interpreted, they do the same, a quarter slower."""
     found = find_spec("guided.json_schema.machine.document_states")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

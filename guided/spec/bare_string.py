@@ -37,5 +37,5 @@ class BareString(Structure):
             raise InvalidConstraintError("a string without quotes stands between two texts")
 
     def digest(self) -> str:
-        ends = [one if isinstance(one, str) else (one.name,) for one in (self.begin, self.end)]
+        ends = [end if isinstance(end, str) else (end.name,) for end in (self.begin, self.end)]
         return digest_of("bare_string", (ends, self.schema.digest(), self.without))

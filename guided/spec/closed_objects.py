@@ -6,11 +6,11 @@ strict schemas; other clients omit it and mean it. So objects are closed::
 
     {"properties": {"a": {}}}  →  {"properties": {"a": {}}, "additionalProperties": false}
 
-An object stays open where it says so itself (``additionalProperties``, ``patternProperties``, …),
-where a neighbouring keyword may name members (``allOf``, ``$ref``, ``if``, …), where closing it
-would leave no document, and where fewer documents of a part may mean more of the whole: under
-``not``, ``if``, ``contains``, ``oneOf`` and the like. Branches of ``oneOf`` are closed only if a
-member that all of them require distinguishes them, as in discriminated unions.
+An object stays open if one of its keywords says so (``additionalProperties``,
+``patternProperties``, …), if a neighbouring keyword may name members (``allOf``, ``$ref``, ``if``,
+…), if closing it would leave no document, and if fewer documents of a part may mean more of the
+whole: under ``not``, ``if``, ``contains``, ``oneOf`` and the like. Branches of ``oneOf`` are closed
+only if a member that all of them require distinguishes them, as in discriminated unions.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from guided.errors import InvalidConstraintError
+from guided.spec.discriminators import Discriminators
 from guided.spec.references import target_of
-from guided.spec.telling_members import TellingMembers
 
-__all__ = ["closed", "has_parts_with_ids"]
+__all__ = ["close_objects", "has_parts_with_ids"]
 
 Schema: TypeAlias = dict[str, Any]
 
-_SAYS_ITSELF: Final = frozenset(
+_KEEPS_OBJECT_OPEN: Final = frozenset(
     {
         "additionalProperties",
         "allOf",
@@ -46,21 +46,22 @@ _SAYS_ITSELF: Final = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords next to which an object stays as it is."""
+"""Keywords of an object that keep it open."""
 
-_KEEPS: Final = ("items", "additionalItems", "additionalProperties", "unevaluatedItems")
-"""Keywords with a schema in which closing an object makes nothing else valid."""
+_SCHEMA_KEYWORDS: Final = ("items", "additionalItems", "additionalProperties", "unevaluatedItems")
+"""Keywords with one schema, in which closing an object makes no other document valid."""
 
-_KEEPS_EACH: Final = ("properties", "patternProperties", "$defs", "definitions")
-"""Such keywords with schemas by name. Definitions are closed unless an open part refers to them."""
+_SCHEMA_MAP_KEYWORDS: Final = ("properties", "patternProperties", "$defs", "definitions")
+"""The same with schemas by name. Definitions are closed unless an open part refers to them."""
 
-_KEEPS_LISTED: Final = ("prefixItems", "anyOf", "items")
-"""Such keywords with a list of schemas."""
+_SCHEMA_LIST_KEYWORDS: Final = ("prefixItems", "anyOf", "items")
+"""The same with a list of schemas."""
 
-_CHOICES: Final = ("$ref", "anyOf", "oneOf")
-"""Keywords that stand for other schemas, which are closed if nothing is next to them."""
+_APPLICATORS: Final = ("$ref", "anyOf", "oneOf")
+"""Keywords that apply other schemas, which are closed if no keyword with an effect is next to them.
+"""
 
-_NOTES: Final = frozenset(
+_WITHOUT_EFFECT: Final = frozenset(
     {
         "$comment",
         "$defs",
@@ -78,12 +79,12 @@ _NOTES: Final = frozenset(
         "writeOnly",
     }
 )
-"""Keywords that do not concern members."""
+"""Keywords without an effect on the members of objects."""
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def closed(schema: Schema) -> Schema:
+def close_objects(schema: Schema) -> Schema:
     """Return the schema with its objects closed; the given one is not changed.
 
     Raises InvalidConstraintError for a schema that nests too deeply to be traversed.
@@ -91,71 +92,74 @@ def closed(schema: Schema) -> Schema:
     if has_parts_with_ids(schema):
         return schema  # only the compiler resolves references in it
     try:
-        copy: Schema = _Closing(schema).of(schema)
+        copy: Schema = _Closer(schema).close(schema)
     except RecursionError as error:
         raise InvalidConstraintError("the schema nests too deeply") from error
     return copy
 
 
-class _Closing:
+class _Closer:
     def __init__(self, root: Schema) -> None:
         self._root = root
-        self._telling = TellingMembers(root)
+        self._discriminators = Discriminators(root)
         self._open: dict[int, Any] = {}
-        """Schemas that stay as they are, by id; kept referenced, so that no id is reused."""
+        """Schemas that must stay open, by identity; kept referenced, so that no identity is reused.
+        """
         self._keep_open(root)
 
-    def of(self, schema: Any) -> Any:
+    def close(self, schema: Any) -> Any:
         """Return a copy of a schema, closed where possible."""
         if not isinstance(schema, dict) or id(schema) in self._open:
             return schema
         copy = dict(schema)
-        for name in _KEEPS:
+        for name in _SCHEMA_KEYWORDS:
             if isinstance(copy.get(name), dict):
-                copy[name] = self.of(copy[name])
-        for name in _KEEPS_EACH:
+                copy[name] = self.close(copy[name])
+        for name in _SCHEMA_MAP_KEYWORDS:
             if isinstance(copy.get(name), dict):
-                copy[name] = {each: self.of(part) for each, part in copy[name].items()}
-        for name in (*_KEEPS_LISTED, "oneOf"):
+                copy[name] = {each: self.close(part) for each, part in copy[name].items()}
+        for name in (*_SCHEMA_LIST_KEYWORDS, "oneOf"):
             if isinstance(copy.get(name), list):
-                copy[name] = [self.of(part) for part in copy[name]]
+                copy[name] = [self.close(part) for part in copy[name]]
         if _may_be_closed(schema):
             copy["additionalProperties"] = False
         return copy
 
     def _keep_open(self, schema: Any) -> None:
-        """Find what must stay open in a schema, and in all that it refers to from there."""
+        """Find what must stay open in a schema and in all that it refers to."""
         if not isinstance(schema, dict):
             return
-        apart = any(self._telling.of(schema.get("oneOf")).values())
+        is_discriminated = any(self._discriminators.of(schema.get("oneOf")).values())
         for name, part in schema.items():
-            if name in _CHOICES and schema.keys() - _NOTES - {name}:
+            if name in _APPLICATORS and schema.keys() - _WITHOUT_EFFECT - {name}:
                 # Neighbouring keywords may name members that closed schemas would not take.
-                self._leave({name: part})
+                self._keep_all_open({name: part})
             elif name == "$ref":
                 continue
-            elif name in _KEEPS_EACH and isinstance(part, dict):
+            elif name in _SCHEMA_MAP_KEYWORDS and isinstance(part, dict):
                 for each in part.values():
                     self._keep_open(each)
-            elif (name in _KEEPS_LISTED and isinstance(part, list)) or (name == "oneOf" and apart):
+            elif (name in _SCHEMA_LIST_KEYWORDS and isinstance(part, list)) or (
+                name == "oneOf" and is_discriminated
+            ):
                 for each in part:
                     self._keep_open(each)
-            elif name in _KEEPS:
+            elif name in _SCHEMA_KEYWORDS:
                 self._keep_open(part)
             else:
-                self._leave(part)
+                self._keep_all_open(part)
 
-    def _leave(self, part: Any) -> None:
-        """Leave open all schemas in some part of a schema, and those that they refer to."""
-        waiting = [part]
-        while waiting:
-            at = waiting.pop()
-            if isinstance(at, list):
-                waiting.extend(at)
-            elif isinstance(at, dict) and id(at) not in self._open:
-                self._open[id(at)] = at
-                waiting.extend(at.values())
-                waiting.extend(self._target(at[name]) for name in _REFERENCES if name in at)
+    def _keep_all_open(self, part: Any) -> None:
+        """Add all schemas in a part of a schema, and those that they refer to, to the open ones."""
+        worklist = [part]
+        while worklist:
+            value = worklist.pop()
+            if isinstance(value, list):
+                worklist.extend(value)
+            elif isinstance(value, dict) and id(value) not in self._open:
+                self._open[id(value)] = value
+                worklist.extend(value.values())
+                worklist.extend(self._target(value[name]) for name in _REFERENCES if name in value)
 
     def _target(self, reference: Any) -> Any:
         """Return the target of a reference, or the whole document if it is not obvious."""
@@ -167,7 +171,7 @@ class _Closing:
 
 def _may_be_closed(schema: Schema) -> bool:
     members = schema.get("properties")
-    if not isinstance(members, dict) or _SAYS_ITSELF & schema.keys():
+    if not isinstance(members, dict) or _KEEPS_OBJECT_OPEN & schema.keys():
         return False
     required = schema.get("required", [])
     # A member that is required but not named could not be written.
@@ -178,13 +182,13 @@ def _may_be_closed(schema: Schema) -> bool:
 
 def has_parts_with_ids(schema: Schema) -> bool:
     """Whether a part of the schema is, or may be, a document of its own."""
-    waiting: list[Any] = [*schema.values()]
-    while waiting:
-        at = waiting.pop()
-        if isinstance(at, list):
-            waiting.extend(at)
-        elif isinstance(at, dict):
-            if "$id" in at or ("id" in at and isinstance(at["id"], str)):
+    worklist: list[Any] = [*schema.values()]
+    while worklist:
+        value = worklist.pop()
+        if isinstance(value, list):
+            worklist.extend(value)
+        elif isinstance(value, dict):
+            if "$id" in value or ("id" in value and isinstance(value["id"], str)):
                 return True
-            waiting.extend(at.values())
+            worklist.extend(value.values())
     return False

@@ -21,7 +21,7 @@ __all__ = [
     "Sequence",
     "Template",
     "Text",
-    "checked_part",
+    "as_structure",
 ]
 
 MAX_REPEATS = 1_000_000
@@ -83,7 +83,7 @@ class Sequence(Structure):
         def __init__(self, parts: Iterable[Part]) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts, "part"))
+        object.__setattr__(self, "parts", _as_structures(self.parts, "part"))
         check_nesting(self)
 
     def inner(self) -> tuple[Structure, ...]:
@@ -104,7 +104,7 @@ class AnyOf(Structure):
         def __init__(self, alternatives: Iterable[Part]) -> None: ...
 
     def __post_init__(self) -> None:
-        alternatives = _parts(self.alternatives, "alternative")
+        alternatives = _as_structures(self.alternatives, "alternative")
         if not alternatives:
             raise InvalidConstraintError("there are no alternatives")
         object.__setattr__(self, "alternatives", alternatives)
@@ -130,7 +130,7 @@ class Repeat(Structure):
         def __init__(self, part: Part, least: int = 0, most: int | None = None) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "part", checked_part(self.part, "repeated part"))
+        object.__setattr__(self, "part", as_structure(self.part, "repeated part"))
         for name, bound in (("least", self.least), ("most", self.most)):
             if bound is None and name == "most":
                 continue
@@ -178,17 +178,17 @@ class Template(Structure):
         # Checked as a text first, so that a very long one is refused before it is parsed.
         Text(text)
         given = [*named_pairs(holes, "holes"), *more.items()]
-        filled = [(name, checked_part(part, f"hole {name!r}")) for name, part in given]
+        filled = [(name, as_structure(part, f"hole {name!r}")) for name, part in given]
         used = {name for _, name in self.pieces() if name is not None}
         holes = sorted_by_name(filled, "the hole {!r} is given twice")
         object.__setattr__(self, "holes", holes)
-        known = [name for name, _ in holes]
-        for name in known:
+        names = [name for name, _ in holes]
+        for name in names:
             if name not in used:
                 raise InvalidConstraintError(
                     f"the text has no hole {name!r}", hint=f"write {{{name}}} where it is to stand"
                 )
-        for name in sorted(used.difference(known)):
+        for name in sorted(used.difference(names)):
             raise InvalidConstraintError(
                 f"nothing is given for the hole {name!r}",
                 position=text.find(f"{{{name}}}"),
@@ -226,15 +226,15 @@ class Template(Structure):
         return digest_of("template", (self.text, holes))
 
 
-def _parts(given: object, what: str) -> tuple[Structure, ...]:
+def _as_structures(given: object, what: str) -> tuple[Structure, ...]:
     if isinstance(given, str | Structure) or not isinstance(given, Iterable):
         raise InvalidConstraintError(f"{given!r} is no list of {what}s", hint="pass a list")
     numbered = enumerate(given, start=1)
-    return tuple(checked_part(part, f"{what} {number}") for number, part in numbered)
+    return tuple(as_structure(part, f"{what} {number}") for number, part in numbered)
 
 
-def checked_part(given: object, what: str) -> Structure:
-    """Return a part, a string as ``Text``; raises InvalidConstraintError for anything else."""
+def as_structure(given: object, what: str) -> Structure:
+    """Return a part as a constraint; raises InvalidConstraintError for what is none."""
     part = Text(given) if isinstance(given, str) else given
     if not isinstance(part, Structure):
         raise InvalidConstraintError(

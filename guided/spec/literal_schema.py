@@ -1,4 +1,4 @@
-"""A schema of arguments written with bare names, as far as a grammar can enforce it."""
+"""The schema of arguments that are written with bare names, as far as a grammar can enforce it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from typing import Any, Final
 
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.spec.closed_objects import has_parts_with_ids
+from guided.spec.declared_types import DeclaredTypes
+from guided.spec.discriminators import Discriminators
 from guided.spec.references import at_pointer, pointer_of
-from guided.spec.said_types import SaidTypes
 from guided.spec.schema_shape import check_shape, old_draft
-from guided.spec.telling_members import TellingMembers
 
-__all__ = ["INDIRECT", "SAYING", "TYPE", "LiteralSchema", "unsupported"]
+__all__ = ["INDIRECT", "RESTRICTING", "TYPE", "LiteralSchema", "unsupported"]
 
 INDIRECT: Final = ("$ref", "enum", "const", "anyOf", "oneOf", "allOf")
 """Keywords that define values through other schemas or lists."""
 _DIRECT: Final = frozenset(
     {"additionalProperties", "items", "maxItems", "minItems", "properties", "required"}
 )
-_HELD: Final[Mapping[str | None, frozenset[str]]] = {
+_ENFORCED: Final[Mapping[str | None, frozenset[str]]] = {
     None: _DIRECT,
     "enum": frozenset({"enum"}),
     "const": frozenset({"const"}),
     **{name: frozenset({name, "required"}) for name in ("anyOf", "oneOf", "allOf")},
 }
-"""For each keyword that defines which objects and arrays are valid, or ``None``, the keywords about
-them that the grammar enforces.
-"""
-_UNHELD: Final = frozenset(
+"""For each keyword that defines which objects and arrays are valid (``None``: for none of these),
+the keywords about objects and arrays that the grammar enforces next to it."""
+_NEVER_ENFORCED: Final = frozenset(
     {
         *("$dynamicRef", "$recursiveRef", "additionalItems", "contains", "dependencies"),
         *("dependentRequired", "dependentSchemas", "disallow", "else", "extends", "if"),
@@ -38,8 +37,8 @@ _UNHELD: Final = frozenset(
     }
 )
 """Keywords that the grammar never enforces."""
-_OF_CONTAINERS: Final = _DIRECT | _UNHELD | {*INDIRECT}
-_SAYING_NOTHING: Final[dict[str, object]] = {
+_CONTAINER_KEYWORDS: Final = _DIRECT | _NEVER_ENFORCED | {*INDIRECT}
+_NO_EFFECT: Final[dict[str, object]] = {
     "minProperties": 0,
     "not": False,
     "properties": {},
@@ -47,7 +46,7 @@ _SAYING_NOTHING: Final[dict[str, object]] = {
     "uniqueItems": False,
 }
 """Values with which some keywords have no effect."""
-SAYING: Final = _OF_CONTAINERS | {
+RESTRICTING: Final = _CONTAINER_KEYWORDS | {
     *("exclusiveMaximum", "exclusiveMinimum", "format", "maximum", "maxLength", "minimum"),
     *("minLength", "multipleOf", "pattern", "type"),
 }
@@ -57,103 +56,119 @@ _TYPE_AND_REQUIRED: Final = TYPE | {"required"}
 
 
 class LiteralSchema:
-    """Reads a schema by its pointers; refuses what cannot be enforced, with its place."""
+    """Gives access to a schema by JSON pointers; raises an error for what cannot be enforced."""
 
     def __init__(self, text: str) -> None:
         self.root = json.loads(text)
         if has_parts_with_ids(self.root):
             raise unsupported("a part with an $id of its own is not looked into", "")
         self._draft = old_draft(self.root)
-        self._types = SaidTypes(self.root)
-        self._telling = TellingMembers(self.root)
+        self._types = DeclaredTypes(self.root)
+        self._discriminators = Discriminators(self.root)
 
-    def at(self, pointer: str) -> Any:
-        """Return the schema of a place: an object, or ``False``; ``True`` becomes empty."""
+    def schema_at(self, pointer: str) -> Any:
+        """Return the schema at a pointer, an object or ``False``; ``True`` becomes an empty object.
+
+        Raises InvalidConstraintError for anything else, and UnsupportedFeatureError for keywords
+        that old drafts ignore.
+        """
         found = at_pointer(self.root, pointer)
         if isinstance(found, bool):
             return {} if found else False
         if not isinstance(found, dict):
             raise InvalidConstraintError(f"{found!r:.80} is no schema", pointer=pointer)
         check_shape(found, pointer)
-        if "$ref" in found and found.keys() & SAYING != {"$ref"} and self._draft:
+        if "$ref" in found and found.keys() & RESTRICTING != {"$ref"} and self._draft:
             raise unsupported("what stands beside $ref says nothing in this draft", pointer)
         if "const" in found and self._draft in (3, 4):
             raise unsupported("const says nothing in this draft", pointer)
         return found
 
     def types_at(self, pointer: str) -> frozenset[str]:
-        """Return the types that the values of a place may have."""
+        """Return the types that values at a pointer may have."""
         types = self._types.of(pointer)
         if self._types.circular:
             place = min(self._types.circular)
             raise unsupported("a schema that stands for itself is not held to", place)
         return types
 
-    def place(self, pointer: str) -> str:
-        """Return the place that references and single parts of ``allOf`` lead to from a place."""
-        return self._led(pointer, frozenset())[0]
+    def resolve(self, pointer: str) -> str:
+        """Return the pointer reached through references and single parts of ``allOf``."""
+        return self._follow(pointer, frozenset())[0]
 
-    def container_place(self, pointer: str) -> tuple[str, frozenset[str]]:
-        """Return the place that defines a place's containers, and the names of members that its
-        objects must have in addition.
+    def resolve_container(self, pointer: str) -> tuple[str, frozenset[str]]:
+        """Return the pointer of the schema that defines the objects and arrays at a pointer.
+
+        Also returns the names of members that its objects must have in addition.
         """
-        return self._led(pointer, _TYPE_AND_REQUIRED)
+        return self._follow(pointer, _TYPE_AND_REQUIRED)
 
-    def _led(self, pointer: str, beside: frozenset[str]) -> tuple[str, frozenset[str]]:
+    def _follow(self, pointer: str, beside: frozenset[str]) -> tuple[str, frozenset[str]]:
+        """Follow references and single parts of ``allOf`` that have only ``beside`` next to them.
+
+        Returns the pointer reached, and the names of the members required on the way.
+        """
         seen, required = set[str](), frozenset[str]()
-        while pointer not in seen and (told := self.at(pointer)) is not False:
+        while pointer not in seen and (schema := self.schema_at(pointer)) is not False:
             seen.add(pointer)
-            others = (told.keys() & SAYING) - beside
+            others = (schema.keys() & RESTRICTING) - beside
             if others == {"$ref"}:
-                pointer = self._referred(pointer)
-            elif others == {"allOf"} and len(told["allOf"]) == 1:
+                pointer = self._target(pointer)
+            elif others == {"allOf"} and len(schema["allOf"]) == 1:
                 pointer = f"{pointer}/allOf/0"
             else:
                 break
-            required |= {*told.get("required", ())}
+            required |= {*schema.get("required", ())}
         return pointer, required
 
-    def _referred(self, pointer: str) -> str:
-        reference = self.at(pointer)["$ref"]
+    def _target(self, pointer: str) -> str:
+        reference = self.schema_at(pointer)["$ref"]
         target = pointer_of(reference)
         if target is None or at_pointer(self.root, target) is None:
             raise unsupported(f"{reference!r} leads out of the parameters", f"{pointer}/$ref")
         return target
 
-    def telling(self, pointer: str, types_at: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """Return the members that make an object of a ``oneOf`` fit one alternative only.
+    def discriminators(
+        self, pointer: str, types_at: Mapping[str, frozenset[str]]
+    ) -> frozenset[str]:
+        """Return the members by which an object fits only one branch of a ``oneOf`` if it has them.
 
-        This is the member that the schema names as discriminator, if that one distinguishes them.
+        ``types_at`` are the types of the branches by pointer. The result is one member or none: the
+        ``discriminator`` of the schema, if that distinguishes them. Raises UnsupportedFeatureError
+        if nothing does.
         """
         objects = [at_pointer(self.root, at) for at, of in types_at.items() if "object" in of]
         num_arrays = sum("array" in of for of in types_at.values())
-        apart = self._telling.of(objects)
-        if num_arrays > 1 or (len(objects) > 1 and not apart):
+        distinguishing = self._discriminators.of(objects)
+        if num_arrays > 1 or (len(objects) > 1 and not distinguishing):
             raise unsupported(
-                "nothing tells the alternatives apart", f"{pointer}/oneOf", hint=_TELL_APART
+                "nothing tells the alternatives apart", f"{pointer}/oneOf", hint=_DISCRIMINATE_HINT
             )
         if len(objects) < 2:
             return frozenset()
-        named = self.at(pointer).get("discriminator")
+        named = self.schema_at(pointer).get("discriminator")
         named = named.get("propertyName") if isinstance(named, dict) else None
-        name = max(apart, key=lambda each: (each == named, apart[each]))
-        return frozenset() if apart[name] else frozenset({name})
+        name = max(distinguishing, key=lambda each: (each == named, distinguishing[each]))
+        return frozenset() if distinguishing[name] else frozenset({name})
 
     def check_keywords(self, pointer: str, name: str | None = None) -> None:
-        """Raise UnsupportedFeatureError for a keyword about objects and arrays that is not enforced
-        beside ``name``."""
-        told, beside = self.at(pointer), "" if name is None else f" beside {name!r}"
-        for other in sorted((told.keys() & _OF_CONTAINERS) - _HELD[name]):
-            if other not in _SAYING_NOTHING or told[other] != _SAYING_NOTHING[other]:
+        """Check that all keywords about objects and arrays are enforced.
+
+        ``name`` is the one among them that defines which objects and arrays are valid. Raises
+        UnsupportedFeatureError for a keyword that is not enforced next to it.
+        """
+        schema, beside = self.schema_at(pointer), "" if name is None else f" beside {name!r}"
+        for other in sorted((schema.keys() & _CONTAINER_KEYWORDS) - _ENFORCED[name]):
+            if other not in _NO_EFFECT or schema[other] != _NO_EFFECT[other]:
                 what = f"the keyword {other!r} is not held to{beside}"
                 raise unsupported(what, f"{pointer}/{other}")
 
 
-_NAME_THEM: Final = "leave it out of the parameters, or say which members and items there are"
-_TELL_APART: Final = "write anyOf, or give each of them a member with a value of its own"
+_LEAVE_OUT_HINT: Final = "leave it out of the parameters, or say which members and items there are"
+_DISCRIMINATE_HINT: Final = "write anyOf, or give each of them a member with a value of its own"
 
 
-def unsupported(what: str, pointer: str, hint: str = _NAME_THEM) -> UnsupportedFeatureError:
+def unsupported(what: str, pointer: str, hint: str = _LEAVE_OUT_HINT) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"{what} where the model writes arguments without the quotes of JSON",
         pointer=pointer,

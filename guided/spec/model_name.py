@@ -9,12 +9,12 @@ from guided.errors import UnknownModelError
 __all__ = ["check_model"]
 
 
-def check_model(asked: str, known: Iterable[str]) -> None:
-    """Raise UnknownModelError unless ``asked`` is a known name or empty."""
-    names = tuple(known)
-    if asked and asked not in names:
+def check_model(name: str, known_names: Iterable[str]) -> None:
+    """Raise UnknownModelError unless ``name`` is empty or among ``known_names``."""
+    names = tuple(known_names)
+    if name and name not in names:
         raise UnknownModelError(
-            f"model is {asked!r:.80}, but the server has {', '.join(map(repr, names))}",
+            f"model is {name!r:.80}, but the server has {', '.join(map(repr, names))}",
             field="model",
             hint="name one of these, or leave model out for the first",
         )

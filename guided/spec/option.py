@@ -1,4 +1,4 @@
-"""Options, each declared once: its default, its meaning, and its allowed values.
+"""Declarations of options: the default, the meaning and the allowed values of each.
 
 They are fields of ``Sampling``, ``Beams``, ``JsonOptions`` and ``GenerationRequest``. The keyword
 arguments of the client, the fields of messages, and the flags of the command line follow from
@@ -83,10 +83,10 @@ def options_of(kind: type) -> Mapping[str, Option]:
     """Return the options among the fields of a dataclass, by name and in order."""
     hints = get_type_hints(kind, include_extras=True).items()
     return {
-        name: told
+        name: option
         for name, hint in hints
-        for told in getattr(hint, "__metadata__", ())
-        if isinstance(told, Option)
+        for option in getattr(hint, "__metadata__", ())
+        if isinstance(option, Option)
     }
 
 
@@ -96,10 +96,10 @@ def check_rules(options: Any, path: str = "") -> None:
     ``path`` is the place of the options in a request, e.g. ``sampling.``.
     """
     kind: Any = type(options)
-    for name, told in options_of(kind).items():
+    for name, option in options_of(kind).items():
         value = getattr(options, name)
-        if told.rule is not None and value is not None and not told.rule.allows(value):
-            raise RequestError(f"{name} {value!r} {told.rule.complaint}", field=f"{path}{name}")
+        if option.rule is not None and value is not None and not option.rule.allows(value):
+            raise RequestError(f"{name} {value!r} {option.rule.complaint}", field=f"{path}{name}")
 
 
 def word_of(kind: type[Word], value: object, name: str, within: str = "json_options") -> Word:

@@ -35,7 +35,7 @@ class PromptBound:
         # Nearly all prompts are so short that their bytes need not be counted.
         if _MOST_BYTES_OF_A_CHARACTER * sum(map(len, texts)) <= most_bytes:
             return
-        nbytes = sum(map(self._counted, texts))
+        nbytes = sum(map(self._count_bytes, texts))
         if nbytes > most_bytes:
             tokens = -(-nbytes // self.bytes_per_token)
             raise LimitExceededError(
@@ -46,6 +46,6 @@ class PromptBound:
                 hint="shorten the prompt",
             )
 
-    def _counted(self, text: str) -> int:
+    def _count_bytes(self, text: str) -> int:
         encoded = text.encode(errors="replace")
         return len(encoded.translate(None, self.lost) if self.lost else encoded)

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 from urllib.parse import unquote
 
-__all__ = ["at_pointer", "escaped", "pointer_of", "target_of"]
+__all__ = ["at_pointer", "escape_token", "pointer_of", "target_of"]
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 
@@ -26,20 +26,20 @@ def pointer_of(reference: object) -> str | None:
     return None if document or (pointer and not pointer.startswith("/")) else pointer
 
 
-def escaped(name: str) -> str:
+def escape_token(name: str) -> str:
     """Return a name escaped for a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
 def at_pointer(root: Any, pointer: str) -> Any:
     """Return the value at a JSON pointer (RFC 6901); ``None`` if there is none."""
-    at = root
-    for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, list) and _INDEX.fullmatch(name) and int(name) < len(at):
-            at = at[int(name)]
-        elif isinstance(at, dict) and name in at:
-            at = at[name]
+    value = root
+    for token in pointer.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict) and name in value:
+            value = value[name]
         else:
             return None
-    return at
+    return value

@@ -1,4 +1,4 @@
-"""The report on a constraint: how far answers are held to it, and what compiling it costs."""
+"""The report on a constraint: how far it is enforced, and what compiling it costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class Enforcement(StrEnum):
-    """How far an answer is held to a keyword."""
+    """How far a keyword is enforced."""
 
     ENFORCED = "enforced"
     NARROWED = "narrowed"

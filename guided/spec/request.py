@@ -472,9 +472,9 @@ def check_draft_widths(widths: Sequence[int]) -> None:
     """Raise RequestError for invalid expansion widths of draft models."""
     is_long = len(widths) > MOST_DRAFT_LEVELS
     if is_long or not widths or not all(1 <= width <= WIDEST_DRAFT_LEVEL for width in widths):
-        told = f"{len(widths)} draft_widths" if is_long else f"draft_widths {list(widths)}"
+        given = f"{len(widths)} draft_widths" if is_long else f"draft_widths {list(widths)}"
         raise RequestError(
-            f"{told} are not 1 to {MOST_DRAFT_LEVELS} numbers from 1 to {WIDEST_DRAFT_LEVEL}",
+            f"{given} are not 1 to {MOST_DRAFT_LEVELS} numbers from 1 to {WIDEST_DRAFT_LEVEL}",
             field="draft_widths",
             hint="a chain of four tokens is 1,1,1,1",
         )

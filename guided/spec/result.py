@@ -77,7 +77,7 @@ _CUT_SHORT = frozenset(
 )
 
 
-class _Drafted:
+class _DraftRates:
     """Rates of drafted tokens, of one drafter or of all."""
 
     __slots__ = ()
@@ -104,7 +104,7 @@ class _Drafted:
 
 
 @dataclass(frozen=True, slots=True)
-class DrafterUsage(_Drafted):
+class DrafterUsage(_DraftRates):
     """The counts of one drafter; a drafted token belongs to the first drafter that proposed it."""
 
     name: str
@@ -128,7 +128,7 @@ class DrafterUsage(_Drafted):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage(_Drafted):
+class Usage(_DraftRates):
     """The cost of an answer, or of all candidates of a request, in tokens and model calls."""
 
     prompt_tokens: int = 0
@@ -187,8 +187,8 @@ class Usage(_Drafted):
         every = tuple(usages)
         of_drafters: dict[str, DrafterUsage] = {}
         for each in chain.from_iterable(usage.by_drafter for usage in every):
-            known = of_drafters.get(each.name)
-            of_drafters[each.name] = each if known is None else _combined(add, known, each)
+            total = of_drafters.get(each.name)
+            of_drafters[each.name] = each if total is None else _combine(add, total, each)
         summed = {name: sum(getattr(usage, name) for usage in every) for name in _counts(cls)}
         return cls(**summed, by_drafter=tuple(of_drafters.values()))
 
@@ -196,12 +196,12 @@ class Usage(_Drafted):
         """Return what was added since an earlier usage, with only the drafters that were active."""
         before = {each.name: each for each in earlier.by_drafter}
         added = (
-            _combined(sub, each, before.get(each.name, DrafterUsage(each.name)))
+            _combine(sub, each, before.get(each.name, DrafterUsage(each.name)))
             for each in self.by_drafter
         )
-        left = {name: getattr(self, name) - getattr(earlier, name) for name in _counts(Usage)}
+        counts = {name: getattr(self, name) - getattr(earlier, name) for name in _counts(Usage)}
         return Usage(
-            **left, by_drafter=tuple(each for each in added if each != DrafterUsage(each.name))
+            **counts, by_drafter=tuple(each for each in added if each != DrafterUsage(each.name))
         )
 
 
@@ -210,7 +210,7 @@ def _counts(kind: type[Usage | DrafterUsage]) -> list[str]:
     return [each.name for each in fields(kind) if each.name not in ("name", "by_drafter")]
 
 
-def _combined(
+def _combine(
     operation: Callable[[int, int], int], one: DrafterUsage, other: DrafterUsage
 ) -> DrafterUsage:
     """Combine two usages of one drafter, number by number."""

@@ -1,4 +1,4 @@
-"""Checks the kinds of keywords' values in schemas that are read before they are compiled."""
+"""Checks the forms of keywords in schemas that are read before they are compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from guided.errors import InvalidConstraintError
 
-__all__ = ["NOTES", "TYPES", "check_shape", "misshapen", "old_draft"]
+__all__ = ["NOTES", "TYPES", "check_shape", "invalid_keyword", "old_draft"]
 
 NOTES: Final = frozenset(
     {
@@ -21,14 +21,14 @@ TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "obje
 """All types of JSON Schema; an integer is also a number."""
 
 
-_MOST: Final = 1e15
+_MAX_COUNT: Final = 1e15
 """Above any number of items that could be written."""
 
 
 def _is_count(value: object) -> bool:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
-    return 0 <= value < _MOST and value == int(value)
+    return 0 <= value < _MAX_COUNT and value == int(value)
 
 
 def _are_types(value: object) -> bool:
@@ -50,7 +50,7 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-_KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+_SHAPES: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "additionalProperties": ("a schema", _is_schema),
     "allOf": ("a list of schemas", _are_schemas),
     "anyOf": ("a list of schemas", _are_schemas),
@@ -66,30 +66,30 @@ _KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "required": ("a list of names", _are_texts),
     "type": ("a type, or a list of types", _are_types),
 }
-"""For each keyword, what its value should be, and a check of that."""
+"""The form of each keyword's value: a phrase, and a check."""
 
 
-def misshapen(schema: dict[str, Any]) -> str | None:
-    """Return the first keyword of this one schema that has a value of the wrong kind."""
-    for name, (_, is_right) in _KINDS.items():
-        if name in schema and not is_right(schema[name]):
+def invalid_keyword(schema: dict[str, Any]) -> str | None:
+    """Return the first keyword of a schema whose value has the wrong form, if there is one."""
+    for name, (_, is_valid) in _SHAPES.items():
+        if name in schema and not is_valid(schema[name]):
             return name
     return None
 
 
 def check_shape(schema: dict[str, Any], pointer: str) -> None:
-    """Raise InvalidConstraintError if a keyword of this one schema has a value of the wrong kind.
+    """Raise InvalidConstraintError if a keyword of this one schema has a value of the wrong form.
 
-    The compiler checks all keywords in the same way; this is for readers that run before it.
+    The compiler checks all keywords in the same way; this is for code that runs before it.
     """
-    if (name := misshapen(schema)) is not None:
+    if (name := invalid_keyword(schema)) is not None:
         raise InvalidConstraintError(
-            f"{name} is {schema[name]!r:.80}, not {_KINDS[name][0]}", pointer=f"{pointer}/{name}"
+            f"{name} is {schema[name]!r:.80}, not {_SHAPES[name][0]}", pointer=f"{pointer}/{name}"
         )
 
 
 def old_draft(root: Any) -> int | None:
     """Return the draft that a schema declares, if it is one of 3 to 7."""
-    said = root.get("$schema") if isinstance(root, dict) else None
-    found = re.search(r"draft-0([3-7])", str(said))
+    uri = root.get("$schema") if isinstance(root, dict) else None
+    found = re.search(r"draft-0([3-7])", str(uri))
     return None if found is None else int(found[1])

@@ -8,7 +8,7 @@ from unicodedata import combining, east_asian_width
 
 __all__ = ["SourcePosition"]
 
-_SHOWN: Final = 60
+_MAX_SHOWN: Final = 60
 """Characters shown of a line on either side of the caret."""
 
 
@@ -25,10 +25,10 @@ class SourcePosition:
             return what
         before = self.text[: self.position]
         line, column = before.count("\n") + 1, self.position - before.rfind("\n")
-        return f"line {line}, column {column}: {what}{self.picture}"
+        return f"line {line}, column {column}: {what}{self.excerpt}"
 
     @property
-    def picture(self) -> str:
+    def excerpt(self) -> str:
         """An empty line, then the line of the text with a caret below the place."""
         if self.position is None:
             return ""
@@ -36,9 +36,9 @@ class SourcePosition:
         column = self.position - begin
         end = self.text.find("\n", self.position)
         whole = self.text[begin : len(self.text) if end < 0 else end].removesuffix("\r")
-        shown = whole[max(0, column - _SHOWN) : column + _SHOWN]
-        indent = "".join([_blank(char) for char in shown[: min(column, _SHOWN)]])
-        return f"\n\n{shown}\n{indent}^"
+        visible = whole[max(0, column - _MAX_SHOWN) : column + _MAX_SHOWN]
+        indent = "".join([_blank(char) for char in visible[: min(column, _MAX_SHOWN)]])
+        return f"\n\n{visible}\n{indent}^"
 
 
 def _blank(char: str) -> str:

@@ -38,7 +38,7 @@ class GrammarInfo:
     uses: int = 0
     """Number of calls that named it."""
     report: SchemaReport | None = None
-    """How far answers are held to it; only from ``compile``."""
+    """How far the constraint is enforced; only from ``compile``."""
 
     @property
     def constraint(self) -> Stored:

@@ -26,7 +26,7 @@ __all__ = ["read_structural_tag"]
 _Schema: TypeAlias = Callable[[object], Structure]
 _Given: TypeAlias = Mapping[str, Any]
 
-_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+_REQUIRED_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "any_text": (),
     "const_string": ("value",),
     "grammar": ("grammar",),
@@ -42,17 +42,18 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "tags_with_separator": ("tags", "separator"),
     "triggered_tags": ("triggers", "tags"),
 }
-"""The known formats, with their required fields."""
+"""The required fields of each known format."""
 
-_TAG_CHOICES: Final = {"at_least_one": bool, "stop_after_first": bool}
-_CHOICES: Final[Mapping[str, Mapping[str, type]]] = {
+_TAG_OPTIONS: Final = {"at_least_one": bool, "stop_after_first": bool}
+_OPTIONAL_FIELDS: Final[Mapping[str, Mapping[str, type]]] = {
     "any_text": {"excludes": list},
-    "tags_with_separator": _TAG_CHOICES,
-    "triggered_tags": _TAG_CHOICES,
+    "tags_with_separator": _TAG_OPTIONS,
+    "triggered_tags": _TAG_OPTIONS,
 }
-"""The optional fields of formats, with their types. Other fields may have the values below, which
-have no effect."""
-_ASKS_FOR_NOTHING: Final[tuple[object, ...]] = (None, False, "json", [])
+"""The optional fields of formats, with their types. Other fields may only have values of
+``_NO_EFFECT``.
+"""
+_NO_EFFECT: Final[tuple[object, ...]] = (None, False, "json", [])
 
 
 def read_structural_tag(text: str, schema: _Schema) -> Structure:
@@ -68,7 +69,7 @@ def read_structural_tag(text: str, schema: _Schema) -> Structure:
         ) from error
     reader = _Reader(schema)
     if isinstance(given, dict) and "structures" in given:
-        return reader.tags_of_old(given)
+        return reader.read_old_form(given)
     if not isinstance(given, dict) or "format" not in given:
         raise InvalidConstraintError(
             "the structural tag has neither a format nor structures",
@@ -82,30 +83,30 @@ class _Reader:
     def __init__(self, schema: _Schema) -> None:
         self._schema = schema
 
-    def tags_of_old(self, given: _Given) -> Structure:
-        """Read the older form: free text with tags in it, each with a schema inside."""
-        _check_known(given, ("type", "structures", "triggers"), "the structural tag", "")
+    def read_old_form(self, given: _Given) -> Structure:
+        """Return the constraint of the older form: free text with tags in it."""
+        _refuse_unknown(given, ("type", "structures", "triggers"), "the structural tag", "")
         tags = []
-        for number, one in enumerate(_value(given, "structures", list, "")):
+        for number, one in enumerate(_read_field(given, "structures", list, "")):
             place = f"/structures/{number}"
-            begin, end = (_value(one, name, str, place) for name in ("begin", "end"))
-            _check_known(one, ("begin", "schema", "end"), "the tag", place)
+            begin, end = (_read_field(one, name, str, place) for name in ("begin", "end"))
+            _refuse_unknown(one, ("begin", "schema", "end"), "the tag", place)
             if "schema" not in one:
-                raise _wrong("there is no schema", place)
+                raise _error("there is no schema", place)
             tags.append(Tag(begin, self._of_schema(one["schema"], f"{place}/schema"), end))
-        return Tagged(tags, _value(given, "triggers", list, ""))
+        return Tagged(tags, _read_field(given, "triggers", list, ""))
 
     def read(self, given: object, place: str) -> Structure:
         """Return the constraint of one format."""
         if place.count("/") > 3 * MAX_NESTING:
-            raise _wrong("the formats nest too deeply", place)
-        kind = _value(given, "type", str, place)
+            raise _error("the formats nest too deeply", place)
+        kind = _read_field(given, "type", str, place)
         assert isinstance(given, dict)
-        if kind not in _FIELDS:
+        if kind not in _REQUIRED_FIELDS:
             raise UnsupportedFeatureError(
                 f"the format {kind!r} cannot be enforced",
                 pointer=place,
-                hint=f"known are {', '.join(_FIELDS)}",
+                hint=f"known are {', '.join(_REQUIRED_FIELDS)}",
             )
         _check_fields(given, kind, place)
         made: Structure = getattr(self, f"_{kind}")(given, place)
@@ -116,7 +117,7 @@ class _Reader:
             return self._schema(schema)
 
     def _all(self, given: _Given, place: str) -> list[Structure]:
-        elements = _value(given, "elements", list, place)
+        elements = _read_field(given, "elements", list, place)
         return [self.read(each, f"{place}/elements/{n}") for n, each in enumerate(elements)]
 
     def _content(self, given: _Given, place: str) -> Structure:
@@ -125,13 +126,13 @@ class _Reader:
     # --- one method per format, named after it -------------------------------------------------
 
     def _any_text(self, given: _Given, place: str) -> Structure:
-        return FreeText(_value(given, "excludes", list, place, []))
+        return FreeText(_read_field(given, "excludes", list, place, []))
 
     def _const_string(self, given: _Given, place: str) -> Structure:
-        return Text(_value(given, "value", str, place))
+        return Text(_read_field(given, "value", str, place))
 
     def _grammar(self, given: _Given, place: str) -> Structure:
-        return Ebnf(_value(given, "grammar", str, place))
+        return Ebnf(_read_field(given, "grammar", str, place))
 
     def _json_schema(self, given: _Given, place: str) -> Structure:
         return self._of_schema(given["json_schema"], f"{place}/json_schema")
@@ -146,10 +147,10 @@ class _Reader:
         return Repeat(self._content(given, place), 1)
 
     def _regex(self, given: _Given, place: str) -> Structure:
-        return Regex(_value(given, "pattern", str, place))
+        return Regex(_read_field(given, "pattern", str, place))
 
     def _repeat(self, given: _Given, place: str) -> Structure:
-        least, most = (_value(given, name, int, place) for name in ("min", "max"))
+        least, most = (_read_field(given, name, int, place) for name in ("min", "max"))
         return Repeat(self._content(given, place), least, None if most == -1 else most)
 
     def _sequence(self, given: _Given, place: str) -> Structure:
@@ -159,12 +160,12 @@ class _Reader:
         return Repeat(self._content(given, place))
 
     def _tag(self, given: _Given, place: str) -> Structure:
-        return Sequence([_value(given, "begin", str, place), self._rest_of_tag(given, place)])
+        return Sequence([_read_field(given, "begin", str, place), self._rest_of_tag(given, place)])
 
     def _rest_of_tag(self, given: _Given, place: str) -> Structure:
         """Return what follows the beginning of a tag, including its end."""
         end = given["end"]
-        ends = [end] if isinstance(end, str) else _value(given, "end", list, place)
+        ends = [end] if isinstance(end, str) else _read_field(given, "end", list, place)
         content = given["content"]
         is_any = isinstance(content, dict) and content.get("type") == "any_text"
         if is_any and not content.get("excludes") and ends != [""]:
@@ -175,22 +176,22 @@ class _Reader:
     def _tags(self, given: _Given, place: str) -> list[tuple[str, Structure]]:
         """Return the beginning of each tag, and what follows it."""
         tags = []
-        for number, tag in enumerate(_value(given, "tags", list, place)):
+        for number, tag in enumerate(_read_field(given, "tags", list, place)):
             at = f"{place}/tags/{number}"
             if not isinstance(tag, dict) or tag.get("type", "tag") != "tag":
-                raise _wrong("this is no tag", at)
+                raise _error("this is no tag", at)
             _check_fields(tag, "tag", at)
-            tags.append((_value(tag, "begin", str, at), self._rest_of_tag(tag, at)))
+            tags.append((_read_field(tag, "begin", str, at), self._rest_of_tag(tag, at)))
         return tags
 
     def _tags_with_separator(self, given: _Given, place: str) -> Structure:
         tag = AnyOf([Sequence([begin, rest]) for begin, rest in self._tags(given, place)])
-        more = Repeat(Sequence([_value(given, "separator", str, place), tag]))
+        more = Repeat(Sequence([_read_field(given, "separator", str, place), tag]))
         tags = tag if given.get("stop_after_first") else Sequence([tag, more])
         return tags if given.get("at_least_one") else Repeat(tags, 0, 1)
 
     def _triggered_tags(self, given: _Given, place: str) -> Structure:
-        triggers = _value(given, "triggers", list, place)
+        triggers = _read_field(given, "triggers", list, place)
         tags = self._tags(given, place)
         calls = Calls.REQUIRED if given.get("at_least_one") else Calls.AUTO
         tagged = Tagged([Tag(begin, rest) for begin, rest in tags], triggers, calls)
@@ -203,19 +204,21 @@ class _Reader:
 
 def _check_fields(given: _Given, kind: str, place: str) -> None:
     """Raise ConstraintError if a field is missing, or if an unknown one has an effect."""
-    for name in _FIELDS[kind]:
+    for name in _REQUIRED_FIELDS[kind]:
         if name not in given:
-            raise _wrong(f"the format {kind!r} has no {name}", place)
-    choices = _CHOICES.get(kind, {})
+            raise _error(f"the format {kind!r} has no {name}", place)
+    choices = _OPTIONAL_FIELDS.get(kind, {})
     for name in choices.keys() & given.keys():
-        _value(given, name, choices[name], place)
-    _check_known(given, ("type", *_FIELDS[kind], *choices), f"the format {kind!r}", place)
+        _read_field(given, name, choices[name], place)
+    _refuse_unknown(
+        given, ("type", *_REQUIRED_FIELDS[kind], *choices), f"the format {kind!r}", place
+    )
 
 
-def _check_known(given: _Given, known: tuple[str, ...], what: str, place: str) -> None:
+def _refuse_unknown(given: _Given, known: tuple[str, ...], what: str, place: str) -> None:
     """Raise UnsupportedFeatureError for an unknown field that would have an effect."""
     for name, value in given.items():
-        if name not in known and value not in _ASKS_FOR_NOTHING:
+        if name not in known and value not in _NO_EFFECT:
             raise UnsupportedFeatureError(
                 f"{name} of {what} cannot be enforced",
                 pointer=f"{place}/{name}",
@@ -223,20 +226,20 @@ def _check_known(given: _Given, known: tuple[str, ...], what: str, place: str) -
             )
 
 
-def _value(given: object, name: str, kind: type, place: str, default: Any = ...) -> Any:
-    """Return a field of an object; raises InvalidConstraintError if missing or mistyped."""
+def _read_field(given: object, name: str, kind: type, place: str, default: Any = ...) -> Any:
+    """Return a field of an object; raises InvalidConstraintError if it is missing or mistyped."""
     if not isinstance(given, dict):
-        raise _wrong("this is no object", place)
+        raise _error("this is no object", place)
     value = given.get(name, default)
     if value is ...:
-        raise _wrong(f"there is no {name}", place)
+        raise _error(f"there is no {name}", place)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise _wrong(f"{name} is no {_NAMES[kind]}", f"{place}/{name}")
+        raise _error(f"{name} is no {_NAMES[kind]}", f"{place}/{name}")
     return value
 
 
 _NAMES: Final = {str: "text", list: "list", int: "integer", bool: "truth value"}
 
 
-def _wrong(what: str, place: str) -> InvalidConstraintError:
+def _error(what: str, place: str) -> InvalidConstraintError:
     return InvalidConstraintError(what, pointer=place, hint="correct the structural tag")

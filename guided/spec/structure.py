@@ -64,7 +64,7 @@ def check_nesting(constraint: Structure) -> None:
 def digest_of(kind: str, parts: object, text: str = "") -> str:
     """Return a constraint's key from its kind and its parts, with a long text given separately."""
     # ``repr`` of a long text takes longer than its hash.
-    held = text.encode(errors="surrogatepass")
-    digest = hashlib.sha256(f"{len(held)} {parts!r}".encode(errors="surrogatepass"))
-    digest.update(held)
+    encoded = text.encode(errors="surrogatepass")
+    digest = hashlib.sha256(f"{len(encoded)} {parts!r}".encode(errors="surrogatepass"))
+    digest.update(encoded)
     return f"{kind}:{digest.hexdigest()}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from guided.errors import InvalidConstraintError
 from guided.spec import Structure, check_nesting, digest_of, word_of
-from guided.spec.composition import Part, Text, checked_part
+from guided.spec.composition import Part, Text, as_structure
 
 __all__ = ["Calls", "FreeText", "Tag", "Tagged", "Until"]
 
@@ -68,7 +68,7 @@ class Tag:
     def __post_init__(self) -> None:
         _texts((self.begin,), "beginning of the tag")
         Text(self.end)
-        object.__setattr__(self, "body", checked_part(self.body, f"the tag {self.begin!r}"))
+        object.__setattr__(self, "body", as_structure(self.body, f"the tag {self.begin!r}"))
 
 
 class Calls(StrEnum):
@@ -127,15 +127,15 @@ class Tagged(Structure):
         self._check_triggers()
 
     def _check_triggers(self) -> None:
-        begun = self.by_trigger()
-        known = {number for numbers in begun.values() for number in numbers}
+        by_trigger = self.by_trigger()
+        triggered = {number for numbers in by_trigger.values() for number in numbers}
         for number, tag in enumerate(self.tags):
-            if number not in known:
+            if number not in triggered:
                 raise InvalidConstraintError(
                     f"the tag {tag.begin[:40]!r} begins with none of the triggers",
                     hint="leave the triggers out, or add what it begins with",
                 )
-        for trigger, numbers in begun.items():
+        for trigger, numbers in by_trigger.items():
             if not numbers:
                 raise InvalidConstraintError(
                     f"no tag begins with the trigger {trigger[:40]!r}",
@@ -143,17 +143,17 @@ class Tagged(Structure):
                 )
 
     def by_trigger(self) -> dict[str, list[int]]:
-        """Return for each trigger the numbers of the tags that begin with it."""
-        begun: dict[str, list[int]] = {trigger: [] for trigger in self.triggers}
+        """Return for each trigger the indices of the tags that begin with it."""
+        by_trigger: dict[str, list[int]] = {trigger: [] for trigger in self.triggers}
         # There are far fewer lengths than triggers.
         lengths = sorted(set(map(len, self.triggers)))
         for number, tag in enumerate(self.tags):
             for length in lengths:
                 if length > len(tag.begin):
                     break
-                if (numbers := begun.get(tag.begin[:length])) is not None:
+                if (numbers := by_trigger.get(tag.begin[:length])) is not None:
                     numbers.append(number)
-        return begun
+        return by_trigger
 
     def inner(self) -> tuple[Structure, ...]:
         return tuple(tag.body for tag in self.tags)
@@ -165,7 +165,7 @@ class Tagged(Structure):
 
 
 def _texts(given: object, what: str) -> tuple[str, ...]:
-    """Return the texts without repetitions."""
+    """Check that ``given`` is one text or a list of texts; returns them without repetitions."""
     texts = (given,) if isinstance(given, str) else given
     if not isinstance(texts, Iterable):
         raise InvalidConstraintError(f"{given!r} is no list of texts")

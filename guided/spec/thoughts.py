@@ -17,7 +17,7 @@ from guided.spec.special_token import SpecialToken
 from guided.spec.structure import Constraint, Structure, digest_of
 from guided.spec.tagged import FreeText, Until
 
-__all__ = ["FORMATS", "AfterThoughts", "ReasoningFormat", "pieces_of"]
+__all__ = ["FORMATS", "AfterThoughts", "ReasoningFormat", "split_at_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,38 +25,40 @@ class ReasoningFormat:
     """The texts around thoughts."""
 
     name: str
-    sign: str
+    template_marker: str
     """A text that chat templates of this format contain."""
     begin: str
     end: str
     answer: str = ""
     """The beginning of an answer, with or without thoughts before it."""
-    is_asked_for: bool = False
+    is_opt_in: bool = False
     """Whether the model thinks only if its prompt says so."""
 
 
 FORMATS: Final[tuple[ReasoningFormat, ...]] = (
     ReasoningFormat(
         name="harmony",
-        sign="<|channel|>analysis<|message|>",
+        template_marker="<|channel|>analysis<|message|>",
         begin="<|channel|>analysis<|message|>",
         end="<|end|><|start|>assistant",
         answer="<|channel|>final<|message|>",
     ),
-    ReasoningFormat(name="think", sign="</think>", begin="<think>\n", end="</think>\n\n"),
-    ReasoningFormat(name="magistral", sign="[/THINK]", begin="[THINK]", end="[/THINK]"),
+    ReasoningFormat(
+        name="think", template_marker="</think>", begin="<think>\n", end="</think>\n\n"
+    ),
+    ReasoningFormat(name="magistral", template_marker="[/THINK]", begin="[THINK]", end="[/THINK]"),
     ReasoningFormat(
         name="command",
-        sign="<|END_THINKING|>",
+        template_marker="<|END_THINKING|>",
         begin="<|START_THINKING|>",
         end="<|END_THINKING|>",
     ),
     ReasoningFormat(
         name="gemma",
-        sign="<|channel>thought",
+        template_marker="<|channel>thought",
         begin="<|channel>thought\n",
         end="<channel|>",
-        is_asked_for=True,
+        is_opt_in=True,
     ),
 )
 """Of gpt-oss; of Qwen 3, DeepSeek R1, SmolLM 3 and many others; of Magistral; of Command; of Gemma
@@ -93,25 +95,25 @@ class AfterThoughts(Structure):
 
     def digest_over(self, inner: list[str]) -> str:
         thoughts, *answer = inner
-        held = answer[0] if answer else ""
-        return digest_of("after_thoughts", (thoughts, held, self.max_tokens))
+        answer_digest = answer[0] if answer else ""
+        return digest_of("after_thoughts", (thoughts, answer_digest, self.max_tokens))
 
 
-def pieces_of(text: str, named: Mapping[str, object]) -> tuple[Text | SpecialToken, ...]:
-    """Cut a text at the names of special tokens, which become those tokens."""
+def split_at_tokens(text: str, named: Mapping[str, object]) -> tuple[Text | SpecialToken, ...]:
+    """Split a text at the names of special tokens, which become those tokens."""
     pieces: list[Text | SpecialToken] = []
     # The longest first: one name may begin with another.
     names = sorted((name for name in named if name and name in text), key=len, reverse=True)
-    at = begun = 0
-    while at < len(text):
-        name = next((name for name in names if text.startswith(name, at)), None)
+    position = start = 0
+    while position < len(text):
+        name = next((name for name in names if text.startswith(name, position)), None)
         if name is None:
-            at += 1
+            position += 1
             continue
-        if begun < at:
-            pieces.append(Text(text[begun:at]))
+        if start < position:
+            pieces.append(Text(text[start:position]))
         pieces.append(SpecialToken(name))
-        at = begun = at + len(name)
-    if begun < at:
-        pieces.append(Text(text[begun:]))
+        position = start = position + len(name)
+    if start < position:
+        pieces.append(Text(text[start:]))
     return tuple(pieces)

@@ -1,4 +1,4 @@
-"""Builds the grammar of an answer that may call tools."""
+"""Builds the constraint of an answer that may call tools."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any, Final
 
 from guided.errors import RequestError, naming
 from guided.spec import Constraint, JsonSchema, Structure
-from guided.spec.closed_objects import closed
+from guided.spec.closed_objects import close_objects
 from guided.spec.composition import AnyOf, Part, Repeat, Sequence
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged
-from guided.spec.tool_format import MARK, ToolFormat, unmarked
+from guided.spec.tool_format import MARK, ToolFormat, strip_marks
 from guided.spec.tool_literals import literals_of
 from guided.spec.tool_members import members_of
 from guided.spec.tools import Tool, ToolUse
 
 __all__ = ["arguments_of", "with_calls"]
 
-_NOTHING: Final[dict[str, Any]] = {
+_NO_ARGUMENTS: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {},
     "additionalProperties": False,
@@ -26,88 +26,88 @@ _NOTHING: Final[dict[str, Any]] = {
 """The arguments of a tool that takes none."""
 
 
-def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
+def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure:
     """Return the constraint of an answer that may call tools.
 
-    ``beside`` constrains an answer without calls; without it, that is any text::
+    ``content`` constrains an answer without calls; without it, that is any text::
 
-        auto              text with calls in it, or none; where ``beside`` is set, it or calls
+        auto              text with calls in it, or none; with ``content``, either it or calls
         required          calls only
         one by its name   that call only
-        none              text without any; where ``beside`` is set, it
+        none              text without any call; with ``content``, it
     """
     tools = use.callable
     if not tools:
-        return _content(beside, form)
-    if beside is not None and not isinstance(beside, JsonSchema):
+        return _content(content, form)
+    if content is not None and not isinstance(content, JsonSchema):
         raise RequestError(
             "the answer beside tools is not JSON, so it cannot be told from calls of them",
             field="constraint",
             hint="leave it or the tools out, or set tool_choice to none",
         )
-    if beside is not None and form.separator is None and beside.options.whitespace != 0:
+    if content is not None and form.separator is None and content.options.whitespace != 0:
         raise RequestError(
             "a document with white space cannot be told from a tool call as this model writes it",
             field="json_options.whitespace",
             hint="set it to 0",
         )
-    arguments = [(form.header(tool.name), _written(tool, form)) for tool in tools]
-    is_free = use.choice == "auto" and beside is None and form.separator is not None
-    if is_free and not form.signs:
+    arguments = [(form.header(tool.name), _arguments_constraint(tool, form)) for tool in tools]
+    is_free = use.choice == "auto" and content is None and form.separator is not None
+    if is_free and not form.special_tokens:
         tags = [Tag(header, body, form.end) for header, body in arguments]
         return Tagged(tags, form.trigger, Calls.AUTO, use.parallel)
     call = AnyOf(
         [Sequence([*_parts(header), body, *_parts(form.end)]) for header, body in arguments]
     )
-    calls = _calls(call, form.separator if use.parallel and not use.is_named else None)
+    calls = _one_or_more(call, form.separator if use.parallel and not use.is_named else None)
     if use.choice != "auto":
         return calls
     if is_free:
         # In these formats an answer ends after its calls.
         return Sequence([_content(None, form), Repeat(calls, 0, 1)])
-    return AnyOf([_content(beside, form), calls])
+    return AnyOf([_content(content, form), calls])
 
 
-def _written(tool: Tool, form: ToolFormat) -> Structure:
-    """Return the constraint of a tool's arguments in the format's notation."""
+def _arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
+    """Return the constraint of a tool's arguments as the format writes them."""
     schema = arguments_of(tool)
     with naming((f"the tool {tool.name}",)):
         if form.members is not None:
             return members_of(tool, schema, form.members)
         if form.quote:
-            return literals_of(tool, schema, unmarked(form.quote), MARK)
+            return literals_of(tool, schema, strip_marks(form.quote), MARK)
     return schema
 
 
-def _calls(call: Structure, separator: str | None) -> Structure:
-    """Return one call, or several if the format separates them."""
+def _one_or_more(call: Structure, separator: str | None) -> Structure:
+    """Return the constraint of one call, or of several if the format separates them."""
     if separator is None:
         return call
     return Sequence([call, Repeat(Sequence([*_parts(separator), call]))])
 
 
-def _content(beside: Constraint, form: ToolFormat) -> Structure:
-    """Return an answer without calls."""
-    if beside is None:
-        beside = FreeText(MARK if form.signs else form.trigger)
+def _content(content: Constraint, form: ToolFormat) -> Structure:
+    """Return the constraint of an answer without calls."""
+    if content is None:
+        content = FreeText(MARK if form.special_tokens else form.trigger)
     before = _parts(form.before_content)
-    return Sequence([*before, beside]) if before else beside
+    return Sequence([*before, content]) if before else content
 
 
 def _parts(text: str) -> list[Part]:
     """Split a text of a format; marked names in it are special tokens."""
     pieces = enumerate(text.split(MARK))
-    return [SpecialToken(piece) if at % 2 else piece for at, piece in pieces if piece]
+    return [SpecialToken(piece) if index % 2 else piece for index, piece in pieces if piece]
 
 
 def arguments_of(tool: Tool) -> JsonSchema:
     """Return the constraint of a tool's arguments; raises RequestError for an invalid schema."""
     with naming((f"the tool {tool.name}",)):
-        read = json.loads(tool.parameters) if tool.parameters else _NOTHING
-        schema = {"type": "object"} | read
+        parameters = json.loads(tool.parameters) if tool.parameters else _NO_ARGUMENTS
+        schema = {"type": "object"} | parameters
         if schema["type"] != "object":
             raise RequestError(
                 f"its parameters are of type {schema['type']!r}, no object", field="tools"
             )
-        held = closed(schema) if tool.strict else schema
-        return JsonSchema(json.dumps(held, ensure_ascii=False, separators=(",", ":")))
+        enforced = close_objects(schema) if tool.strict else schema
+        return JsonSchema(json.dumps(enforced, ensure_ascii=False, separators=(",", ":")))

@@ -10,7 +10,7 @@
     GEMMA     <|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>
     GLM       <tool_call>weather⏎<arg_key>city</arg_key>⏎<arg_value>Oslo</arg_value>⏎</tool_call>
 
-If a format has special tokens, its texts have their names between two marks (``sign``), and so does
+If a format has special tokens, its texts have their names between two marks (``mark``), and so does
 the text of an answer until its calls are read: text that merely spells such a name is not marked.
 """
 
@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from guided.spec.tool_literals import written_literals
-from guided.spec.tool_members import MemberFormat, written_members
+from guided.spec.tool_literals import write_literals
+from guided.spec.tool_members import MemberFormat, write_members
 
 __all__ = [
     "FORMATS",
@@ -36,8 +36,8 @@ __all__ = [
     "MISTRAL",
     "QWEN_XML",
     "ToolFormat",
-    "sign",
-    "unmarked",
+    "mark",
+    "strip_marks",
 ]
 
 MARK: Final = "\x01"
@@ -45,13 +45,13 @@ MARK: Final = "\x01"
 calls must not contain it in a format with special tokens."""
 
 
-def sign(name: str) -> str:
-    """Return a special token as written in the texts of a format."""
+def mark(name: str) -> str:
+    """Return the name of a special token between marks, as in the texts of a format."""
     return f"{MARK}{name}{MARK}"
 
 
-def unmarked(text: str) -> str:
-    """Return a text with the plain names of its special tokens, as people write it."""
+def strip_marks(text: str) -> str:
+    """Return a text without the marks around names of special tokens."""
     return text.replace(MARK, "")
 
 
@@ -81,7 +81,7 @@ class ToolFormat:
     """If arguments have bare names, and texts between special tokens, that token with its marks."""
 
     @property
-    def signs(self) -> tuple[str, ...]:
+    def special_tokens(self) -> tuple[str, ...]:
         """The names of the special tokens in the format, each once."""
         around = (self.before_name, self.before_arguments, self.end)
         texts = (*around, self.quote, self.before_content)
@@ -89,21 +89,21 @@ class ToolFormat:
 
     @property
     def opening(self) -> str:
-        """The sign after which any answer begins, with or without calls; empty if none has one."""
+        """The marked special token after which any answer begins; empty if the format has none."""
         names = self.before_content.split(MARK)[1::2]
-        return sign(names[-1]) if names else ""
+        return mark(names[-1]) if names else ""
 
     def header(self, name: str) -> str:
         """Return the text before the arguments of a call."""
-        told = json.dumps(name) if self.is_quoted else name
-        return f"{self.before_name}{told}{self.before_arguments}"
+        written = json.dumps(name) if self.is_quoted else name
+        return f"{self.before_name}{written}{self.before_arguments}"
 
     def call(self, name: str, arguments: str) -> str:
         """Return a whole call; ``arguments`` are JSON."""
         if self.members is not None:
-            arguments = "".join(written_members(arguments, self.members))
+            arguments = "".join(write_members(arguments, self.members))
         elif self.quote:
-            arguments = written_literals(arguments, self.quote)
+            arguments = write_literals(arguments, self.quote)
         return f"{self.header(name)}{arguments}{self.end}"
 
 
@@ -130,9 +130,9 @@ LLAMA: Final = ToolFormat(
 
 MISTRAL: Final = ToolFormat(
     name="mistral",
-    trigger=sign("[TOOL_CALLS]"),
-    before_name=sign("[TOOL_CALLS]"),
-    before_arguments=sign("[ARGS]"),
+    trigger=mark("[TOOL_CALLS]"),
+    before_name=mark("[TOOL_CALLS]"),
+    before_arguments=mark("[ARGS]"),
     end="",
     separator="",
     is_quoted=False,
@@ -143,11 +143,11 @@ HARMONY: Final = ToolFormat(
     name="harmony",
     trigger=" to=functions.",
     before_name=" to=functions.",
-    before_arguments=f"{sign('<|channel|>')}commentary json{sign('<|message|>')}",
+    before_arguments=f"{mark('<|channel|>')}commentary json{mark('<|message|>')}",
     end="",
     separator=None,
     is_quoted=False,
-    before_content=f"{sign('<|channel|>')}final{sign('<|message|>')}",
+    before_content=f"{mark('<|channel|>')}final{mark('<|message|>')}",
 )
 """Of gpt-oss, where the message is a call."""
 
@@ -176,24 +176,24 @@ GLM: Final = ToolFormat(
 """Of GLM 4.5 and later."""
 
 
-def _bare_names(name: str, begin: str, end: str, quote: str) -> ToolFormat:
-    """Return a format of Gemma's from its special tokens."""
+def _gemma_format(name: str, begin: str, end: str, quote: str) -> ToolFormat:
+    """Return a format like Gemma's, with bare names, from its special tokens."""
     return ToolFormat(
         name=name,
-        trigger=sign(begin),
-        before_name=f"{sign(begin)}call:",
+        trigger=mark(begin),
+        before_name=f"{mark(begin)}call:",
         before_arguments="{",
-        end=f"}}{sign(end)}",
+        end=f"}}{mark(end)}",
         separator="",
         is_quoted=False,
-        quote=sign(quote),
+        quote=mark(quote),
     )
 
 
-GEMMA: Final = _bare_names("gemma", "<|tool_call>", "<tool_call|>", '<|"|>')
+GEMMA: Final = _gemma_format("gemma", "<|tool_call>", "<tool_call|>", '<|"|>')
 """Of Gemma 4."""
 
-FUNCTION_GEMMA: Final = _bare_names(
+FUNCTION_GEMMA: Final = _gemma_format(
     "function_gemma", "<start_function_call>", "<end_function_call>", "<escape>"
 )
 """Of FunctionGemma, which is derived from Gemma 3."""

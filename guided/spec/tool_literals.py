@@ -5,7 +5,7 @@
     {"city": "Oslo", "days": [1, 2]}  →  city:<|"|>Oslo<|"|>,days:[1,2]
 
 Members are in the order in which templates sort them, by name. Whatever a schema says of texts,
-numbers and words (``true``, ``false``, ``null``) is enforced: each is a hole of this grammar,
+numbers and the words ``true``, ``false`` and ``null`` is enforced: each is a hole of this grammar,
 filled by the schema itself. For objects and arrays the grammar enforces which members they have,
 what their values are, and how many items there are; a schema that says more of them is refused.
 """
@@ -20,26 +20,28 @@ from urllib import parse
 
 from guided.spec.bare_string import BareString
 from guided.spec.constraints import JsonSchema, Lark
-from guided.spec.literal_schema import INDIRECT, SAYING, TYPE, LiteralSchema, unsupported
-from guided.spec.references import escaped
-from guided.spec.said_types import types_of_value
+from guided.spec.declared_types import types_of_value
+from guided.spec.literal_schema import INDIRECT, RESTRICTING, TYPE, LiteralSchema, unsupported
+from guided.spec.references import escape_token
 from guided.spec.schema_shape import NOTES
 from guided.spec.special_token import SpecialToken
 from guided.spec.structure import Structure
 from guided.spec.tagged import FreeText
 from guided.spec.tools import Tool
 
-__all__ = ["literals_of", "written_literals"]
+__all__ = ["literals_of", "write_literals"]
 
 _NAME: Final = re.compile(r"[\w.$-]{1,256}")
-_REFERRING: Final = frozenset({"$anchor", "$dynamicRef", "$id", "$recursiveRef", "$ref", "id"})
+_REFERENCE_KEYWORDS: Final = frozenset(
+    {"$anchor", "$dynamicRef", "$id", "$recursiveRef", "$ref", "id"}
+)
 _QUOTE: Final = "QUOTE"
 _TEXT: Final = "TEXT"
 """Names of holes: the special token around texts, and any text."""
 _WORDS: Final = frozenset({"boolean", "integer", "null", "number"})
 _CONTAINERS: Final = frozenset({"array", "object"})
-_MOST_UNIONS: Final = 64
-"""Most combinations of types and required members in which one place is written."""
+_MAX_COMBINATIONS: Final = 64
+"""The most combinations of types and required members for one schema, each of which has a rule."""
 
 
 def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Structure:
@@ -48,7 +50,7 @@ def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Str
     ``quote`` is the special token before and after each text; no text contains ``without``. Raises
     UnsupportedFeatureError for what the format cannot enforce.
     """
-    lowering = _Lowering(schema, f"tool:{tool.name}", SpecialToken(quote), without)
+    lowering = _GrammarWriter(schema, f"tool:{tool.name}", SpecialToken(quote), without)
     try:
         lowering.rules["start"] = lowering.arguments()
     except RecursionError as error:
@@ -58,20 +60,20 @@ def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Str
     return Lark(f"{rules}\n%declare {declared}\n", holes=lowering.holes)
 
 
-def written_literals(arguments: str, quote: str) -> str:
+def write_literals(arguments: str, quote: str) -> str:
     """Return the arguments of a call as chat templates write them, without the outer braces."""
-    return _written(json.loads(arguments), quote)[1:-1]
+    return _write(json.loads(arguments), quote)[1:-1]
 
 
-def _written(value: object, quote: str) -> str:
+def _write(value: object, quote: str) -> str:
     match value:
         case str():
             return f"{quote}{value}{quote}"
         case dict():
-            members = (f"{name}:{_written(value[name], quote)}" for name in _sorted(value))
+            members = (f"{name}:{_write(value[name], quote)}" for name in _sorted(value))
             return f"{{{','.join(members)}}}"
         case list():
-            return f"[{','.join(_written(item, quote) for item in value)}]"
+            return f"[{','.join(_write(item, quote) for item in value)}]"
     return json.dumps(value)
 
 
@@ -80,8 +82,8 @@ def _sorted(members: Mapping[str, object]) -> list[str]:
     return sorted(members, key=str.lower)
 
 
-class _Lowering:
-    """Writes a grammar with one rule per place of the schema, so that places may be recursive."""
+class _GrammarWriter:
+    """Writes a grammar with one rule per schema, by pointer, so that schemas may be recursive."""
 
     def __init__(self, schema: JsonSchema, uri: str, quote: SpecialToken, without: str) -> None:
         self._text = schema.text
@@ -92,123 +94,126 @@ class _Lowering:
         self.rules: dict[str, str] = {}
         """Bodies of rules by name."""
         self.holes: dict[str, Structure] = {_QUOTE: quote, _TEXT: FreeText(without)}
-        self._filled: dict[str, str] = {}
-        """Names of holes by the digest of what fills them."""
-        self._values_at: dict[str, str] = {}
-        """Rules of places by pointer; empty if no value fits."""
-        self._containers_at: dict[str, dict[tuple[frozenset[str], frozenset[str]], str]] = {}
-        """Rules of places' containers by pointer, types and required members; empty if there are
-        none."""
+        self._hole_by_digest: dict[str, str] = {}
+        """Names of holes by the digest of the constraint that fills them."""
+        self._value_rule: dict[str, str] = {}
+        """Rules of the values of schemas by pointer; empty if no value fits."""
+        self._container_rules: dict[str, dict[tuple[frozenset[str], frozenset[str]], str]] = {}
+        """Rules of the objects and arrays of schemas, by pointer, types and required members; empty
+        if there are none."""
 
     def arguments(self) -> str:
-        """Return the rule body of the whole arguments' members."""
-        pointer, always = self._schema.container_place("")
-        if "object" not in self._schema.types_at("") or self._schema.at(pointer) is False:
+        """Return the body of the rule of all arguments."""
+        pointer, always = self._schema.resolve_container("")
+        if "object" not in self._schema.types_at("") or self._schema.schema_at(pointer) is False:
             raise unsupported("no object fits", "")
         self._schema.check_keywords(pointer)
         return self._members(pointer, always)
 
     def _value(self, pointer: str) -> str:
-        """Return the name of the rule of a place's values; empty if no value fits."""
-        pointer = self._schema.place(pointer)
-        if pointer not in self._values_at:
-            name = self._values_at[pointer] = self._rule("")
-            self._values_at[pointer] = self._filled_in(name, self._values(pointer))
-        return self._values_at[pointer]
+        """Return the rule of the values of the schema at a pointer; empty if no value fits."""
+        pointer = self._schema.resolve(pointer)
+        if pointer not in self._value_rule:
+            name = self._value_rule[pointer] = self._add_rule("")
+            self._value_rule[pointer] = self._set_alternatives(name, self._values(pointer))
+        return self._value_rule[pointer]
 
     def _values(self, pointer: str) -> Iterator[str]:
-        """Yield the ways to write a place's values: texts, words, and containers."""
-        told = self._schema.at(pointer)
-        if told is False:
+        """Yield the alternatives of the values of a schema."""
+        schema = self._schema.schema_at(pointer)
+        if schema is False:
             return
         types = self._schema.types_at(pointer)
         if "string" in types:
-            if told.get("type") == "string" and told.keys() & SAYING == TYPE:
+            if schema.get("type") == "string" and schema.keys() & RESTRICTING == TYPE:
                 yield f"{_QUOTE} {_TEXT} {_QUOTE}"
             else:
-                schema = self._narrowed(pointer, ["string"])
-                text = BareString(self._quote, schema, self._quote, self._without)
-                yield self._hole(text, pointer)
+                text_schema = self._schema_of_types(pointer, ["string"])
+                text = BareString(self._quote, text_schema, self._quote, self._without)
+                yield self._add_hole(text, pointer)
         if words := sorted(types & _WORDS):
-            yield self._hole(self._narrowed(pointer, words), pointer)
+            yield self._add_hole(self._schema_of_types(pointer, words), pointer)
         if containers := self._containers(pointer, types & _CONTAINERS):
             yield containers
 
     def _containers(
         self, pointer: str, types: frozenset[str], always: frozenset[str] = frozenset()
     ) -> str:
-        """Return the rule of a place's objects and arrays of some types; empty if there are none.
+        """Return the rule of the objects and arrays of a schema that have one of ``types``.
 
-        Its objects always have the members ``always``, even if they are not required there.
+        Empty if there are none. Objects always have the members ``always``, even if the schema does
+        not require them.
         """
-        pointer, required = self._schema.container_place(pointer)
+        pointer, required = self._schema.resolve_container(pointer)
         always |= required
-        if not types or self._schema.at(pointer) is False:
+        if not types or self._schema.schema_at(pointer) is False:
             return ""
-        rules = self._containers_at.setdefault(pointer, {})
+        rules = self._container_rules.setdefault(pointer, {})
         if (key := (types, always)) not in rules:
-            if len(rules) == _MOST_UNIONS:
+            if len(rules) == _MAX_COMBINATIONS:
                 raise unsupported("what stands in that many unions is not held to", pointer)
-            # The rule is named before it is written, as members and items may be such a value
-            # again.
-            name = rules[key] = self._rule("")
-            rules[key] = self._filled_in(name, self._each_container(pointer, types, always))
+            # The rule is named before its body is written, which may refer to it.
+            name = rules[key] = self._add_rule("")
+            rules[key] = self._set_alternatives(name, self._each_container(pointer, types, always))
         return rules[key]
 
     def _each_container(
         self, pointer: str, types: frozenset[str], always: frozenset[str]
     ) -> Iterator[str]:
-        told = self._schema.at(pointer)
-        name = next((each for each in INDIRECT[1:] if each in told), None)
+        schema = self._schema.schema_at(pointer)
+        name = next((each for each in INDIRECT[1:] if each in schema), None)
         self._schema.check_keywords(pointer, name)
         if name in ("enum", "const"):
-            for value in told["enum"] if name == "enum" else [told["const"]]:
+            for value in schema["enum"] if name == "enum" else [schema["const"]]:
                 has_all = not isinstance(value, dict) or always <= value.keys()
                 if has_all and types & types_of_value(value):
-                    yield from self._listed(value, f"{pointer}/{name}")
+                    yield from self._write_listed(value, f"{pointer}/{name}")
         elif name is not None:
             yield from self._branches(pointer, name, types, always)
         else:
             if "object" in types:
-                yield f'"{{" {self._rule(self._members(pointer, always))} "}}"'
+                yield f'"{{" {self._add_rule(self._members(pointer, always))} "}}"'
             if "array" in types and (array := self._array(pointer)):
                 yield array
 
     def _branches(
         self, pointer: str, name: str, types: frozenset[str], always: frozenset[str]
     ) -> Iterator[str]:
-        """Yield the rules of the containers of a place's alternatives."""
-        told = self._schema.at(pointer)
-        always |= {*told.get("required", ())}
-        places = [f"{pointer}/{name}/{number}" for number in range(len(told[name]))]
+        """Yield the rules of the objects and arrays of the branches of a schema."""
+        schema = self._schema.schema_at(pointer)
+        always |= {*schema.get("required", ())}
+        places = [f"{pointer}/{name}/{number}" for number in range(len(schema[name]))]
         types_at = {at: types & self._schema.types_at(at) for at in places}
         if name == "allOf" and len(places) > 1:
             raise unsupported("several schemas say what a container is", f"{pointer}/allOf")
         if name == "oneOf":
-            always |= self._schema.telling(pointer, types_at)
+            always |= self._schema.discriminators(pointer, types_at)
         yield from filter(None, (self._containers(at, of, always) for at, of in types_at.items()))
 
     def _members(self, pointer: str, always: frozenset[str]) -> str:
-        """Return the members of an object, separated by commas; only named ones."""
-        told = self._schema.at(pointer)
-        properties, required = told.get("properties", {}), always | {*told.get("required", ())}
+        """Return the body of the members of an object, separated by commas."""
+        schema = self._schema.schema_at(pointer)
+        properties, required = schema.get("properties", {}), always | {*schema.get("required", ())}
         if missing := sorted(name for name in required if name not in properties):
             raise unsupported(f"no property says what {missing[0]!r} is", f"{pointer}/required")
-        if not properties and told.get("additionalProperties", True) is not False and pointer:
+        if not properties and schema.get("additionalProperties", True) is not False and pointer:
             raise unsupported("an object is not held to names of its members", pointer)
         listed: list[tuple[str, bool]] = []
         for name in _sorted(properties):
-            at, is_required = f"{pointer}/properties/{escaped(name)}", name in required
+            at, is_required = f"{pointer}/properties/{escape_token(name)}", name in required
             if not _NAME.fullmatch(name):
                 raise unsupported(f"the name {name[:80]!r} cannot stand without quotes", at)
             if value := self._value(at):
                 listed.append((f'"{name}:" {value}', is_required))
             elif is_required:
                 raise unsupported("no value fits", at)
-        return self._between_commas(listed)
+        return self._join_members(listed)
 
-    def _between_commas(self, members: list[tuple[str, bool]]) -> str:
-        """Return members in order, separated by commas, each with whether it is required."""
+    def _join_members(self, members: list[tuple[str, bool]]) -> str:
+        """Return the body of members in order, separated by commas.
+
+        ``members`` are the body of each and whether it is required.
+        """
         first = next((at for at, (_, is_required) in enumerate(members) if is_required), None)
         if first is not None:
             before = [f'({member} ",")?' for member, _ in members[:first]]
@@ -221,19 +226,19 @@ class _Lowering:
         options, follows = [""], ""
         for member, _ in reversed(members):
             options.append(f"{member} {follows}")
-            follows = self._rule(f'("," {member})? {follows}')
+            follows = self._add_rule(f'("," {member})? {follows}')
         return " | ".join(reversed(options))
 
     def _array(self, pointer: str) -> str:
-        """Return an array between its brackets; empty if none fits."""
-        told = self._schema.at(pointer)
-        least, most = int(told.get("minItems", 0)), told.get("maxItems")
+        """Return the body of an array; empty if none fits."""
+        schema = self._schema.schema_at(pointer)
+        least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
         most = None if most is None else int(most)
         if most is not None and most < least:
             raise unsupported(f"no array has {least} to {most} items", f"{pointer}/minItems")
         if most == 0:
             return '"[]"'
-        if not isinstance(told.get("items"), dict | bool) or told["items"] is True:
+        if not isinstance(schema.get("items"), dict | bool) or schema["items"] is True:
             raise unsupported("nothing says what the items are", f"{pointer}/items")
         item = self._value(f"{pointer}/items")
         if not item:
@@ -241,58 +246,58 @@ class _Lowering:
         bounds = f"~{max(least - 1, 0)}..{most - 1}" if most is not None else "*"
         if most is None and least > 1:
             bounds = f'~{least - 1} ("," {item})*'
-        items = self._rule(f'{item} ("," {item}){bounds}')
+        items = self._add_rule(f'{item} ("," {item}){bounds}')
         return f'"[" {items if least else f"[{items}]"} "]"'
 
-    def _listed(self, value: object, pointer: str) -> Iterator[str]:
-        """Yield a value that a schema lists, as written; none if it could not be read back."""
+    def _write_listed(self, value: object, pointer: str) -> Iterator[str]:
+        """Yield the body of a listed value; nothing if it contains ``without``."""
         for name in _keywords_in(value):
             if not _NAME.fullmatch(name):
                 raise unsupported(f"the name {name[:80]!r} cannot stand without quotes", pointer)
         mark = self._without
-        if mark in _written(value, ""):
+        if mark in _write(value, ""):
             return
         texts = list[str]()
-        for number, piece in enumerate(_written(value, mark).split(mark)):
+        for number, piece in enumerate(_write(value, mark).split(mark)):
             texts += [_QUOTE] if number else []
             texts += [json.dumps(piece, ensure_ascii=False)] if piece else []
         yield " ".join(texts)
 
-    def _narrowed(self, pointer: str, types: list[str]) -> JsonSchema:
-        """Return the schema of a place's values of some types.
+    def _schema_of_types(self, pointer: str, types: list[str]) -> JsonSchema:
+        """Return the schema of those values of the schema at a pointer that have one of ``types``.
 
-        A schema without references is extracted, so that equal ones of all tools are one; for
-        others, errors name their place.
+        A schema without references is copied out, so that equal ones of all tools are one. Others
+        refer to their place in the whole, so that errors show it.
         """
-        told: dict[str, Any] = self._schema.at(pointer)
-        if _REFERRING.isdisjoint(_keywords_in(told)):
-            told = {name: value for name, value in told.items() if name not in NOTES}
+        schema: dict[str, Any] = self._schema.schema_at(pointer)
+        if _REFERENCE_KEYWORDS.isdisjoint(_keywords_in(schema)):
+            schema = {name: value for name, value in schema.items() if name not in NOTES}
             if "$schema" in self._schema.root:
-                told["$schema"] = self._schema.root["$schema"]
-            return JsonSchema(json.dumps(told | {"type": types}, sort_keys=True))
-        told = {"$ref": f"{self._uri}#{parse.quote(pointer)}", "type": types}
-        return JsonSchema(json.dumps(told), documents=((self._uri, self._text),))
+                schema["$schema"] = self._schema.root["$schema"]
+            return JsonSchema(json.dumps(schema | {"type": types}, sort_keys=True))
+        schema = {"$ref": f"{self._uri}#{parse.quote(pointer)}", "type": types}
+        return JsonSchema(json.dumps(schema), documents=((self._uri, self._text),))
 
-    def _rule(self, body: str) -> str:
+    def _add_rule(self, body: str) -> str:
         """Add a rule with this body, and return its name."""
         name = f"part_{len(self.rules)}"
         self.rules[name] = body
         return name
 
-    def _filled_in(self, name: str, options: Iterator[str]) -> str:
-        """Give a rule these alternatives, and return its name; empty if there are none."""
+    def _set_alternatives(self, name: str, options: Iterator[str]) -> str:
+        """Set the alternatives of a rule, and return its name; empty if there are none."""
         self.rules[name] = " | ".join(dict.fromkeys(options))
         return name if self.rules[name] else ""
 
-    def _hole(self, filling: Structure, pointer: str) -> str:
-        """Return the name of a hole, made from its first place, as errors show it."""
+    def _add_hole(self, filling: Structure, pointer: str) -> str:
+        """Return the name of a constraint's hole, made from the first pointer with it."""
         digest = filling.digest()
-        if digest not in self._filled:
+        if digest not in self._hole_by_digest:
             names = [name for name in pointer.split("/") if name not in ("properties", "$defs")]
-            told = re.sub(r"[^A-Z0-9]+", "_", "_".join(names).upper()).strip("_")
-            self._filled[digest] = f"HOLE_{len(self.holes)}_{told[:60]}".rstrip("_")
-            self.holes[self._filled[digest]] = filling
-        return self._filled[digest]
+            label = re.sub(r"[^A-Z0-9]+", "_", "_".join(names).upper()).strip("_")
+            self._hole_by_digest[digest] = f"HOLE_{len(self.holes)}_{label[:60]}".rstrip("_")
+            self.holes[self._hole_by_digest[digest]] = filling
+        return self._hole_by_digest[digest]
 
 
 def _keywords_in(value: object) -> Iterator[str]:

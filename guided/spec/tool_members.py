@@ -23,20 +23,20 @@ from guided.errors import UnsupportedFeatureError
 from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence
 from guided.spec.constraints import JsonSchema
-from guided.spec.said_types import SaidTypes
+from guided.spec.declared_types import DeclaredTypes
 from guided.spec.schema_shape import NOTES, check_shape
 from guided.spec.structure import Structure
 from guided.spec.tagged import Until
 from guided.spec.tools import Tool
 
-__all__ = ["NULL", "MemberFormat", "members_of", "text_members", "written_members"]
+__all__ = ["NULL", "MemberFormat", "members_of", "text_members", "write_members"]
 
 NULL: Final = "null"
 """How ``null`` is written."""
 _NAME: Final = re.compile(r"[\w.$-]{1,256}")
-_OF_OBJECT: Final = NOTES | {"additionalProperties", "properties", "required", "type"}
+_ALLOWED_FOR_ARGUMENTS: Final = NOTES | {"additionalProperties", "properties", "required", "type"}
 _TEXT_OR_NULL: Final = frozenset({"null", "string"})
-_OF_ANY_TEXT: Final = NOTES | {"type"}
+_ALLOWED_FOR_ANY_TEXT: Final = NOTES | {"type"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
 
     Raises UnsupportedFeatureError for what the format cannot enforce.
     """
-    read = json.loads(schema.text)
-    check_shape(read, "")
-    _check_keywords(read)
-    properties, required = read.get("properties", {}), read.get("required", [])
+    parsed = json.loads(schema.text)
+    check_shape(parsed, "")
+    _check_keywords(parsed)
+    properties, required = parsed.get("properties", {}), parsed.get("required", [])
     if missing := [name for name in required if name not in properties]:
         raise _unsupported(f"no property says what {missing[0]!r} is", "/required")
-    texts, uri = _texts_among(read), f"tool:{tool.name}"
+    texts, uri = _text_members(parsed), f"tool:{tool.name}"
     parts: list[Structure] = []
-    for name, told in properties.items():
+    for name, value_schema in properties.items():
         pointer = f"/properties/{name}"
         if not _NAME.fullmatch(name):
             raise _unsupported(f"the name {name[:80]!r} cannot stand in a tag", pointer)
@@ -77,32 +77,32 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
         )
         if name not in texts:
             member: Structure = Sequence([header, value, form.end])
-        elif told.keys() <= _OF_ANY_TEXT:
+        elif value_schema.keys() <= _ALLOWED_FOR_ANY_TEXT:
             member = Sequence([header, Until(form.end)])
         else:
-            # With one character of the header, so that nothing else begins where the string does.
-            begun: Structure = BareString(header[-1], value, form.end)
+            # One character of the header is the string's, so that no other part begins like it.
+            rest: Structure = BareString(header[-1], value, form.end)
             if texts[name]:
-                begun = AnyOf([begun, f"{header[-1]}{NULL}{form.end}"])
-            member = Sequence([header[:-1], begun])
+                rest = AnyOf([rest, f"{header[-1]}{NULL}{form.end}"])
+            member = Sequence([header[:-1], rest])
         parts.append(member if name in required else Repeat(member, 0, 1))
     return Sequence(parts)
 
 
 def text_members(tool: Tool) -> Mapping[str, bool]:
-    """Return the arguments written as text, each with whether it may be ``null``."""
-    return _texts_among(json.loads(tool.parameters) if tool.parameters else {})
+    """Return the arguments that are written as text, each with whether it may be ``null``."""
+    return _text_members(json.loads(tool.parameters) if tool.parameters else {})
 
 
-def _texts_among(read: Mapping[str, Any]) -> Mapping[str, bool]:
-    """Do the same for a parsed schema; it does not matter whether its objects are closed."""
-    properties, said = read.get("properties"), SaidTypes(read)
+def _text_members(schema: Mapping[str, Any]) -> Mapping[str, bool]:
+    """Return the text members of a parsed schema, each with whether it may be ``null``."""
+    properties, types_of = schema.get("properties"), DeclaredTypes(schema)
     names = properties if isinstance(properties, dict) else ()
-    types = {name: said.of_property(name) for name in names}
+    types = {name: types_of.of_property(name) for name in names}
     return {name: "null" in of for name, of in types.items() if {"string"} <= of <= _TEXT_OR_NULL}
 
 
-def written_members(arguments: str, form: MemberFormat) -> Iterator[str]:
+def write_members(arguments: str, form: MemberFormat) -> Iterator[str]:
     """Yield the arguments of a call as chat templates write them."""
     for name, value in json.loads(arguments).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -111,7 +111,7 @@ def written_members(arguments: str, form: MemberFormat) -> Iterator[str]:
 
 def _check_keywords(schema: Mapping[str, object]) -> None:
     for name in schema:
-        if name not in _OF_OBJECT:
+        if name not in _ALLOWED_FOR_ARGUMENTS:
             raise _unsupported(f"the keyword {name!r} is not held to", f"/{name}")
 
 

@@ -20,7 +20,7 @@ MOST_NESTING: Final = 256
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ID: Final = re.compile(r"[A-Za-z0-9_.:-]{0,128}")
-_WORDS: Final = ("auto", "required", "none")
+_CHOICES: Final = ("auto", "required", "none")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -54,7 +54,7 @@ class Tool:
         _check_type(description, str, f"the description of the tool {name}", "tools")
         _check_type(strict, bool, f"strict of the tool {name}", "tools")
         what = f"the parameters of the tool {name}"
-        text = _json_text(parameters, what, "tools")
+        text = _as_json(parameters, what, "tools")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "description", description)
         object.__setattr__(self, "parameters", text)
@@ -78,7 +78,7 @@ class ToolCall:
         field = "messages.tool_calls"
         _check_type(name, str, "the name of a call", field)
         _check_type(id, str, "the id of a call", field)
-        text = _json_text(arguments, f"the arguments of the call {id or name!r}", field)
+        text = _as_json(arguments, f"the arguments of the call {id or name!r}", field)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "arguments", text)
         object.__setattr__(self, "id", id)
@@ -98,7 +98,7 @@ def check_call(call: object) -> None:
     check_call_id(call.id, field)
     what = f"the arguments of the call {call.id or call.name!r}"
     try:
-        read = _parsed(call.arguments)
+        read = _parse(call.arguments)
     except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):
@@ -115,7 +115,7 @@ def _check_type(value: object, kind: type, what: str, field: str) -> None:
         raise RequestError(f"{what} is {value!r:.80}, no {kind.__name__}", field=field)
 
 
-def _json_text(given: object, what: str, field: str) -> str:
+def _as_json(given: object, what: str, field: str) -> str:
     if isinstance(given, str):
         return given
     if not isinstance(given, Mapping):
@@ -130,7 +130,7 @@ def _json_text(given: object, what: str, field: str) -> str:
         raise RequestError(f"{what} are not JSON: {error}", field=field) from error
 
 
-def _parsed(text: str) -> object:
+def _parse(text: str) -> object:
     """Parse JSON; raises ValueError or RecursionError."""
     read: object = json.loads(text, parse_constant=_refuse_constant)
     # Raises for half of a surrogate pair, which cannot be encoded, and for numbers out of range.
@@ -146,7 +146,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _check_schema(text: str, what: str) -> None:
     """Raise InvalidConstraintError or LimitExceededError for a schema that no template can show."""
     try:
-        read = _parsed(text)
+        read = _parse(text)
     except (ValueError, RecursionError) as error:
         raise InvalidConstraintError(f"{what} are not JSON: {error}") from error
     if not isinstance(read, dict):
@@ -157,7 +157,7 @@ def _check_schema(text: str, what: str) -> None:
 def _check_nesting(value: object, what: str, field: str) -> None:
     level = [value]
     for _ in range(MOST_NESTING):
-        level = [part for one in level for part in _inside(one)]
+        level = [part for one in level for part in _children(one)]
         if not level:
             return
     raise LimitExceededError(
@@ -165,7 +165,7 @@ def _check_nesting(value: object, what: str, field: str) -> None:
     )
 
 
-def _inside(value: object) -> Iterable[object]:
+def _children(value: object) -> Iterable[object]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
@@ -202,12 +202,12 @@ class ToolUse:
             )
         if repeated := {name for name in names if names.count(name) > 1}:
             raise RequestError(f"two tools have the name {min(repeated)!r}", field="tools")
-        if words := [name for name in names if name in _WORDS]:
+        if words := [name for name in names if name in _CHOICES]:
             raise RequestError(
                 f"no tool may have the name {words[0]!r}, which says whether one is called",
                 field="tools",
             )
-        if self.choice not in (*_WORDS, *names):
+        if self.choice not in (*_CHOICES, *names):
             raise RequestError(
                 f"tool_choice names {self.choice[:80]!r}, which is none of the tools",
                 field="tool_choice",
@@ -224,4 +224,4 @@ class ToolUse:
     @property
     def is_named(self) -> bool:
         """Whether the choice names one tool that must be called."""
-        return self.choice not in _WORDS
+        return self.choice not in _CHOICES

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.reading import read_text
-from guided.engine.workbench import Workbench
+from guided.engine.constraint_tasks import ConstraintTasks
 from guided.errors import GuidedError, RequestError
 from guided.masks.mask import tokens_of
 from guided.masks.matcher import Matcher
@@ -69,7 +69,7 @@ class WalkingModel:
         tokens = (*(bytes((byte,)) for byte in range(256)), None)
         vocabulary = Vocabulary(tokens, frozenset({_END}), lambda text: [*text.encode()])
         self._compiler = ConstraintCompiler(vocabulary)
-        self._bench = Workbench(vocabulary, self._compiler.start)
+        self._tasks = ConstraintTasks(vocabulary, self._compiler.start)
         self._lock = threading.Lock()
         self._made = time.monotonic()
         self._usage = Usage()
@@ -141,9 +141,9 @@ class WalkingModel:
 
     def _inspect(self, asked: Inspect) -> Finding:
         with self._lock:
-            self._bench.submit(asked.request_id, lambda: task_of(asked))
+            self._tasks.submit(asked.request_id, lambda: task_of(asked))
             while True:
-                for ended in self._bench.run_slice(is_alone=True):
+                for ended in self._tasks.run_slice(may_wait=True):
                     if isinstance(ended.outcome, GuidedError):
                         raise ended.outcome
                     return ended.outcome
@@ -212,7 +212,7 @@ def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
     report = read_text(request.constraint, reply.encode())
     if report.fit is not TextFit.COMPLETE:
         there = reply.encode()[: report.offset].decode(errors="ignore")
-        end = there + report.shortest_completion.decode(errors="replace")
+        end = there + report.shortest_end.decode(errors="replace")
         raise RequestError(
             f"the reply {reply!r} is no answer to this request: it leaves the constraint after "
             f"{there!r}",

@@ -66,7 +66,7 @@ class EagleTraining(nn.Module):
         rows = torch.arange(tokens.shape[1] - 1, device=tokens.device)
         features = head.fuse(taps[:, :-1].float())
         number = features.dtype
-        read, residual = layer.read(head.embed(tokens[:, 1:]).to(number), features)
+        read, residual = layer.prepare(head.embed(tokens[:, 1:]).to(number), features)
         query, key, value = layer.self_attn.project(
             read, *head.angles(rows.expand(len(tokens), -1), number)
         )
@@ -76,11 +76,11 @@ class EagleTraining(nn.Module):
         own = torch.eye(places.shape[1], dtype=torch.bool, device=tokens.device)
         for step in range(self._steps):
             attended = layer.self_attn.attend(query, torch.cat(keys, 1), torch.cat(values, 1), sees)
-            logits, features = head.say(layer.finish(residual, attended))
+            logits, features = head.predict(layer.finish(residual, attended))
             yield logits
             following = (places + 2 + step).clamp(max=tokens.shape[1] - 1)
             embedded = head.embed(tokens[text, following]).to(number)
-            read, residual = layer.read(embedded, features)
+            read, residual = layer.prepare(embedded, features)
             query, key, value = layer.self_attn.project(
                 read, *head.angles(places + 1 + step, number)
             )

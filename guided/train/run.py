@@ -13,7 +13,7 @@ import torch
 from filelock import FileLock
 
 from guided.engine import load_engine
-from guided.engine.garbage import free
+from guided.engine.gc_freeze import collect_garbage
 from guided.engine.load import physical_cores
 from guided.errors import ModelError
 from guided.model.device import choose_device
@@ -118,7 +118,7 @@ def _answered(
             with progress.counting("answers of the target") as tell:
                 make_answers(engine, render, file, wanted, at_once=_AT_ONCE, tell=tell)
             del engine
-            free()
+            collect_garbage()
     answers, errors = file.answers(wanted), file.errors(wanted)
     if not answers:
         raise ModelError(f"{files.name} answered no prompt", hint=f"the first error: {errors[0]}")

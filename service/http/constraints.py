@@ -13,7 +13,7 @@ from pydantic import Field
 
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
-from guided.spec.closed_objects import closed
+from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
 from guided.spec.structural_tags import read_structural_tag
 from guided_service.http.fields import GenerationFields, Given, Listed
@@ -129,7 +129,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
     """Return the constraint of a schema; its objects are closed unless ``strict`` is false."""
-    held = schema if strict is False else closed(schema)
+    held = schema if strict is False else close_objects(schema)
     return JsonSchema(msgspec.json.encode(held).decode())
 
 

@@ -14,11 +14,11 @@ from tests.kit.effort import is_long
 _PREPARE = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
 _CHECK = """
 import guided
-from guided.runtime.kernel_events import telling_of_kernels
+from guided.runtime.kernel_events import report_kernel_compiles
 from tests.conformance.suite import DIALECTS, Part, groups
 
 told = []
-with telling_of_kernels(told.append):
+with report_kernel_compiles(told.append):
     for part in Part:
         for draft in DIALECTS:
             for group in groups(part, draft):

@@ -1,4 +1,4 @@
-"""The exact law of the answers in a small language, and whether draws follow it.
+"""The exact distribution of the answers in a small language, and whether draws follow it.
 
 The words of the language are all its answers. The probability of each is the product of the
 probabilities that model, mask and the samplers of transformers give its tokens, one at a time.
@@ -74,21 +74,21 @@ def exact_law(
     model: PreTrainedModel = MODEL,
 ) -> dict[Answer, float]:
     """The probability of every answer."""
-    law: defaultdict[Answer, float] = defaultdict(float)
+    distribution: defaultdict[Answer, float] = defaultdict(float)
     pending: list[tuple[Answer, WordMatcher, float]] = [((), root, 1.0)]
     while pending:
         answer, matcher, probability = pending.pop()
         for token, share in choice_law(answer, matcher, sampling, max_tokens, model).items():
             if token in END_IDS:
-                law[answer] += probability * share
+                distribution[answer] += probability * share
                 continue
             after = matcher.advance(token)
             if after.is_complete or len(answer) + 1 == max_tokens:
-                law[*answer, token] += probability * share
+                distribution[*answer, token] += probability * share
             else:
                 pending.append(((*answer, token), after, probability * share))
-    assert sum(law.values()) == pytest.approx(1.0)
-    return law
+    assert sum(distribution.values()) == pytest.approx(1.0)
+    return distribution
 
 
 def choice_law(
@@ -98,17 +98,20 @@ def choice_law(
     max_tokens: int,
     model: PreTrainedModel = MODEL,
 ) -> dict[TokenId, float]:
-    """The law of one token: transformers' steps on the masked tokens, without those too long.
+    """The distribution of one token: transformers' steps on the masked tokens that fit the budget.
 
     If the filters leave no token that fits the budget, they are applied to those that fit alone.
     """
     left = max_tokens - len(answer) - 1
     ends = sorted(END_IDS) if matcher.is_accepting else []
-    fitting = [*ends, *(token for token in matcher.legal() if matcher.advance(token).fits(left))]
+    fitting = [
+        *ends,
+        *(token for token in matcher.legal() if matcher.advance(token).can_complete_within(left)),
+    ]
     of_all = filtered(answer, [*ends, *matcher.legal()], sampling, model)
-    law = {token: of_all[token] for token in fitting if token in of_all}
-    law = law or filtered(answer, fitting, sampling, model)
-    return {token: share / sum(law.values()) for token, share in law.items()}
+    distribution = {token: of_all[token] for token in fitting if token in of_all}
+    distribution = distribution or filtered(answer, fitting, sampling, model)
+    return {token: share / sum(distribution.values()) for token, share in distribution.items()}
 
 
 def filtered(
@@ -145,14 +148,14 @@ def filters(sampling: Sampling) -> Iterator[Any]:
             yield kind(parameter)
 
 
-def p_value(counts: Counter[Answer], law: dict[Answer, float]) -> float:
-    """The probability that draws of this law differ as much; the rarest answers count as one."""
-    if not counts.keys() <= law.keys():
+def p_value(counts: Counter[Answer], distribution: dict[Answer, float]) -> float:
+    """The probability that draws of it differ as much; the rarest answers count as one."""
+    if not counts.keys() <= distribution.keys():
         return 0.0  # an impossible answer
     draws = counts.total()
     cells: list[tuple[float, float]] = []  # drawn, expected
     rare_drawn, rare_expected = 0.0, 0.0
-    for answer, probability in law.items():
+    for answer, probability in distribution.items():
         if probability * draws < 10:
             rare_drawn += counts[answer]
             rare_expected += probability * draws
@@ -160,7 +163,7 @@ def p_value(counts: Counter[Answer], law: dict[Answer, float]) -> float:
             cells.append((counts[answer], probability * draws))
     if rare_expected >= 1:
         cells.append((rare_drawn, rare_expected))
-    assert len(cells) > 2, "a law that a test could not miss"
+    assert len(cells) > 2, "a distribution that a test could not miss"
     chi_square = sum((drawn - expected) ** 2 / expected for drawn, expected in cells)
     degrees = torch.tensor((len(cells) - 1) / 2, dtype=torch.float64)
     return float(torch.special.gammaincc(degrees, torch.tensor(chi_square / 2).double()))

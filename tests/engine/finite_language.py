@@ -140,11 +140,11 @@ class WordMatcher:
             return spell_bytes(rest) if len(rest) % 2 else _shortest_spelling(rest)
         return min((_shortest_spelling(rest) for rest in self.rests), key=lambda t: (len(t), t))
 
-    def fits(self, budget: int) -> bool:
+    def can_complete_within(self, budget: int) -> bool:
         return len(self.shortest_completion()) <= budget
 
     def mask_within(self, budget: int) -> NDArray[np.int32]:
-        fitting = [t for t in self.legal() if self.advance(t).fits(budget - 1)]
+        fitting = [t for t in self.legal() if self.advance(t).can_complete_within(budget - 1)]
         return pack(
             [*fitting, *self.shortest_completion()[:1], *(END_IDS if self.is_accepting else ())]
         )
@@ -207,7 +207,7 @@ class AnythingMatcher:
     def shortest_completion(self) -> tuple[TokenId, ...]:
         return ()
 
-    def fits(self, budget: int) -> bool:
+    def can_complete_within(self, budget: int) -> bool:
         return budget >= 0
 
     def mask_within(self, budget: int) -> NDArray[np.int32]:  # noqa: ARG002

@@ -29,7 +29,7 @@ def forked() -> Iterator[list[int]]:
         ids.append(process.pid)
         return process
 
-    with patch.object(ranks, "_started", started):
+    with patch.object(ranks, "_start_process", started):
         yield ids
 
 

@@ -68,7 +68,7 @@ def _grammars(rng: random.Random) -> Iterator[Lark]:
             matcher = COMPILER.start(grammar)
         except GuidedError:
             continue
-        if matcher.fits(8) and not matcher.is_complete:
+        if matcher.can_complete_within(8) and not matcher.is_complete:
             yield grammar
 
 

@@ -169,7 +169,7 @@ class Speculation:
         self.accepted = 0
         self.nodeless = 0
         """Draws that became no nodes."""
-        self.narrowed = 0
+        self.budget_limited = 0
 
     def draw(self, seed: int) -> Answer:
         return self.draw_all([seed])[0]
@@ -206,7 +206,7 @@ class Speculation:
         assert memory is not None
         text = Text(chooser, self.root, memory)
         prompt = DraftTree.chain(PROMPT[:-1], None)
-        read = Acceptance((*range(len(prompt)),), None, narrowed=False)
+        read = Acceptance((*range(len(prompt)),), None, budget_limited=False)
         self._learn(text, prompt, read, _lines(prompt, ()))
         text.computed = len(prompt)
         return text
@@ -222,7 +222,9 @@ class Speculation:
         for text, builder in zip(texts, builders, strict=True):
             tree = builder.tree()
             lines = _lines(tree, tuple(text.tokens[: text.computed]))
-            rows = {node: computed(lines[node], self.model).logits for node in tree.deciding}
+            rows = {
+                node: computed(lines[node], self.model).logits for node in tree.nodes_needing_logits
+            }
             answer = text.answer
             accepted = self.accept(tree, rows, text.chooser, len(answer), _history(answer))
             self._count(tree, accepted)
@@ -234,7 +236,7 @@ class Speculation:
             DraftTree.chain(text.tokens[text.computed :], text.matcher),
             Forcing.STRICT,
             budget=DraftBudget(self.room, self.costs),
-            longest=self.max_tokens - len(text.answer),
+            tokens_left=self.max_tokens - len(text.answer),
             end_ids=END_IDS,
         )
 
@@ -256,7 +258,7 @@ class Speculation:
         self.calls += 1
         self.drafted += len(tree.drafted)
         self.accepted += sum(not tree.certain[node] for node in accepted.path)
-        self.narrowed += accepted.narrowed
+        self.budget_limited += accepted.budget_limited
         nodes = {(tree.parents[node], tree.tokens[node]) for node in range(len(tree))}
         drawn = {(node, one.token) for node, each in tree.draws.items() for one in each}
         self.nodeless += len(drawn - nodes)
@@ -276,4 +278,4 @@ def _history(answer: Answer) -> History:
 
 def choice_of(token: TokenId, matcher: Any) -> Choice:
     """A choice that ignored the budget."""
-    return Choice(token, None if token in END_IDS else matcher.advance(token), narrowed=False)
+    return Choice(token, None if token in END_IDS else matcher.advance(token), budget_limited=False)

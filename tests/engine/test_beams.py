@@ -250,7 +250,7 @@ def test_fewer_answers_than_asked_for_where_there_are_no_more() -> None:
     assert sorted(candidate.text for candidate in result.candidates) == ["x", "y"]
 
 
-# --- forced runs and everything else that must not change the law of answers
+# --- forced runs and everything else that must not change the distribution of answers
 
 PEOPLE = words(
     '{"name":"abcd","me":12}',
@@ -403,7 +403,7 @@ def test_every_answer_is_whole_inside_its_budget(max_tokens: int, forcing: Forci
             n=2,
             beams=Beams(3),
         )
-        if not start(request.constraint).fits(max_tokens):
+        if not start(request.constraint).can_complete_within(max_tokens):
             continue
         result = answers(make_engine(), {"r": request})["r"]
         for candidate in result.candidates:
@@ -420,7 +420,7 @@ def test_a_budget_that_takes_likelier_answers_away_says_so() -> None:
         best = answers(make_engine(), {"r": wide})["r"]
         assert best.finish_reason is FinishReason.COMPLETE
         limit = len(best.tokens) - 1
-        if not start(language).fits(limit):
+        if not start(language).can_complete_within(limit):
             continue
         tight = GenerationRequest(prompt, language, max_tokens=limit, beams=Beams(3))
         shorter = answers(make_engine(), {"r": tight})["r"]

@@ -173,9 +173,9 @@ class TiringMatcher(WordMatcher):
         self._tire()
         return super().mask()
 
-    def fits(self, budget: int) -> bool:
+    def can_complete_within(self, budget: int) -> bool:
         self._tire()
-        return super().fits(budget)
+        return super().can_complete_within(budget)
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         self._tire()

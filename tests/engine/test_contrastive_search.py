@@ -12,7 +12,7 @@ import torch
 from transformers import PreTrainedModel
 
 from guided.decoding.allowed_tokens import allowed_tokens
-from guided.decoding.penalties import NO_HISTORY, History, TokenLog, adjust_logits
+from guided.decoding.penalties import NO_HISTORY, GrowingTokenArray, History, adjust_logits
 from guided.drafters import LookupDrafter
 from guided.errors import LimitExceededError, ModelError
 from guided.model.batch import StepBatch, StepOutput
@@ -83,10 +83,10 @@ def reference(architecture: str, request: GenerationRequest) -> tuple[tuple[int,
         tokens = allowed_tokens(matcher.mask(), len(TOKEN_BYTES))
         scores = logits[tokens]
         if sampling.adjusts_logits:
-            log = TokenLog()
+            log = GrowingTokenArray()
             history = NO_HISTORY
             if sampling.reads_history:
-                history = History(log.read([TokenId(t) for t in text]), len(prompt), END_IDS)
+                history = History(log.extend_to([TokenId(t) for t in text]), len(prompt), END_IDS)
             tokens, scores = adjust_logits(tokens, scores, sampling, history)
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()

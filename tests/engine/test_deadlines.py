@@ -197,10 +197,10 @@ def test_closings_are_expected_to_take_what_the_longest_took_lately() -> None:
     assert times.expected == 0.1
     times.note(0.0)
     assert times.expected == 0.05
-    times.fade()
+    times.decay()
     assert times.expected == pytest.approx(0.0495)
     for _ in range(200):
-        times.fade()
+        times.decay()
     assert times.expected == 0.01
 
 
@@ -217,7 +217,7 @@ def test_steps_are_expected_to_take_what_like_ones_took() -> None:
     assert times.expected(5) == pytest.approx(0.729)
     times.note(6, 3.0)
     assert times.expected(5) == 3.0
-    times.doubt(5)
+    times.halve(5)
     assert times.expected(5) == 1.5
-    times.doubt(512)
+    times.halve(512)
     assert [times.expected(tokens) for tokens in (512, 1024)] == [8.0, 16.0]

@@ -159,7 +159,7 @@ def segment(sequence: SequenceBlocks, size: int) -> Segment:
         tokens=(TokenId(7),) * size,
         depths=tuple(range(size)),
         ancestors=None,
-        deciding=tuple(range(size)),
+        nodes_needing_logits=tuple(range(size)),
     )
 
 

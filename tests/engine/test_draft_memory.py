@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from guided.drafters.draft_model import DraftModel
-from guided.drafters.draft_model.read_text import in_a_row
+from guided.drafters.draft_model.read_text import as_chain
 from guided.model.batch import Segment, StepBatch
 from guided.spec import GenerationRequest, Sampling, TokenId
 from tests.engine.draft_models import checked_answers, make_draft
@@ -139,7 +139,7 @@ def test_a_text_that_is_not_the_one_that_was_read_is_read_anew() -> None:
     texts.begin_step()
     text = texts.open(key, first, "")
     assert texts.reserve(text, len(first))
-    text.read([(row - 1 if row else None, token) for row, token in enumerate(first)], ())
+    text.make_segment([(row - 1 if row else None, token) for row, token in enumerate(first)], ())
     # All but the last are committed: the logits after it are needed.
     assert len(texts.find(key, (*first, TokenId(7))) or ()) == 20
     assert texts.find(key, (*first[:5], TokenId(7), *first)) is None
@@ -158,7 +158,7 @@ def test_what_is_kept_of_a_tree_is_what_the_text_has_taken(architecture: str) ->
     text = texts.open(key, tokens, "")
     for _ in range(12):
         unread = tokens[len(text) :]
-        nodes = in_a_row(unread)
+        nodes = as_chain(unread)
         for _ in range(draw.randrange(12)):
             # Few tokens, so that branches often begin alike.
             node = (draw.randrange(len(unread) - 1, len(nodes)), TokenId(draw.randrange(2, 6)))
@@ -167,7 +167,7 @@ def test_what_is_kept_of_a_tree_is_what_the_text_has_taken(architecture: str) ->
         assert texts.reserve(text, len(nodes) + 3)
         cut = draw.randrange(len(unread), len(nodes) + 1)
         for part in filter(None, (nodes[:cut], nodes[cut:])):
-            found = logits(drafter, text.read(part, (0,)))
+            found = logits(drafter, text.make_segment(part, (0,)))
         # Follows the tree for a while, then leaves it.
         at, taken = len(unread) - 1, 0
         children = [row for row, (parent, _) in enumerate(nodes) if parent == at]
@@ -183,10 +183,10 @@ def test_what_is_kept_of_a_tree_is_what_the_text_has_taken(architecture: str) ->
         assert len(text) == before + len(unread) + taken
         texts.check()
     assert texts.reserve(text, 1)
-    found = logits(drafter, text.read(in_a_row(tokens[len(text) :]), (0,)))
+    found = logits(drafter, text.make_segment(as_chain(tokens[len(text) :]), (0,)))
     fresh = texts.open(object(), tokens, "")
     assert texts.reserve(fresh, len(tokens))
-    read = logits(drafter, fresh.read(in_a_row(tokens), (len(tokens) - 1,)))
+    read = logits(drafter, fresh.make_segment(as_chain(tokens), (len(tokens) - 1,)))
     np.testing.assert_allclose(found, read, rtol=1e-5, atol=1e-5)
 
 

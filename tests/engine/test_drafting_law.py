@@ -1,4 +1,4 @@
-"""Drawn drafts do not change the exact law of answers, with the rules that promise this.
+"""Drawn drafts do not change the exact distribution of answers, with the rules that promise this.
 
 Drafters with logits of their own draw, look-ups propose what they found, and there is room for few
 of their tokens, so that many draws become no nodes. A chi-square test on fixed seeds; the long form
@@ -190,12 +190,12 @@ def test_the_law_holds_at_the_edge_of_the_budget() -> None:
     sampling = SAMPLERS["temperature"]
     drawn = speculation("draft", sampling, max_tokens=3)
     counts = drawn.counts(FIRST_SEED, DRAWS)
-    assert drawn.narrowed > DRAWS / 100
+    assert drawn.budget_limited > DRAWS / 100
     assert p_value(counts, exact_law(sampling, 3)) > LEAST_P
     filters = TOGETHER["filters"]
     drawn = speculation("draft", filters, max_tokens=2, root=EDGE)
     counts = drawn.counts(FIRST_SEED, DRAWS)
-    assert drawn.narrowed > DRAWS / 100
+    assert drawn.budget_limited > DRAWS / 100
     assert p_value(counts, exact_law(filters, 2, EDGE)) > LEAST_P
 
 
@@ -230,17 +230,19 @@ def draw_from_all_again(
     position: int,
     history: History,
 ) -> Acceptance:
-    """After a refused first proposal, draw a token from the law, not from the rest of it."""
+    """After a rejected first proposal, draw a token from all of it, not from the residual."""
     node = tree.trunk - 1
     matcher: Any = tree.matchers[node]
-    law = chooser.law(logits[node], matcher, position, history)
+    distribution = chooser.distribution(logits[node], matcher, position, history)
     chances = random.Random(f"{chooser.seed} {position}")
     for token, drawn_from in tree.proposals(node, tree.children()[node])[:1]:
-        proposed = 1.0 if drawn_from is None else drawn_from.share(token)
-        if chances.random() * proposed < law.share(token):
-            return Acceptance((*range(tree.trunk),), choice_of(token, matcher), narrowed=False)
-    token = law.draw(chances.random())
-    return Acceptance((*range(tree.trunk),), choice_of(token, matcher), narrowed=False)
+        proposed = 1.0 if drawn_from is None else drawn_from.probability(token)
+        if chances.random() * proposed < distribution.probability(token):
+            return Acceptance(
+                (*range(tree.trunk),), choice_of(token, matcher), budget_limited=False
+            )
+    token = distribution.draw(chances.random())
+    return Acceptance((*range(tree.trunk),), choice_of(token, matcher), budget_limited=False)
 
 
 WRONG = (
@@ -267,7 +269,7 @@ def test_typical_acceptance_accepts_more_and_has_another_law() -> None:
     assert p_value(counts, exact_law(sampling)) < LEAST_P / 1000
 
 
-# --- the law at one place
+# --- the distribution at one place
 
 
 @pytest.mark.parametrize("name", ALONE | TOGETHER)
@@ -282,7 +284,10 @@ def test_the_law_of_a_choice_is_that_of_the_samplers_of_transformers(name: str) 
             continue
         allowed = [*(sorted(END_IDS) if matcher.is_accepting else ()), *matcher.legal()]
         history = History(np.array([*PROMPT, *answer]), len(PROMPT), END_IDS)
-        law = chooser.law(logits_behind(answer), matcher, len(answer), history)
+        distribution = chooser.distribution(logits_behind(answer), matcher, len(answer), history)
         expected = filtered(answer, allowed, sampling)
-        found = {TokenId(int(token)): law.share(TokenId(int(token))) for token in law.tokens}
+        found = {
+            TokenId(int(token)): distribution.probability(TokenId(int(token)))
+            for token in distribution.tokens
+        }
         assert found == pytest.approx(expected)

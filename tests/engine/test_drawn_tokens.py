@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from guided.decoding.draw import Draw
+from guided.decoding.device_draw import DeviceDraw
 from guided.drafters.lookup import LookupDrafter
 from guided.engine.step_deadline import TakesLongError
 from guided.errors import LimitExceededError
@@ -60,9 +60,9 @@ class DrawingRunner(ModelRunner):
 
     def forward(self, batch: StepBatch) -> StepOutput:
         output = super().forward(batch)
-        if batch.to_draw is None:
+        if batch.device_draws is None:
             return output
-        wanted = batch.to_draw()
+        wanted = batch.device_draws()
         logits = output.logits.float().clone()
         drawn = tuple(map(drawn_from, logits, wanted))
         for row, token in zip(logits, drawn, strict=True):
@@ -73,7 +73,7 @@ class DrawingRunner(ModelRunner):
         return replace(output, logits=logits, drawn=drawn)
 
 
-def drawn_from(row: torch.Tensor, draw: Draw | None) -> TokenId | None:
+def drawn_from(row: torch.Tensor, draw: DeviceDraw | None) -> TokenId | None:
     """By definition, token by token."""
     if draw is None:
         return None

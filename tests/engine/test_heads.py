@@ -248,7 +248,7 @@ def test_rows_of_a_prompt_are_kept_as_its_keys_are(extra: str) -> None:
         prompt = (TokenId(first), *shared[1:], TokenId(5), TokenId(6))
         # The engine prefixes a salt with the number of the adapter.
         memory = drafter.open(draft_context(prompt=prompt, cache_salt=f"0:{salt}"))
-        assert memory.next == rows
+        assert memory.next_row == rows
         memory.end(())
 
 

@@ -12,7 +12,7 @@ import torch
 
 from guided.engine import call_costs
 from guided.engine.cache_size import CacheRequest
-from guided.engine.call_costs import costs_here
+from guided.engine.call_costs import load_or_measure_costs
 from guided.engine.memory_plan import measure_footprint
 from guided.model.device import CPU
 from guided.model.model_files import ModelFiles, find_model
@@ -49,7 +49,9 @@ def start(files: ModelFiles, dtype: str = "float32") -> tuple[Any, int]:
     """The curve of a starting engine, and the number of calls made for it."""
     model = make_model(dtype=getattr(torch, dtype))
     runner = Counted(model, vocabulary_size=len(TOKEN_BYTES))
-    curve = costs_here(runner, WINDOW, files, measure_footprint(files, dtype, CacheRequest(), CPU))
+    curve = load_or_measure_costs(
+        runner, WINDOW, files, measure_footprint(files, dtype, CacheRequest(), CPU)
+    )
     return curve, runner.calls
 
 

@@ -284,11 +284,11 @@ def test_on_cuda_a_model_weighs_what_its_files_hold(
 def test_the_size_of_a_step_suits_the_device(
     device: str, asked: tuple[int | None, int | None], found: tuple[int, int]
 ) -> None:
-    limits = StepLimits.here(torch.device(device), *asked, widest_draft=5)
+    limits = StepLimits.for_device(torch.device(device), *asked, widest_draft=5)
     assert (limits.max_batch, limits.step_tokens, limits.widest_draft) == (*found, 5)
 
 
 @pytest.mark.parametrize("asked", [(0, None), (513, None), (None, 0), (9, 8)])
 def test_a_step_has_a_token_for_each_answer(asked: tuple[int | None, int | None]) -> None:
     with pytest.raises(RequestError, match="is not between 1 and step_tokens"):
-        StepLimits.here(torch.device("cpu"), *asked)
+        StepLimits.for_device(torch.device("cpu"), *asked)

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from guided.engine.load import inspect_memory, load_engine
 from guided.errors import GuidedError, ModelError, RequestError
 from guided.kv.layer_groups import NO_KEYS
-from guided.model.parallel.split import Split, Way
+from guided.model.parallel.split import Parallelism, Split
 from guided.spec import Forcing, GenerationRequest
 from tests.engine.architectures import CONFIGS, OTHER_CONFIGS
 from tests.engine.drafters import Prophet
@@ -66,7 +66,7 @@ def test_batches_chunks_copies_and_trees_give_the_tokens_of_one_process(
     expected = {name: answer.tokens for name, answer in answers(one, free).items()}
     certain = answers(make_engine(four_layers(architecture)), held_to)
     prophet = Prophet(full_texts(held_to, certain), errors=0.3)
-    with forked(), sharded(tmp_path, Split(Way.PIPELINE, ranks)) as (runner, held):
+    with forked(), sharded(tmp_path, Split(Parallelism.PIPELINE, ranks)) as (runner, held):
         kept = [sum(layer != NO_KEYS for layer in layers) for layers in runner.layers_by_rank]
         assert kept == [4 // ranks] * ranks
         assert all(nbytes < 0.75 * whole for nbytes in held)
@@ -86,7 +86,7 @@ def test_batches_chunks_copies_and_trees_give_the_tokens_of_one_process(
 def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) -> None:
     """The first of the line, which sends nothing to rank 0."""
     saved(tmp_path, four_layers("llama"))
-    with forked() as processes, sharded(tmp_path, Split(Way.PIPELINE, 3)) as (runner, _):
+    with forked() as processes, sharded(tmp_path, Split(Parallelism.PIPELINE, 3)) as (runner, _):
         engine = make_engine(runner=runner)
         engine.submit("r", GenerationRequest(prompt="x", max_tokens=24))
         engine.step()

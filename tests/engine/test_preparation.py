@@ -14,7 +14,7 @@ from guided.errors import (
     LimitExceededError,
     RequestError,
 )
-from guided.runtime.fuel import limited_work, spend
+from guided.runtime.work_budget import limited_work, spend
 from guided.spec import Constraint, GenerationRequest, GenerationResult
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 

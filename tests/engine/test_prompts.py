@@ -90,5 +90,5 @@ def test_tools_are_told_in_the_prompt_and_held_by_the_grammar_of_the_models_form
 def test_a_request_whose_preparation_failed_counts_as_refused() -> None:
     engine = make_engine(MODEL)
     before = engine.stats().refused
-    engine.refuse()
+    engine.count_refused()
     assert engine.stats().refused == before + 1

@@ -39,7 +39,7 @@ from guided.spec import (
     Verification,
 )
 from guided.spec.composition import Text
-from guided.spec.thoughts import AfterThoughts, pieces_of
+from guided.spec.thoughts import AfterThoughts, split_at_tokens
 from tests.kit.built_tokenizers import BUILT, loaded
 from tests.kit.effort import crossed
 
@@ -212,7 +212,7 @@ def test_thoughts_end_where_the_model_ends_them() -> None:
 def test_text_that_spells_the_end_is_a_thought() -> None:
     """If a token is the end, no other spelling of it is."""
     vocabulary = vocabulary_of()
-    end = pieces_of("</think>\n\n", vocabulary.named)
+    end = split_at_tokens("</think>\n\n", vocabulary.named)
     matcher = compiler(is_marked=True).start(AfterThoughts(end, SCHEMA, 40))
     for token in vocabulary.spell("a</think>b"):
         matcher = matcher.advance(TokenId(token))
@@ -365,7 +365,7 @@ def test_text_before_the_token_that_ends_thoughts_may_stand_in_them(
 
 def test_the_first_of_an_end_with_a_token_ends_no_thought() -> None:
     vocabulary = vocabulary_of()
-    end = pieces_of("\n</think>\n\n", vocabulary.named)
+    end = split_at_tokens("\n</think>\n\n", vocabulary.named)
     matcher = compiler(is_marked=True).start(AfterThoughts(end, SCHEMA, 40))
     for token in vocabulary.spell("First.\nThen.\n"):
         matcher = matcher.advance(TokenId(token))
@@ -379,21 +379,24 @@ def test_a_template_that_begins_thoughts_itself_is_left_at_that() -> None:
     of_model = texts(is_marked=True)
     thinks = ChatThoughts(of_model)
     tokens = thinks.render("Who?", None, None, ())
-    opened, _ = thinks.opened(tokens, Reasoning())
+    opened, _ = thinks.begin_thoughts(tokens, Reasoning())
     assert of_model.tokenizer.decode([int(t) for t in opened]) == "Who?<think>\n"
-    assert thinks.opened(opened, Reasoning())[0] == opened
-    assert thinks.opened(opened[:-1], Reasoning())[0] == opened[:-1]
+    assert thinks.begin_thoughts(opened, Reasoning())[0] == opened
+    assert thinks.begin_thoughts(opened[:-1], Reasoning())[0] == opened[:-1]
 
 
 def test_an_end_of_ones_own_leaves_the_beginning_to_the_template() -> None:
     of_model = texts(is_marked=True)
     thinks = ChatThoughts(of_model)
     tokens = thinks.render("Who?", None, None, ())
-    opened, end = thinks.opened(tokens, Reasoning(end="So"))
+    opened, end = thinks.begin_thoughts(tokens, Reasoning(end="So"))
     assert of_model.tokenizer.decode([int(t) for t in opened]) == "Who?<think>\n"
     assert end == (Text("So"),)
     plain = ModelTexts("plain", loaded(BUILT["built like GPT-2"]()), of_model.vocabulary, 512)
-    assert ChatThoughts(plain).opened(tokens, Reasoning(end="So")) == (tokens, (Text("So"),))
+    assert ChatThoughts(plain).begin_thoughts(tokens, Reasoning(end="So")) == (
+        tokens,
+        (Text("So"),),
+    )
 
 
 def test_what_nobody_told_is_refused() -> None:
@@ -401,7 +404,7 @@ def test_what_nobody_told_is_refused() -> None:
     tokenizer = loaded(BUILT["built like GPT-2"]())
     plain = ModelTexts("plain", tokenizer, of_model.vocabulary, context_window=512)
     with pytest.raises(RequestError) as refused:
-        ChatThoughts(plain).opened((TokenId(1),), Reasoning())
+        ChatThoughts(plain).begin_thoughts((TokenId(1),), Reasoning())
     assert str(refused.value) == (
         "the chat template of plain has none of the signs by which thoughts are known"
         " (<|channel|>analysis<|message|>, </think>, [/THINK], <|END_THINKING|>, <|channel>thought)"

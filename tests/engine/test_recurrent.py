@@ -200,7 +200,7 @@ def test_states_take_the_memory_that_is_planned(model_type: str, tmp_path: Any) 
                     tokens=(TokenId(5),) * 3,
                     depths=(0, 1, 2),
                     ancestors=None,
-                    deciding=(2,),
+                    nodes_needing_logits=(2,),
                     recurrence=sequence.recurrence,
                     certain=3,
                 ),

@@ -1,9 +1,9 @@
-"""The law of an answer drawn with drafts is the exact law of the masked model.
+"""The distribution of an answer drawn with drafts is the exact distribution of the masked model.
 
 The words of a small language are all its answers. The probability of each is the product of the
 probabilities that model, mask and the samplers of transformers give its tokens, one at a time;
-answers drawn through trees of drafts have to follow this law. A chi-square test on fixed seeds; the
-short form draws often enough to catch wrong rules, the long form four times as often.
+answers drawn through trees of drafts have to follow this distribution. A chi-square test on fixed
+seeds; the short form draws often enough to catch wrong rules, the long form four times as often.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Draws:
         self.max_tokens = max_tokens
         self.root = root
         self.drafted = 0
-        self.narrowed = 0
+        self.budget_limited = 0
         self._trees: dict[Answer, tuple[DraftTree, dict[int, NDArray[np.float32]], History]] = {}
 
     def draw(self, seed: int) -> Answer:
@@ -115,7 +115,7 @@ class Draws:
             tree, rows, past = self._tree(answer, matcher)
             accepted = self.accept(tree, rows, chooser, len(answer), past)
             self.drafted += len(accepted.path) - 1
-            self.narrowed += accepted.narrowed
+            self.budget_limited += accepted.budget_limited
             answer = (*answer, *(tree.tokens[node] for node in accepted.path[1:]))
             matcher = tree.matchers[accepted.path[-1]]
             choice = accepted.choice
@@ -134,7 +134,7 @@ class Draws:
             trunk = DraftTree.chain([TokenId(40)], matcher)
             left = self.max_tokens - len(answer)
             builder = DraftBuilder(
-                trunk, self.forcing, budget=DraftBudget(6), longest=left, end_ids=END_IDS
+                trunk, self.forcing, budget=DraftBudget(6), tokens_left=left, end_ids=END_IDS
             )
             draft_some(answer, builder)
             tree = builder.tree()
@@ -143,7 +143,7 @@ class Draws:
             for token, parent in zip(tree.tokens[1:], tree.parents[1:], strict=True):
                 assert parent is not None
                 lines.append((*lines[parent], token))
-            rows = {node: logits_behind(lines[node]) for node in tree.deciding}
+            rows = {node: logits_behind(lines[node]) for node in tree.nodes_needing_logits}
             past = History(np.array([*PROMPT, *answer]), len(PROMPT), END_IDS)
             self._trees[answer] = tree, rows, past
         return self._trees[answer]
@@ -174,7 +174,7 @@ def drawn(draws: Draws, first_seed: int, count: int) -> Counter[Answer]:
 
 @pytest.mark.parametrize("name", TRIED)
 def test_answers_drawn_through_trees_follow_the_exact_law(name: str) -> None:
-    # Single tokens are as likely when forced as when chosen, so strict runs keep the law.
+    # Single tokens are as likely when forced as when chosen, so strict runs keep the distribution.
     draws = Draws(TRIED[name], Forcing.STRICT)
     counts = drawn(draws, 10_000_000, DRAWS)
     assert draws.drafted > DRAWS / 4
@@ -187,9 +187,9 @@ def test_at_the_edge_of_the_budget_the_law_is_that_of_what_still_fits(max_tokens
     draws = Draws(sampling, Forcing.STRICT, max_tokens=max_tokens)
     counts = drawn(draws, 20_000_000, MANY)
     assert draws.drafted > MANY / 4
-    assert draws.narrowed > MANY / 50
+    assert draws.budget_limited > MANY / 50
     assert p_value(counts, exact_law(sampling, max_tokens)) > LEAST_P
-    # It differs from the law where there is room, and narrowing takes part in it.
+    # It differs from the distribution where there is room, and narrowing takes part in it.
     assert p_value(counts, exact_law(sampling)) < LEAST_P / 1000
 
 
@@ -211,7 +211,7 @@ def test_at_the_edge_of_the_budget_filters_look_at_the_whole_mask(name: str) -> 
     draws = Draws(sampling, Forcing.STRICT, max_tokens=2, root=EDGE)
     counts = drawn(draws, 30_000_000, DRAWS)
     assert draws.drafted > DRAWS / 50
-    assert draws.narrowed > DRAWS / 50
+    assert draws.budget_limited > DRAWS / 50
     assert p_value(counts, exact_law(sampling, 2, EDGE)) > LEAST_P
 
 
@@ -236,8 +236,8 @@ def verify_wrongly(
         again = Chooser(chooser.sampling, chooser.seed ^ (1 << 40), 20, chooser.end_ids)
         second = again.choose(logits[node], matcher, position, history)
         assert isinstance(second, Choice)
-        return Acceptance((*range(tree.trunk),), second, narrowed=False)
-    return Acceptance((*range(tree.trunk),), first, narrowed=False)
+        return Acceptance((*range(tree.trunk),), second, budget_limited=False)
+    return Acceptance((*range(tree.trunk),), first, budget_limited=False)
 
 
 def test_a_wrong_acceptance_rule_is_caught() -> None:
@@ -265,8 +265,10 @@ def test_a_wrong_history_is_caught() -> None:
 
 
 def test_the_law_is_a_law_of_words() -> None:
-    law = exact_law(ALONE["temperature"])
-    texts = {b"".join(TOKEN_BYTES[token] or b"" for token in answer).decode() for answer in law}
+    distribution = exact_law(ALONE["temperature"])
+    texts = {
+        b"".join(TOKEN_BYTES[token] or b"" for token in answer).decode() for answer in distribution
+    }
     assert texts == set(WORDS)
-    assert len(law) > len(WORDS)  # several spellings
-    assert math.isclose(sum(law.values()), 1.0)
+    assert len(distribution) > len(WORDS)  # several spellings
+    assert math.isclose(sum(distribution.values()), 1.0)

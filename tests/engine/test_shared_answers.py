@@ -135,18 +135,18 @@ class Scouting(OneByOne):
         self.awaited = {}
         node = builder.root
         for place in range(len(tokens), min(len(tokens) + builder.room, len(self.known) - 1)):
-            if builder.left(node) < 1:
+            if builder.tokens_left(node) < 1:
                 break
             asks = place % 2 == 0
-            node = builder.scout(node, self.known[place], asks=asks)
+            node = builder.add_scout(node, self.known[place], wants_logits=asks)
             if asks:
                 self.awaited[node] = self.known[place + 1]
 
     def learn(self, verified: Verified) -> None:
-        assert verified.scouted.keys() == self.awaited.keys()
+        assert verified.scout_logits.keys() == self.awaited.keys()
         assert not {*verified.acceptance.path} & {*verified.tree.scouts}
         for node, expected in self.awaited.items():
-            self.heard.append((expected, TokenId(int(np.argmax(verified.scouted[node])))))
+            self.heard.append((expected, TokenId(int(np.argmax(verified.scout_logits[node])))))
         self.awaited = {}
 
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from guided.engine.sliced_work import Kernels, SlicedWork
+from guided.engine.sliced_work import RunningKernels, SlicedWork
 from guided.errors import LimitExceededError
-from guided.runtime.fuel import limited_work, pause_if_due, spend, take_lock, without_gil
+from guided.runtime.work_budget import limited_work, pause_if_due, spend, take_lock, without_gil
 
 _AGES = 60.0
 """Seconds for slices that end by their units, and for waits that must not happen."""
@@ -87,11 +87,11 @@ def test_a_kernel_is_not_waited_for_and_its_result_is_taken_later() -> None:
     assert not sliced.run_slice()
     waited = sliced.seconds
     assert not sliced.run_slice()  # it does nothing
-    assert sliced.is_away
+    assert sliced.is_detached
     kernel.end()
     sliced.wait(_AGES)
     # It has returned, and rests before any further work.
-    assert not sliced.is_away
+    assert not sliced.is_detached
     assert trace == []
     assert sliced.seconds == waited, "the time of the kernel counts as the caller's"
     assert sliced.run_slice(_AGES)
@@ -99,7 +99,7 @@ def test_a_kernel_is_not_waited_for_and_its_result_is_taken_later() -> None:
 
 
 def test_one_long_kernel_runs_at_a_time() -> None:
-    kernels = Kernels()
+    kernels = RunningKernels()
     inside: list[int] = []
     most: list[int] = []
 
@@ -133,13 +133,13 @@ def test_work_that_is_given_up_ends_wherever_it_is(slices: int) -> None:
     sliced = SlicedWork(work)
     for _ in range(slices):
         assert not sliced.run_slice()
-    sliced.give_up()
+    sliced.cancel()
     assert ended == ["ended"] * bool(slices)
     assert threading.active_count() == threads
 
 
 def test_work_that_is_given_up_in_a_kernel_is_not_waited_for() -> None:
-    kernel, kernels = LongKernel(), Kernels()
+    kernel, kernels = LongKernel(), RunningKernels()
     went_on: list[str] = []
     ended = threading.Event()
 
@@ -152,7 +152,7 @@ def test_work_that_is_given_up_in_a_kernel_is_not_waited_for() -> None:
 
     sliced = SlicedWork(work, kernels)
     assert not sliced.run_slice()
-    sliced.give_up()
+    sliced.cancel()
     assert not ended.is_set()
     assert kernels.running == 1
     kernel.end()

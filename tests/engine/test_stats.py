@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from guided.decoding import DraftBuilder
-from guided.engine.meter import BOUNDS, Durations
+from guided.engine.counters import BOUNDS, DurationHistogram
 from guided.errors import RequestError, TokenRejectedError
 from guided.spec import Beams, FinishReason, Forcing, GenerationRequest, Sampling, TokenId, Usage
 from guided.stats import Phase
@@ -244,7 +244,7 @@ def test_a_preemption_is_counted_and_its_waiting_only_once() -> None:
 def test_a_histogram_counts_as_numpy_does() -> None:
     values = np.random.default_rng(0).lognormal(-3, 3, 1000)
     values[:3] = BOUNDS[:3]
-    counted = Durations()
+    counted = DurationHistogram()
     for part in np.split(values, 10):
         counted.add(part.tolist())
     counted.add([])

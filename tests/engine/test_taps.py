@@ -28,7 +28,7 @@ def run(runner: ModelRunner, wants_states: tuple[bool, bool]) -> list[SegmentOut
             tokens=tuple(map(TokenId, tokens)),
             depths=tuple(range(len(tokens))),
             ancestors=None,
-            deciding=(len(tokens) - 1,),
+            nodes_needing_logits=(len(tokens) - 1,),
             wants_states=wanted,
         )
         for tokens, wanted in zip(TEXTS, wants_states, strict=True)

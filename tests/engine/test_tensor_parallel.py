@@ -16,7 +16,7 @@ from guided.errors import GuidedError, ModelError, RequestError
 from guided.kv.layer_groups import LayerShape
 from guided.model.device import CPU
 from guided.model.parallel.ranks import Ranks
-from guided.model.parallel.split import Split, Way
+from guided.model.parallel.split import Parallelism, Split
 from guided.spec import Forcing, GenerationRequest
 from tests.engine.drafters import Prophet
 from tests.engine.forked_ranks import forked
@@ -58,7 +58,7 @@ def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
     prophet = Prophet(
         full_texts(held_to, answers(make_engine(make_model(architecture)), held_to)), errors=0.3
     )
-    with forked(), sharded(tmp_path, Split(Way.TENSOR, ranks)) as (runner, held):
+    with forked(), sharded(tmp_path, Split(Parallelism.TENSOR, ranks)) as (runner, held):
         assert {layer.heads for layer in runner.shape.layers} == {heads}
         assert all(nbytes < 0.75 * whole for nbytes in held)
         assert len(held) == ranks
@@ -78,7 +78,7 @@ def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) 
     """Only here ranks are started as for users; elsewhere they are forked."""
     saved_as(tmp_path, "llama")
     before = set(children_of(os.getpid()))
-    with sharded(tmp_path, Split(Way.TENSOR, 3)) as (runner, _):
+    with sharded(tmp_path, Split(Parallelism.TENSOR, 3)) as (runner, _):
         engine = make_engine(runner=runner)
         engine.submit("r", GenerationRequest(prompt="x", max_tokens=24))
         engine.step()
@@ -98,7 +98,9 @@ def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) 
 def test_a_rank_that_cannot_load_tells_why(tmp_path: Path) -> None:
     """Only this rank cannot: the folder is gone when it reads it."""
     with forked():
-        ranks = Ranks.start(tmp_path / "gone", torch.float32, CPU, Split(Way.TENSOR, 2), threads=1)
+        ranks = Ranks.start(
+            tmp_path / "gone", torch.float32, CPU, Split(Parallelism.TENSOR, 2), threads=1
+        )
     with pytest.raises(ModelError) as caught:
         ranks.loaded()
     said = str(caught.value)
@@ -149,8 +151,8 @@ def test_settings_that_a_split_model_cannot_have_are_refused_by_name(
     assert caught.value.field == "tensor_parallel"
 
 
-@pytest.mark.parametrize("way", list(Way))
-def test_no_rank_at_all_is_refused(way: Way) -> None:
+@pytest.mark.parametrize("way", list(Parallelism))
+def test_no_rank_at_all_is_refused(way: Parallelism) -> None:
     counts: dict[str, Any] = {way.value: 0}
     with pytest.raises(RequestError, match=rf"^{way} 0 is below 1$"):
         load_engine("./nowhere", device="cpu", **counts)

@@ -14,8 +14,8 @@ from guided.decoding.trace import Outcome, Trace, TracedBuilder
 from guided.drafters import LookupDrafter
 from guided.engine.engine import Engine
 from guided.errors import RequestError
-from guided.inspection import News, Origin, TracedToken, Watcher, origins, tree_of
-from guided.inspection.texts import printable
+from guided.inspection import Origin, TracedToken, Update, Watcher, branch_tree, origins
+from guided.inspection.texts import escape_controls
 from guided.spec import (
     Beams,
     FinishReason,
@@ -117,18 +117,18 @@ def test_an_answer_that_is_watched_is_told_step_by_step_and_nothing_twice() -> N
     watchers = {name: Watcher(trace, engine.vocabulary) for name, trace in traces.items()}
     for name, request in asked.items():
         engine.submit(name, request, trace=traces[name])
-    found, told = dict[str, GenerationResult](), {name: list[News]() for name in asked}
+    found, told = dict[str, GenerationResult](), {name: list[Update]() for name in asked}
     while engine.has_work:
         for finished in engine.step():
             assert isinstance(finished.outcome, GenerationResult)
             found[finished.request_id] = finished.outcome
         for name, watcher in watchers.items():
-            if (news := watcher.news(is_ended=name in found)) is not None:
+            if (news := watcher.read_update(is_ended=name in found)) is not None:
                 told[name].append(news)
     for name, result in found.items():
         tokens = tokens_of(result, traces[name])
         assert tuple(token for news in told[name] for token, _ in news.tokens) == tokens
-        assert "".join(text for news in told[name] for _, text in news.tokens) == printable(
+        assert "".join(text for news in told[name] for _, text in news.tokens) == escape_controls(
             b"".join(token.text for token in tokens).decode("utf-8", "replace")
         )
         steps = [step for news in told[name] for step in news.steps]
@@ -137,7 +137,7 @@ def test_an_answer_that_is_watched_is_told_step_by_step_and_nothing_twice() -> N
         assert all(news.tokens for news in told[name][1:] if news.steps)
         assert len(told[name]) > 1 or len(steps) < 2
         for step, traced_step in zip(steps, traces[name].steps, strict=True):
-            assert step.tree == tree_of(traced_step, engine.vocabulary, tokens)
+            assert step.tree == branch_tree(traced_step, engine.vocabulary, tokens)
 
 
 def test_a_trace_changes_neither_answers_nor_what_they_cost() -> None:

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from guided.constraint.compiler import ConstraintCompiler
-from guided.engine.workbench import Compile, Workbench
-from guided.runtime.fuel import limited_work, spend
+from guided.engine.constraint_tasks import Compile, ConstraintTasks
+from guided.runtime.work_budget import limited_work, spend
 from guided.spec import Constraint, GenerationRequest, Regex
 from tests.engine.finite_language import make_vocabulary
-from tests.engine.test_aside import SlowMatcher
+from tests.engine.test_paused_answers import SlowMatcher
 from tests.engine.tiny_models import make_engine, make_model, start, words
 
 MODEL = make_model()
@@ -79,7 +79,7 @@ def test_a_client_with_much_to_compile_for_answers_holds_nobody_up() -> None:
 
 def test_a_client_with_much_to_look_at_holds_nobody_up() -> None:
     compiler = Compiler()
-    bench = Workbench(make_vocabulary(), compiler.start)
+    bench = ConstraintTasks(make_vocabulary(), compiler.start)
     for client, constraint in brought():
         bench.submit(constraint.pattern, partial(Compile, constraint), client=client)
     check_turns(compiler, lambda: [each.request_id for each in bench.run_slice()])

@@ -114,7 +114,7 @@ def _save(model_type: str, config: PretrainedConfig, folder: Path) -> None:
 
 def _load(folder: Path, draft: Path) -> Engine:
     # Times of calls that are too short to be measured would decide what is drafted.
-    with patch("guided.engine.load.costs_here", lambda *_: _FLAT):
+    with patch("guided.engine.load.load_or_measure_costs", lambda *_: _FLAT):
         return load_engine(
             str(folder),
             dtype="float32",

@@ -8,11 +8,11 @@ from decimal import Decimal
 from typing import Any as AnyValue
 
 from guided.json_schema.formulas.assertions import (
-    ABOUT,
+    ASSERTED_TYPE,
     Assertion,
     Booleans,
     Contains,
-    Has,
+    HasMember,
     ItemCount,
     Items,
     JsonType,
@@ -72,7 +72,7 @@ def holds(formula: Formula, value: AnyValue) -> bool:
 def _fits(assertion: Assertion, value: AnyValue) -> bool:
     if isinstance(assertion, Types):
         return _type(value) in assertion.types
-    if ABOUT[type(assertion)] is not _type(value):
+    if ASSERTED_TYPE[type(assertion)] is not _type(value):
         return True
     match assertion:
         case Booleans(values):
@@ -95,7 +95,7 @@ def _fits(assertion: Assertion, value: AnyValue) -> bool:
             )
         case Names(about):
             return all(holds(about, name) for name in value)
-        case Has(name):
+        case HasMember(name):
             return name in value
         case MemberCount(low, high) | ItemCount(low, high):
             return _between(low, len(value), high)

@@ -26,7 +26,7 @@ from guided.grammar.ebnf import lower_ebnf
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from tests.kit.campaign import Fault, Subject, smaller_texts
 from tests.kit.earley import COMPLETE, DEAD, OPEN, Earley
 from tests.kit.grammars import mutated, random_grammar, random_text, spelled

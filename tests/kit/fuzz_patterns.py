@@ -24,7 +24,7 @@ from guided.grammar.network import network_from_grammar
 from guided.grammar.one_terminal import lower_regex
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.patterns import parse_regex
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from guided.spec import Regex, RegexDialect
 from tests.kit.campaign import FAULT_TEST, Fault, Subject, smaller_texts
 from tests.kit.grammars import accepted_by, random_text

@@ -206,7 +206,7 @@ def _satisfied(oracle: Oracle, documents: list[Any]) -> Fault | None:
 def _way_out(matcher: Matcher) -> Fault | None:
     """The shortest end is allowed, is an end, and fits the budget that it needs."""
     tokens = matcher.shortest_completion()
-    if not matcher.fits(len(tokens)):
+    if not matcher.can_complete_within(len(tokens)):
         return Fault("a way out does not fit its own length", str(tokens))
     for token in tokens:
         matcher = matcher.advance(token)

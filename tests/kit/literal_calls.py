@@ -12,18 +12,18 @@ from guided.machine.special_bytes import special_bytes
 from guided.masks.mask import tokens_of
 from guided.spec import GenerationRequest, Message, TokenId, Tool, ToolUse
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import FUNCTION_GEMMA, GEMMA, ToolFormat, sign
+from guided.spec.tool_format import FUNCTION_GEMMA, GEMMA, ToolFormat, mark
 from guided_service.call_reader import CallReader, reader_of
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
 __all__ = ["FORMS", "is_let_stand", "lets_stand", "reader_for", "walked"]
 
 FORMS: Final = {"gemma": GEMMA, "function_gemma": FUNCTION_GEMMA}
-_SIGNS: Final = sorted({name for form in FORMS.values() for name in form.signs})
+_SIGNS: Final = sorted({name for form in FORMS.values() for name in form.special_tokens})
 _PIECES: Final = (*JSON_PIECES, b"city:", b",days:", b"Oslo", b"]}")
 _VOCABULARY: Final = tiny_vocabulary(_PIECES, special=_SIGNS)
 _COMPILER: Final = ConstraintCompiler(_VOCABULARY)
-_MARKED: Final = {_VOCABULARY.named[name]: sign(name) for name in _SIGNS}
+_MARKED: Final = {_VOCABULARY.named[name]: mark(name) for name in _SIGNS}
 
 
 def walked(use: ToolUse, form: ToolFormat, rng: random.Random, length: int) -> str:
@@ -53,7 +53,7 @@ def is_let_stand(machine: Any, text: str) -> bool:
     """Whether a machine accepts a text whose special tokens stand between marks."""
     written = text.encode()
     for name in _SIGNS:
-        written = written.replace(sign(name).encode(), special_bytes(name))
+        written = written.replace(mark(name).encode(), special_bytes(name))
     state = machine.advance(machine.start, written)
     return state is not None and machine.is_accepting(state)
 

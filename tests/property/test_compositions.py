@@ -116,6 +116,6 @@ def test_a_mask_within_a_budget_holds_what_fits() -> None:
             budget = len(matcher.shortest_completion()) + rng.randrange(3)
             kept = set(tokens_of(matcher.mask_within(budget)).tolist())
             reached = tried(matcher, range(1, len(_VOCABULARY)))
-            fitting = {token for token in reached if reached[token].fits(budget - 1)}
+            fitting = {token for token in reached if reached[token].can_complete_within(budget - 1)}
             assert kept - {END} == fitting, (begun, texts)
             assert (END in kept) == matcher.is_accepting

@@ -11,7 +11,7 @@ from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from tests.kit.grammars import all_texts, language, machine_of, random_grammar
 
 _LONGEST = 6

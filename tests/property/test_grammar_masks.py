@@ -181,7 +181,7 @@ def test_a_mask_within_a_budget_holds_what_fits() -> None:
             budget = len(matcher.shortest_completion()) + rng.randrange(3)
             kept = set(tokens_of(matcher.mask_within(budget)).tolist())
             reached = tried(matcher, _TOKENS)
-            fitting = {token for token in reached if reached[token].fits(budget - 1)}
+            fitting = {token for token in reached if reached[token].can_complete_within(budget - 1)}
             assert kept - {END} == fitting
             assert (END in kept) == matcher.is_accepting
 

@@ -50,7 +50,7 @@ def test_every_position_has_a_way_out() -> None:
             start = compiled(schema, rng.choice(_WRITINGS), rng.choice(_VOCABULARIES)).start()
             for matcher in random_walk(start, rng, rng.randrange(25)).matchers:
                 way_out = matcher.shortest_completion()
-                assert matcher.fits(len(way_out))
+                assert matcher.can_complete_within(len(way_out))
                 for token in way_out:
                     matcher = matcher.advance(token)
                 assert matcher.is_accepting

@@ -141,7 +141,7 @@ def _assert_within(matcher: Matcher, allowed: set[int], rng: random.Random) -> N
         if budget:
             assert within
         for token in rng.sample(sorted(within - {END}), min(4, len(within - {END}))):
-            assert matcher.advance(TokenId(token)).fits(budget - 1)
+            assert matcher.advance(TokenId(token)).can_complete_within(budget - 1)
 
 
 def _assert_walk(start: Matcher, documents: set[bytes], rng: random.Random) -> None:

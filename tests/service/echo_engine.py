@@ -41,7 +41,7 @@ from guided_service.messages import ModelChoice
 
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
-    from guided.engine.workbench import Workbench
+    from guided.engine.constraint_tasks import ConstraintTasks
     from guided.masks.vocabulary import Vocabulary
 
 
@@ -83,12 +83,12 @@ class EchoEngine:
     deltas: list[EchoDelta] = field(default_factory=list)
 
     @cached_property
-    def workbench(self) -> Workbench:
+    def constraint_tasks(self) -> ConstraintTasks:
         # Loaded here, because few tests need a compiler and loading it takes time.
         from guided.constraint.compiler import ConstraintCompiler
-        from guided.engine.workbench import Workbench
+        from guided.engine.constraint_tasks import ConstraintTasks
 
-        return Workbench(self.vocabulary, ConstraintCompiler(self.vocabulary).start)
+        return ConstraintTasks(self.vocabulary, ConstraintCompiler(self.vocabulary).start)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -135,7 +135,7 @@ class EchoEngine:
         if stream:
             self.streamed.add(request_id)
 
-    def refuse(self) -> None:
+    def count_refused(self) -> None:
         self.refused += 1
 
     def cancel(self, request_id: str) -> None:

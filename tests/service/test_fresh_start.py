@@ -46,7 +46,7 @@ def refuse(self):
 
 for name in ("UserProvided", "InTree", "UserWide"):
     getattr(caching, name + "CacheLocator").ensure_cache_path = refuse
-kernel_cache._OfThisProcess.ensure_cache_path = caching._CacheLocator.ensure_cache_path
+kernel_cache._TemporaryFolderLocator.ensure_cache_path = caching._CacheLocator.ensure_cache_path
 """
 
 

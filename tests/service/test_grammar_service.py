@@ -34,7 +34,7 @@ from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from tests.service.guided_command import guided_command
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import eventually
-from tests.unit.engine.test_workbench import LONG
+from tests.unit.engine.test_constraint_tasks import LONG
 
 SCHEMA = {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}}
 

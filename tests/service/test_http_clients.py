@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 import guided
 from guided.client import Client
-from guided.spec.closed_objects import closed
+from guided.spec.closed_objects import close_objects
 from tests.kit.tiny_model import save_tiny_model
 from tests.service.http_server import HttpServer, serving_http
 from tests.service.server_process import REAL_SERVER
@@ -130,7 +130,7 @@ def test_text_comes_with_its_cost_and_is_that_of_grpc(
             )
             held = ours.generate(
                 "Who is it?",
-                schema=closed(SCHEMAS[0]),
+                schema=close_objects(SCHEMAS[0]),
                 temperature=temperature,
                 seed=11,
                 max_tokens=60,
@@ -476,7 +476,11 @@ async def _crowd(server: HttpServer, model: str) -> None:
     async with guided.AsyncClient(server.process.address) as ours:
         for seed in (0, 40):
             same = await ours.generate(
-                "Who is it?", schema=closed(SCHEMAS[0]), seed=seed, temperature=1.0, max_tokens=50
+                "Who is it?",
+                schema=close_objects(SCHEMAS[0]),
+                seed=seed,
+                temperature=1.0,
+                max_tokens=50,
             )
             assert texts[seed] == same.text
     for text in texts:

@@ -31,7 +31,7 @@ from guided_service.messages import (
     write,
 )
 from tests.service.echo_engine import EchoEngine
-from tests.unit.engine.test_workbench import LONG, SHORT
+from tests.unit.engine.test_constraint_tasks import LONG, SHORT
 
 Told: TypeAlias = dict[str, Checked | TextRead | MaskRead | Drawn | Failed]
 
@@ -108,4 +108,4 @@ def test_work_that_is_cancelled_goes_no_further(tmp_path: Path) -> None:
         ends={"wanted"},
     )
     assert said.keys() == {"wanted"}
-    assert not engine.workbench.has_work
+    assert not engine.constraint_tasks.has_work

@@ -15,7 +15,7 @@ from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.grammar.composition import lower_composition
 from guided.spec import Tool, ToolUse
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import GEMMA, MARK, ToolFormat, sign
+from guided.spec.tool_format import GEMMA, MARK, ToolFormat, mark
 from guided_service.call_reader import Argument, CallBegun
 from tests.kit.literal_calls import FORMS, is_let_stand, reader_for, walked
 from tests.kit.read_calls import read_calls
@@ -159,9 +159,9 @@ def test_what_does_not_fit_is_not_let_stand(arguments: dict[str, Any], why: str)
 def test_members_stand_in_the_order_of_their_names_whatever_their_letters() -> None:
     arguments = json.dumps({"city": "a", "code": "ab", "Days": 3, "note": None})
     assert GEMMA.call("f", arguments) == (
-        f"{sign('<|tool_call>')}call:f{{"
+        f"{mark('<|tool_call>')}call:f{{"
         f"city:{GEMMA.quote}a{GEMMA.quote},code:{GEMMA.quote}ab{GEMMA.quote},Days:3,note:null"
-        f"}}{sign('<tool_call|>')}"
+        f"}}{mark('<tool_call|>')}"
     )
 
 

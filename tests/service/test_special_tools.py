@@ -23,13 +23,13 @@ from guided.spec import (
     Usage,
 )
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import HARMONY, HERMES, LLAMA, MISTRAL, ToolFormat, sign, unmarked
+from guided.spec.tool_format import HARMONY, HERMES, LLAMA, MISTRAL, ToolFormat, mark, strip_marks
 from guided_service.call_reader import Argument, CallBegun, CallReader, Content, reader_of
 from guided_service.encode import encode_event, encode_result
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
 FORMS = {"mistral": MISTRAL, "harmony": HARMONY}
-SIGNS = sorted({name for form in FORMS.values() for name in form.signs})
+SIGNS = sorted({name for form in FORMS.values() for name in form.special_tokens})
 _PIECES = (*JSON_PIECES, b"[TOOL_CALLS]", b"[ARGS]", b"<|channel|>", b" to=functions.", b"\x01")
 VOCABULARY = tiny_vocabulary(_PIECES, special=SIGNS)
 COMPILER = ConstraintCompiler(VOCABULARY)
@@ -38,7 +38,7 @@ TOOLS = (
     Tool("f.g", parameters='{"type": "object", "properties": {}}'),
 )
 BESIDE = JsonSchema('{"type": "object", "properties": {"b": {"type": "string", "maxLength": 9}}}')
-MARKED = {VOCABULARY.named[name]: sign(name) for name in SIGNS}
+MARKED = {VOCABULARY.named[name]: mark(name) for name in SIGNS}
 
 
 def walked(constraint: Any, rng: random.Random, length: int) -> list[TokenId]:
@@ -66,7 +66,7 @@ def by_tokens(tokens: list[TokenId], form: ToolFormat) -> tuple[str, list[tuple[
     parts: list[tuple[str, str]] = [("", "")]
     for token in tokens:
         if token in MARKED:
-            parts.append((unmarked(MARKED[token]), ""))
+            parts.append((strip_marks(MARKED[token]), ""))
         else:
             parts[-1] = (parts[-1][0], parts[-1][1] + chr(token))
     texts = [
@@ -130,7 +130,7 @@ def test_what_the_grammar_lets_stand_is_read_by_its_tokens(
 @pytest.mark.parametrize("name", FORMS)
 def test_a_text_that_spells_a_sign_calls_nothing(name: str) -> None:
     form = FORMS[name]
-    spelled = unmarked(form.call("f", "{}"))
+    spelled = strip_marks(form.call("f", "{}"))
     said = spelled if form is MISTRAL else f"{form.before_content}{spelled}"
     reader = CallReader(form)
     pieces = [*reader.read(said), *reader.end()]
@@ -147,9 +147,9 @@ def test_callers_see_names_without_marks(name: str) -> None:
         return CallReader(form)
 
     told = encode_result(result, None, make)
-    assert told.text == unmarked(text)
+    assert told.text == strip_marks(text)
     assert [(call.name, call.arguments) for call in told.tool_calls] == [("f", '{"a":"\\u0001"}')]
-    assert encode_event(text, None, make).delta == unmarked(text)
+    assert encode_event(text, None, make).delta == strip_marks(text)
     assert encode_event("\x01", None, None).delta == "\x01"
 
 

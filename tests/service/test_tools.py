@@ -37,7 +37,7 @@ from guided.spec import (
     ToolUse,
 )
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import FORMATS, HERMES, LLAMA, MARK, ToolFormat, unmarked
+from guided.spec.tool_format import FORMATS, HERMES, LLAMA, MARK, ToolFormat, strip_marks
 from guided_service.call_reader import Argument, CallReader, calls_in
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
@@ -302,7 +302,7 @@ def text_of(form: ToolFormat, *calls: tuple[str, str]) -> str:
     return between.join(form.call(*call) for call in calls)
 
 
-_SPECIAL = sorted({name for form in FORMATS.values() for name in form.signs})
+_SPECIAL = sorted({name for form in FORMATS.values() for name in form.special_tokens})
 _TOKENS = tiny_vocabulary(special=_SPECIAL)
 _COMPILER = ConstraintCompiler(_TOKENS)
 
@@ -347,8 +347,8 @@ def test_the_grammar_takes_calls_that_are_allowed(
     expected = form.separator is not None if is_taken == "parallel" else is_taken
     is_text_taken = use.choice in ("auto", "none") and beside is None
     assert takes(start, text_of(form, *calls)) == expected
-    assert takes(start, unmarked(text_of(form, *calls))) == (
-        expected if not form.signs else not form.before_content and is_text_taken
+    assert takes(start, strip_marks(text_of(form, *calls))) == (
+        expected if not form.special_tokens else not form.before_content and is_text_taken
     )
     assert takes(start, form.before_content + "Let me see.") == is_text_taken
     assert takes(start, form.before_content + '{"name":"f"}') == (

@@ -12,6 +12,6 @@
 
 from guided.drafters.draft_model.drafter import CHAIN, DraftModel, DraftModelMemory
 from guided.drafters.draft_model.respelling import Respelling
-from guided.drafters.draft_model.vocabularies import difference
+from guided.drafters.draft_model.vocabularies import describe_difference
 
-__all__ = ["CHAIN", "DraftModel", "DraftModelMemory", "Respelling", "difference"]
+__all__ = ["CHAIN", "DraftModel", "DraftModelMemory", "Respelling", "describe_difference"]

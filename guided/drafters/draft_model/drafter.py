@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.decoding.drafter import DraftBuilder, DraftContext, DraftMemory, DraftRequest, Verified
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
-from guided.drafters.draft_model.read_text import ReadText, in_a_row
+from guided.drafters.draft_model.read_text import ReadText, as_chain
 from guided.drafters.draft_model.respelling import RespelledText, Respelling
 from guided.drafters.draft_model.text_cache import TextCache
 from guided.drafters.draft_model.tree_growth import TreeGrowth
@@ -48,15 +48,15 @@ class DraftModelMemory:
         respelling: Respelling | None,
     ) -> None:
         self.salt = context.cache_salt
-        self.widths = context.within(widths)
+        self.widths = context.limit_widths(widths)
         """How many tokens are drafted after a node, level by level."""
         self.expansion = Expansion(context, rates)
         self._texts = texts
         self._respelled = None if respelling is None else RespelledText(respelling)
 
-    def read_as(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
-        """Return the text of these tokens as the draft model reads it."""
-        return tokens if self._respelled is None else self._respelled.spelled(tokens)
+    def respell(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
+        """Return these tokens, of prompt and answer, in tokens of the draft model."""
+        return tokens if self._respelled is None else self._respelled.update(tokens)
 
     def learn(self, verified: Verified) -> None:
         """Record which of its proposals the target agreed with."""
@@ -66,7 +66,7 @@ class DraftModelMemory:
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Release the pages."""
-        self._texts.end(self, self.read_as(tokens))
+        self._texts.end(self, self.respell(tokens))
 
 
 class DraftModel:
@@ -106,7 +106,7 @@ class DraftModel:
         self._context_window = runner.context_window(context_window)
         self._step_tokens = step_tokens
         self._respelling = respelling
-        self._spell = _in_one if respelling is None else respelling.spell
+        self._spell = _spell_as_itself if respelling is None else respelling.spell
 
     def open(self, context: DraftContext) -> DraftMemory:
         """Begin a sequence, which holds no pages until it drafts."""
@@ -129,7 +129,7 @@ class DraftModel:
         outputs = outputs[len(segments) :]
         while growing:
             for growth, logits in zip(growing, outputs, strict=True):
-                growth.take(logits)
+                growth.expand_level(logits)
             following = [(growth, growth.next_segment()) for growth in growing]
             growing = [growth for growth, segment in following if segment is not None]
             outputs = self._call([segment for _, segment in following if segment is not None])
@@ -164,7 +164,7 @@ class DraftModel:
                     )
                 )
             else:
-                segments.append(text.read(in_a_row(unread), ()))
+                segments.append(text.make_segment(as_chain(unread), ()))
         return segments, growing
 
     def _readings(self, drafts: Sequence[DraftRequest]) -> list[_Reading]:
@@ -183,16 +183,16 @@ class DraftModel:
 
     def _open(self, readings: Sequence[_Reading]) -> None:
         """Begin to read sequences; of those with a common beginning only one, the others wait."""
-        begun: set[tuple[str, tuple[TokenId, ...]]] = set()
+        opened: set[tuple[str, tuple[TokenId, ...]]] = set()
         for reading in readings:
             memory, tokens = reading.memory, reading.tokens
             text = self.texts.open(memory, tokens, memory.salt)
             ahead = (memory.salt, tuple(tokens[len(text) :][: self.texts.block_size]))
             # In the next step the prefix index knows what the first of them has read.
-            if self.texts.reuses_prefixes and ahead in begun:
+            if self.texts.reuses_prefixes and ahead in opened:
                 self.texts.release(memory)
                 continue
-            begun.add(ahead)
+            opened.add(ahead)
             reading.text = text
 
     def _can_draft(self, reading: _Reading) -> bool:
@@ -215,9 +215,9 @@ class DraftModel:
         self.num_calls += 1
         self.num_tokens += sum([len(segment.tokens) for segment in segments])
         outputs = self._runner.forward(StepBatch(tuple(segments))).split(segments)
-        return [self._translated(output.logits) for output in outputs]
+        return [self._to_target_logits(output.logits) for output in outputs]
 
-    def _translated(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _to_target_logits(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return logits for the target's tokens."""
         return logits if self._respelling is None else self._respelling.logits(logits)
 
@@ -230,7 +230,7 @@ class _Reading:
         assert isinstance(memory, DraftModelMemory), f"{memory!r} is of another drafter"
         self.draft = draft
         self.memory = memory
-        self.tokens = memory.read_as(draft.tokens)
+        self.tokens = memory.respell(draft.tokens)
         """Prompt and answer so far, as the draft model reads them."""
         self.text: ReadText | None = None
         """What was read of it; ``None`` if nothing was, and while it has to wait."""
@@ -240,6 +240,6 @@ def _num_unread(reading: _Reading) -> int:
     return len(reading.tokens) - (0 if reading.text is None else len(reading.text))
 
 
-def _in_one(token: TokenId) -> tuple[TokenId, ...]:
+def _spell_as_itself(token: TokenId) -> tuple[TokenId, ...]:
     """Return the spelling of a token by a model that has it."""
     return (token,)

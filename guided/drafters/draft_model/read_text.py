@@ -22,7 +22,7 @@ from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment
 from guided.spec import TokenId
 
-__all__ = ["ReadText", "in_a_row"]
+__all__ = ["ReadText", "as_chain"]
 
 
 class ReadText:
@@ -47,11 +47,11 @@ class ReadText:
         """The number of reserved rows that are not computed yet."""
         return self.blocks.reserved - len(self._depths)
 
-    def begins(self, tokens: Sequence[TokenId]) -> bool:
-        """Whether the text read is a beginning of these tokens, and not all of them."""
+    def is_prefix_of(self, tokens: Sequence[TokenId]) -> bool:
+        """Whether the text read is a proper prefix of these tokens."""
         return len(self) < len(tokens) and list(tokens[: len(self)]) == self._tokens
 
-    def settle(self, tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
+    def commit_taken(self, tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
         """Commit those rows of the last step that ``tokens``, the sequence now, has taken.
 
         Its last token always stays unread, because the logits after it are needed. Returns the
@@ -77,13 +77,13 @@ class ReadText:
         self._sees = np.zeros((count, count), np.bool_)
         return tuple([rows.copies for rows in self._reserved])
 
-    def read(
-        self, tokens: Iterable[tuple[int | None, TokenId]], deciding: tuple[int, ...]
+    def make_segment(
+        self, tokens: Iterable[tuple[int | None, TokenId]], nodes_needing_logits: tuple[int, ...]
     ) -> Segment:
         """Make the segment of a model call that computes the next reserved rows.
 
         ``tokens`` come each with the row that it follows; ``None`` is the committed text.
-        ``deciding`` are the indices, within this call, of those whose logits are needed.
+        ``nodes_needing_logits`` are the indices, within this call, of those whose are needed.
         """
         first = len(self._depths)
         new = []
@@ -102,7 +102,7 @@ class ReadText:
             tokens=tuple(new),
             depths=tuple(self._depths[first:]),
             ancestors=self._sees[first:last, :last],
-            deciding=deciding,
+            nodes_needing_logits=nodes_needing_logits,
             earlier=tuple(self._depths[:first]),
         )
 
@@ -123,6 +123,6 @@ class ReadText:
         return copies
 
 
-def in_a_row(tokens: Sequence[TokenId]) -> list[tuple[int | None, TokenId]]:
+def as_chain(tokens: Sequence[TokenId]) -> list[tuple[int | None, TokenId]]:
     """Return tokens after the committed text, each with the row that it follows."""
     return [(row - 1 if row else None, token) for row, token in enumerate(tokens)]

@@ -27,7 +27,7 @@ from guided.spec import TokenId
 
 __all__ = ["RespelledText", "Respelling"]
 
-_NEVER: Final = -1e30
+_UNKNOWN_LOGIT: Final = -1e30
 """The logit of a token that the draft model does not have; finite, so that differences are."""
 
 
@@ -69,13 +69,13 @@ class Respelling:
             for token, text in enumerate(target.token_bytes)
             if text is not None and text in self._ids
         ]
-        self._own = np.array([own for own, _ in common], np.int64)
-        self._its = np.array([its for _, its in common], np.int64)
+        self._target_ids = np.array([own for own, _ in common], np.int64)
+        self._draft_ids = np.array([its for _, its in common], np.int64)
 
     @property
     def num_common(self) -> int:
         """The number of the target's tokens that the draft model has as well."""
-        return len(self._own)
+        return len(self._target_ids)
 
     def spell(self, token: TokenId) -> tuple[TokenId, ...]:
         """Return the draft model's tokens for one of the target's; at least one."""
@@ -86,8 +86,8 @@ class Respelling:
 
     def logits(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Map logits ``[rows, draft's tokens]`` to the target's ``[rows, target's]``."""
-        found = np.full((len(rows), len(self._target)), _NEVER, np.float32)
-        found[:, self._own] = rows[:, self._its]
+        found = np.full((len(rows), len(self._target)), _UNKNOWN_LOGIT, np.float32)
+        found[:, self._target_ids] = rows[:, self._draft_ids]
         return found
 
     def _spell(self, token: TokenId) -> tuple[TokenId, ...]:
@@ -132,10 +132,11 @@ class RespelledText:
         self._target: list[TokenId] = []
         self._spelled: list[TokenId] = []
 
-    def spelled(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
-        """Return the spelling of the text, whose tokens are ``tokens`` now.
+    def update(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
+        """Make ``tokens`` the text, and return its spelling.
 
-        Only new tokens are spelled, unless the beginning has changed.
+        Only new tokens are spelled, unless the beginning has changed. The result is not to be
+        changed.
         """
         if list(tokens[: len(self._target)]) != self._target:
             self._target, self._spelled = [], []

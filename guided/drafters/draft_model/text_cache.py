@@ -59,11 +59,11 @@ class TextCache:
         text = self._texts.get(key)
         if text is None:
             return None
-        if not text.begins(tokens):
+        if not text.is_prefix_of(tokens):
             # Another text than the one that was read, so it starts again.
             self.release(key)
             return None
-        self._copy(text.settle(tokens))
+        self._copy(text.commit_taken(tokens))
         self._use(key, text)
         return text
 
@@ -98,8 +98,8 @@ class TextCache:
         text = self._texts.get(key)
         if text is not None:
             # The next request may begin with this text, so it is committed first to be known.
-            if text.begins(tokens):
-                self._copy(text.settle(tokens))
+            if text.is_prefix_of(tokens):
+                self._copy(text.commit_taken(tokens))
             self.release(key)
 
     def release(self, key: object) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from guided.decoding.drafter import DraftBuilder
 from guided.decoding.expansion import Expansion
-from guided.drafters.draft_model.read_text import ReadText, in_a_row
+from guided.drafters.draft_model.read_text import ReadText, as_chain
 from guided.model.batch import Segment
 from guided.spec import TokenId
 
@@ -65,9 +65,9 @@ class TreeGrowth:
         """The row of each node that was read, the last if it takes several."""
         self._logits: dict[int, NDArray[np.float32]] = {}
         """The logits after a node that was read and has a choice after it."""
-        self._asked: list[int] = []
+        self._requested: list[int] = []
         """The nodes whose logits the call in progress returns."""
-        self._likely = [(builder.root, 1.0)]
+        self._frontier = [(builder.root, 1.0)]
         """Nodes to expand next, each with the chance that the answer reaches it."""
 
     def first_segment(self) -> Segment:
@@ -76,19 +76,19 @@ class TreeGrowth:
         # Scouts stand for later places, so nothing is drafted from the logits after them.
         drafted = [node for node in range(root + 1, tip + 1) if node not in scouts]
         staged = drafted[:MOST_STAGED]
-        segment = self._read(in_a_row(self._unread), staged)
-        assert segment is not None, "what follows the root is not asked"
+        segment = self._make_segment(as_chain(self._unread), staged)
+        assert segment is not None, "the root needs no logits"
         return segment
 
-    def take(self, logits: NDArray[np.float32]) -> None:
-        """Take the logits of a segment, and expand the tree by one level."""
-        self._logits.update(zip(self._asked, logits, strict=True))
+    def expand_level(self, logits: NDArray[np.float32]) -> None:
+        """Expand the tree by one level, with the logits that the latest segment requested."""
+        self._logits.update(zip(self._requested, logits, strict=True))
         width = self._widths[self._level]
         self._level += 1
         after_it = len(self._widths) - self._level
-        heap = [(-chance, node) for node, chance in self._likely]
+        heap = [(-chance, node) for node, chance in self._frontier]
         heapq.heapify(heap)
-        self._likely = []
+        self._frontier = []
         # The likeliest first, because their nodes may leave too little for the others to pay.
         while heap:
             loss, node = heapq.heappop(heap)
@@ -102,32 +102,32 @@ class TreeGrowth:
                 if tip in self._logits:
                     heapq.heappush(heap, (-chance, tip))
                 else:
-                    self._likely.append((tip, chance))
+                    self._frontier.append((tip, chance))
 
     def next_segment(self) -> Segment | None:
         """Make the segment needed to expand the next level; ``None`` if nothing more pays."""
         builder = self._builder
-        self._likely = [
+        self._frontier = [
             (node, chance)
-            for node, chance in self._likely
-            if builder.left(node)
+            for node, chance in self._frontier
+            if builder.tokens_left(node)
             and not builder.matcher(node).is_complete
             # No token after a node is likelier than the node.
             and builder.pays(1, chance, len(self._widths) - self._level - 1)
         ]
-        if self._level == len(self._widths) or not self._likely:
+        if self._level == len(self._widths) or not self._frontier:
             return None
         tree = builder.tree()
         wanted: set[int] = set()
-        for node, _ in self._likely:
+        for node, _ in self._frontier:
             at: int | None = node
             # With the run that a proposal forces, or the nodes of others on the way to it.
             while at is not None and at not in self._rows and at not in wanted:
                 wanted.add(at)
                 at = tree.parents[at]
-        return self._read([], sorted(wanted))
+        return self._make_segment([], sorted(wanted))
 
-    def _read(
+    def _make_segment(
         self, trunk: Sequence[tuple[int | None, TokenId]], nodes: Iterable[int]
     ) -> Segment | None:
         """Make the segment that computes the trunk, if unread, and then the nodes that fit.
@@ -135,8 +135,8 @@ class TreeGrowth:
         ``None`` if nothing is to be chosen after any of them.
         """
         tree, first = self._builder.tree(), self._num_rows
-        tokens, asked = list(trunk), [self._builder.root] if trunk else []
-        deciding = set(tree.deciding)
+        tokens, requested = list(trunk), [self._builder.root] if trunk else []
+        nodes_needing_logits = set(tree.nodes_needing_logits)
         for node in nodes:
             parent, spelled = tree.parents[node], self._spell(tree.tokens[node])
             if parent not in self._rows or len(tokens) + len(spelled) > self._text.room:
@@ -146,10 +146,12 @@ class TreeGrowth:
                 tokens.append((at, token))
                 at = first + len(tokens) - 1
             self._rows[node] = at
-            if node in deciding:
-                asked.append(node)
-        if not asked:
+            if node in nodes_needing_logits:
+                requested.append(node)
+        if not requested:
             return None
         self._num_rows += len(tokens)
-        self._asked = asked
-        return self._text.read(tokens, tuple([self._rows[node] - first for node in asked]))
+        self._requested = requested
+        return self._text.make_segment(
+            tokens, tuple([self._rows[node] - first for node in requested])
+        )

@@ -7,12 +7,14 @@ from typing import Final
 
 from guided.masks.vocabulary import Vocabulary
 
-__all__ = ["difference"]
+__all__ = ["describe_difference"]
 
 _SHOWN: Final = 3
 
 
-def difference(target: Vocabulary, draft: Vocabulary, *, known: int, readable: int) -> str | None:
+def describe_difference(
+    target: Vocabulary, draft: Vocabulary, *, known: int, readable: int
+) -> str | None:
     """Return which tokens two models understand differently; ``None`` if they are the same.
 
     Every token has to stand for the same bytes in both, or for none. Models of one family often pad
@@ -24,7 +26,8 @@ def difference(target: Vocabulary, draft: Vocabulary, *, known: int, readable: i
     differing = [(token, *pair) for token, pair in enumerate(pairs) if pair[0] != pair[1]]
     if differing:
         shown = ", ".join(
-            f"{token} is {_told(own)} and {_told(its)}" for token, own, its in differing[:_SHOWN]
+            f"{token} is {_describe(own)} and {_describe(its)}"
+            for token, own, its in differing[:_SHOWN]
         )
         more = f", and {len(differing) - _SHOWN} more differ" if len(differing) > _SHOWN else ""
         return f"token {shown}{more}"
@@ -33,5 +36,5 @@ def difference(target: Vocabulary, draft: Vocabulary, *, known: int, readable: i
     return None
 
 
-def _told(text: bytes | None) -> str:
+def _describe(text: bytes | None) -> str:
     return "special or unused" if text is None else repr(text)

@@ -45,8 +45,8 @@ _WAITING: Final = 16
 prompt, makes its own."""
 
 
-class _Reached:
-    """What the head knows after a row."""
+class _RowOutput:
+    """The head's output for a row, and what the next row needs."""
 
     __slots__ = ("output", "past", "position")
 
@@ -59,7 +59,7 @@ class _Reached:
         """The index of the row."""
 
 
-_Place: TypeAlias = Place[_Reached]
+_Place: TypeAlias = Place[_RowOutput]
 
 
 class EagleMemory:
@@ -80,7 +80,7 @@ class EagleMemory:
         """The tokens at these positions."""
 
     @property
-    def next(self) -> int:
+    def next_row(self) -> int:
         """The index of the row after those that are kept."""
         return self._first + self.blocks.committed
 
@@ -88,10 +88,10 @@ class EagleMemory:
         """Keep the taps of the tokens that stay, to wait for the token after them."""
         self.expansion.learn(verified)
         path = list(verified.acceptance.path)
-        expected = self.next + len(self._tokens)
+        expected = self.next_row + len(self._tokens)
         if verified.first > expected:
             # The model took more of the prompt from its cache than the cache of rows has.
-            self.forget()
+            self.restart()
             self._first = expected = verified.first
         # The rest is known: a text that starts over is read again from its beginning.
         path = path[expected - verified.first :]
@@ -99,45 +99,45 @@ class EagleMemory:
             self._features.append(self._rows.fuse(torch.from_numpy(verified.taps[path])))
             self._tokens += [verified.tree.tokens[node] for node in path]
         if len(self._tokens) > _WAITING:
-            text = self._waiting_rows(self._tokens[1:])
+            text = self._make_rows(self._tokens[1:])
             if text is not None:
-                self.note(text, self._rows.keep([text])[0])
+                self.record_output(text, self._rows.keep([text])[0])
 
     def end(self, tokens: Sequence[TokenId]) -> None:  # noqa: ARG002 - whatever they are
         """Release the rows."""
         self.blocks.release()
 
-    def forget(self) -> None:
+    def restart(self) -> None:
         """Start again, without rows."""
         self.blocks.release()
-        self.blocks = self._rows.open_apart()
+        self.blocks = self._rows.open_unshared()
         self.output = None
         self._features, self._tokens = [], []
 
-    def waiting(self, tokens: Sequence[TokenId]) -> TextRows | None:
+    def waiting_rows(self, tokens: Sequence[TokenId]) -> TextRows | None:
         """Return the rows that wait, of a text of these ``tokens``; ``None`` if there are none."""
-        first = self.next + 1
-        return self._waiting_rows(tokens[first : first + len(self._tokens)])
+        first = self.next_row + 1
+        return self._make_rows(tokens[first : first + len(self._tokens)])
 
-    def note(self, text: TextRows, output: torch.Tensor | None) -> None:
-        """Record that rows that waited were computed; ``output`` is that of the last.
+    def record_output(self, text: TextRows, output: torch.Tensor | None) -> None:
+        """Take computed rows off those that wait; ``output`` is that of the last of them.
 
         ``None`` means that there was no room to keep them: then the text starts again.
         """
         if output is None:
-            self.forget()
+            self.restart()
             return
         count = len(text.tokens)
         self.output = output
         self._tokens = self._tokens[count:]
         self._features = [torch.cat(self._features)[count:]] if self._tokens else []
 
-    def _waiting_rows(self, tokens: Sequence[TokenId]) -> TextRows | None:
-        """Return the first of them, which hold these tokens."""
+    def _make_rows(self, tokens: Sequence[TokenId]) -> TextRows | None:
+        """Return the first rows that wait, which hold these tokens; ``None`` for no tokens."""
         if not tokens:
             return None
         features = torch.cat(self._features)[: len(tokens)]
-        return TextRows(self.blocks, tokens, features, self.next)
+        return TextRows(self.blocks, tokens, features, self.next_row)
 
 
 class EagleDrafter:
@@ -174,10 +174,10 @@ class EagleDrafter:
         self._rates = ProposalRates(assumed_rates())
         self._vocabulary_size = vocabulary_size
         self._width = width
-        self._ids = self._known = None
+        self._ids = self._covered = None
         if head.has_reduced_vocabulary:
             self._ids = head.draft_ids().cpu().numpy()
-            self._known = _packed(self._ids, vocabulary_size)
+            self._covered = _pack_mask(self._ids, vocabulary_size)
 
     @property
     def num_open(self) -> int:
@@ -194,45 +194,45 @@ class EagleDrafter:
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the trees of all sequences that have rows."""
-        self._keep_waiting(drafts)
+        self._compute_waiting(drafts)
         trees = []
         for draft in drafts:
             memory = _memory(draft)
             memory.expansion.begin()
             # The tokens after the last row are certain, but the model has not computed them.
-            ahead = draft.tokens[memory.next + 1 :]
+            ahead = draft.tokens[memory.next_row + 1 :]
             if memory.output is None or len(ahead) > _LONGEST_RUN:
                 continue
-            tree: GrowingTree[_Reached] = GrowingTree(
+            tree: GrowingTree[_RowOutput] = GrowingTree(
                 draft.builder, partial(_expansion, memory), self._width_at, _ROUNDS
             )
             past = self._rows.past(memory.blocks)
-            tree.root.kept = _Reached(memory.output, past, memory.next - 1)
+            tree.root.kept = _RowOutput(memory.output, past, memory.next_row - 1)
             trees.append((tree, ahead))
-        self._read([(tree.root, ahead) for tree, ahead in trees])
+        self._continue_places([(tree.root, ahead) for tree, ahead in trees])
         grow(
             [tree for tree, _ in trees],
             self._logits,
             most_places=_PLACES,
             rounds=_ROUNDS,
-            known=self._known,
+            covered=self._covered,
         )
 
     def _width_at(self, depth: int) -> int:  # noqa: ARG002 - the same everywhere
         return self._width
 
-    def _keep_waiting(self, drafts: Sequence[DraftRequest]) -> None:
+    def _compute_waiting(self, drafts: Sequence[DraftRequest]) -> None:
         """Compute the rows that wait, of all texts together: their last token is known now."""
         texts = []
         for draft in drafts:
             memory = _memory(draft)
-            text = memory.waiting(draft.tokens)
+            text = memory.waiting_rows(draft.tokens)
             if text is not None:
                 texts.append((memory, text))
         if texts:
             outputs = self._rows.keep([text for _, text in texts])
             for (memory, text), output in zip(texts, outputs, strict=True):
-                memory.note(text, output)
+                memory.record_output(text, output)
 
     def _logits(self, places: Sequence[_Place]) -> list[Logits | None]:
         """Return the logits at each place, ``None`` after a forced run too long to compute.
@@ -243,31 +243,34 @@ class EagleDrafter:
         for place in new:
             assert place.before is not None
             place.kept = place.before.kept
-        self._read([(place, place.tokens) for place in new if len(place.tokens) <= _LONGEST_RUN])
-        told = [p for p in places if p.before is None or len(p.tokens) <= _LONGEST_RUN]
-        if not told:
+        self._continue_places(
+            [(place, place.tokens) for place in new if len(place.tokens) <= _LONGEST_RUN]
+        )
+        computed = [p for p in places if p.before is None or len(p.tokens) <= _LONGEST_RUN]
+        if not computed:
             return [None] * len(places)
         logits = target_logits(
-            self._rows.say([_kept(place).output for place in told]),
+            self._rows.logits([_output_at(place).output for place in computed]),
             self._vocabulary_size,
             self._ids,
         )
-        found: dict[int, Logits] = {id(p): row for p, row in zip(told, logits, strict=True)}
+        found: dict[int, Logits] = {id(p): row for p, row in zip(computed, logits, strict=True)}
         return [found.get(id(place)) for place in places]
 
-    def _read(self, places: Sequence[tuple[_Place, Sequence[TokenId]]]) -> None:
-        """Continue each place by its tokens from what is kept there, all places side by side."""
+    def _continue_places(self, places: Sequence[tuple[_Place, Sequence[TokenId]]]) -> None:
+        """Compute a row for each token after its place, all places together, a call per token."""
         step = 0
-        while going := [(place, tokens) for place, tokens in places if len(tokens) > step]:
-            before = [_kept(place) for place, _ in going]
-            outputs, pasts = self._rows.go_on(
-                [tokens[step] for _, tokens in going],
+        while unfinished := [(place, tokens) for place, tokens in places if len(tokens) > step]:
+            before = [_output_at(place) for place, _ in unfinished]
+            outputs, pasts = self._rows.continue_rows(
+                [tokens[step] for _, tokens in unfinished],
                 [self._rows.feature(known.output) for known in before],
                 [known.position + 1 for known in before],
                 [known.past for known in before],
             )
-            for (place, _), known, output, past in zip(going, before, outputs, pasts, strict=True):
-                place.kept = _Reached(output, past, known.position + 1)
+            rows = zip(unfinished, before, outputs, pasts, strict=True)
+            for (place, _), known, output, past in rows:
+                place.kept = _RowOutput(output, past, known.position + 1)
             step += 1
 
 
@@ -277,7 +280,7 @@ def _memory(draft: DraftRequest) -> EagleMemory:
     return memory
 
 
-def _kept(place: _Place) -> _Reached:
+def _output_at(place: _Place) -> _RowOutput:
     assert place.kept is not None, f"nothing was read at node {place.node}"
     return place.kept
 
@@ -286,7 +289,7 @@ def _expansion(memory: EagleMemory, depth: int) -> Expansion:  # noqa: ARG001 - 
     return memory.expansion
 
 
-def _packed(ids: NDArray[np.int64], vocabulary_size: int) -> NDArray[np.int32]:
+def _pack_mask(ids: NDArray[np.int64], vocabulary_size: int) -> NDArray[np.int32]:
     """Return a packed mask of some tokens, in the form of matchers' masks."""
     bits = np.zeros(-(-vocabulary_size // 32) * 32, np.uint8)
     bits[ids[ids < vocabulary_size]] = 1

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import torch
 
-from guided.drafters.heads.eagle_module import EagleHead, EagleShape, default_taps, known_tokens
+from guided.drafters.heads.eagle_module import EagleHead, EagleShape, default_taps, draft_token_mask
 from guided.drafters.heads.head_files import (
     read_config,
     read_tensors,
@@ -68,10 +68,10 @@ def load_eagle(folder: str | Path, *, target_layers: int) -> EagleHead:
     with torch.device("meta"):
         module = EagleHead(shape)
     wanted = module.state_dict()
-    _settle_vocabulary(tensors, shape)
+    _normalise_vocabulary(tensors, shape)
     for name in sorted(wanted.keys() | tensors.keys()):
         if name not in wanted or name not in tensors or wanted[name].shape != tensors[name].shape:
-            raise _unfit(path, name, wanted.get(name), tensors.get(name))
+            raise _mismatch_error(path, name, wanted.get(name), tensors.get(name))
     module.load_state_dict(tensors, assign=True)
     _check_draft_ids(path, module)
     # The meta device has no numbers, so tensors that are not weights are made again.
@@ -165,8 +165,8 @@ def _shape(
 def _taps(folder: Path, config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     """Return the layers of the target that are read."""
     nested = config.get("eagle_config") or {}
-    told = config.get(_TAPS) or nested.get(_TAPS)
-    taps = default_taps(layers) if told is None else tuple(map(int, told))
+    configured = config.get(_TAPS) or nested.get(_TAPS)
+    taps = default_taps(layers) if configured is None else tuple(map(int, configured))
     if len({*taps}) < len(taps) or not all(0 <= tap < layers for tap in taps):
         raise ModelError(
             f"the head of {folder} reads the layers {taps} of its target, which has {layers}",
@@ -183,16 +183,17 @@ def _vocabulary(
         return len(tensors["t2d"])
     if "embed_tokens.weight" in tensors:
         return len(tensors["embed_tokens.weight"])
-    told = int(_setting(folder, layer, "vocab_size"))
-    if told != draft and "d2t" not in tensors:
+    configured = int(_setting(folder, layer, "vocab_size"))
+    if configured != draft and "d2t" not in tensors:
         raise ModelError(
-            f"the head of {folder} says {draft} of {told} tokens, but not which: there is no d2t",
+            f"the head of {folder} says {draft} of {configured} tokens, but not which: there is no "
+            "d2t",
             hint="fetch the rest of its weights",
         )
-    return told
+    return configured
 
 
-def _settle_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -> None:
+def _normalise_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -> None:
     """Leave the draft vocabulary in the weights if it is a reduced one, and then whole."""
     if shape.draft_vocabulary_size == shape.vocabulary_size:
         # It may be listed even so, and then says nothing.
@@ -201,13 +202,15 @@ def _settle_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -> N
     elif "d2t" in tensors and "t2d" not in tensors:
         ids = torch.arange(shape.draft_vocabulary_size) + tensors["d2t"]
         if int(ids.min()) >= 0 and int(ids.max()) < shape.vocabulary_size:
-            tensors["t2d"] = known_tokens(ids, shape.vocabulary_size)
+            tensors["t2d"] = draft_token_mask(ids, shape.vocabulary_size)
 
 
 def _rope(folder: Path, layer: Mapping[str, Any]) -> dict[str, Any]:
     """Return transformers' ``rope_parameters``, which older configs have in two places."""
-    told = layer.get("rope_parameters") or layer.get("rope_scaling") or {}
-    rope = dict(told) | {"rope_type": told.get("rope_type", told.get("type", "default"))}
+    configured = layer.get("rope_parameters") or layer.get("rope_scaling") or {}
+    rope = dict(configured) | {
+        "rope_type": configured.get("rope_type", configured.get("type", "default"))
+    }
     rope.setdefault("rope_theta", layer.get("rope_theta", 10000.0))
     rope.pop("type", None)
     if rope["rope_type"] in _UNEVEN_ROPES:
@@ -263,7 +266,7 @@ def _setting(folder: Path, config: Mapping[str, Any], name: str) -> Any:
     return config[name]
 
 
-def _unfit(
+def _mismatch_error(
     folder: Path, name: str, wanted: torch.Tensor | None, found: torch.Tensor | None
 ) -> ModelError:
     """Return the error for a tensor that does not fit the module; ``None`` stands for no tensor."""

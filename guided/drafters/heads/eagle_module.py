@@ -24,7 +24,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-__all__ = ["EagleHead", "EagleLayer", "EagleShape", "default_taps", "known_tokens"]
+__all__ = ["EagleHead", "EagleLayer", "EagleShape", "default_taps", "draft_token_mask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class EagleAttention(nn.Module):
         value = self.v_proj(rows).unflatten(-1, (kv_heads, size))
         if self._is_normalised:
             query, key = self.q_norm(query), self.k_norm(key)
-        return _turn(query, cosines, sines), _turn(key, cosines, sines), value
+        return _rotate(query, cosines, sines), _rotate(key, cosines, sines), value
 
     def attend(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, sees: torch.Tensor
@@ -167,7 +167,7 @@ class EagleLayer(nn.Module):
         self.mlp = EagleMlp(shape)
         self._norm_before_residual = shape.norm_before_residual
 
-    def read(
+    def prepare(
         self, embedded: torch.Tensor, features: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the attention's input, ``[..., 2 · hidden]``, and what its output is added to."""
@@ -274,7 +274,7 @@ class EagleHead(nn.Module):
         shape = (*positions.shape, -1)
         return cosines[0].reshape(shape), sines[0].reshape(shape)
 
-    def say(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def predict(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return logits ``[..., draft]`` and features ``[..., hidden]`` of the layer's outputs.
 
         The features are those of the next rows.
@@ -302,7 +302,7 @@ class EagleHead(nn.Module):
         for step in range(steps):
             read = nn.functional.pad(tokens[:, 1 + step :], (0, step))
             embedded = self.embed(read).to(features.dtype)
-            rows, residual = self.layer.read(embedded, features)
+            rows, residual = self.layer.prepare(embedded, features)
             query, key, value = self.layer.self_attn.project(
                 rows, *self.angles((places + step).expand(batch, -1), rows.dtype)
             )
@@ -312,7 +312,7 @@ class EagleHead(nn.Module):
             attended = self.layer.self_attn.attend(
                 query, torch.cat(keys, 1), torch.cat(values, 1), mask
             )
-            logits, features = self.say(self.layer.finish(residual, attended))
+            logits, features = self.predict(self.layer.finish(residual, attended))
             found.append(logits)
         return torch.stack(found)
 
@@ -330,17 +330,17 @@ class EagleHead(nn.Module):
             assert ids.shape == first.shape, f"{len(ids)} ids for {len(first)} tokens"
             assert bool((ids[1:] > ids[:-1]).all()), "the draft vocabulary is out of order"
         self.register_buffer("d2t", ids - first)
-        self.register_buffer("t2d", known_tokens(ids, shape.vocabulary_size))
+        self.register_buffer("t2d", draft_token_mask(ids, shape.vocabulary_size))
 
 
-def known_tokens(draft_ids: torch.Tensor, vocabulary_size: int) -> torch.Tensor:
+def draft_token_mask(draft_ids: torch.Tensor, vocabulary_size: int) -> torch.Tensor:
     """Return which of the target's tokens are in the draft vocabulary, ``[vocabulary]``."""
     known = torch.zeros(vocabulary_size, dtype=torch.bool, device=draft_ids.device)
     known[draft_ids] = True
     return known
 
 
-def _turn(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+def _rotate(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
     """Rotate heads ``[..., heads, size]`` by the angles of their position, ``[..., size]``."""
     first, second = heads.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)

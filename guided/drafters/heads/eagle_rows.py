@@ -40,7 +40,7 @@ class KeysValues(NamedTuple):
     keys: torch.Tensor
     values: torch.Tensor
 
-    def followed_by(self, others: Sequence[KeysValues]) -> KeysValues:
+    def concatenate(self, others: Sequence[KeysValues]) -> KeysValues:
         """Return these followed by those of other rows."""
         return KeysValues(
             torch.cat([self.keys, *(other.keys for other in others)]),
@@ -98,7 +98,7 @@ class EagleRows:
         self._dtype, self._device = rows_dtype(dtype, device), device
         group = LayerGroup(max(1, -(-cache_tokens // _BLOCK_SIZE)))
         self.cache: Final = BlockCache([group], _BLOCK_SIZE, reuse_prefixes=reuse_prefixes)
-        self._apart = count()
+        self._unshared_numbers = count()
         self._storage = PagedStorage(
             {0: head_layer(head)},
             self.cache.pools[0].num_slots,
@@ -113,12 +113,12 @@ class EagleRows:
         on; the first token is part of the salt, because all rows depend on it.
         """
         if not prompt:
-            return self.open_apart()
+            return self.open_unshared()
         return self.cache.open(prompt[1:], salt=f"{prompt[0]} {salt}")
 
-    def open_apart(self) -> SequenceBlocks:
-        """Return no rows, for a text without its beginning: no other text may use its rows."""
-        return self.cache.open(salt=f"apart {next(self._apart)}")
+    def open_unshared(self) -> SequenceBlocks:
+        """Begin a text without rows, whose rows no other text may use: its beginning is missing."""
+        return self.cache.open(salt=f"apart {next(self._unshared_numbers)}")
 
     @torch.inference_mode()
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
@@ -138,8 +138,8 @@ class EagleRows:
         tokens = pad_sequence([self._ids(text.tokens) for text in texts], True)
         features = pad_sequence([text.features for text in texts], True)
         first = self._ids([text.position for text in texts])
-        pasts = [self._kept(text.blocks) for text in texts]
-        sees_past = _is_row(pasts, self._device)[:, None].expand(-1, longest, -1)
+        pasts = [self._read_kept(text.blocks) for text in texts]
+        sees_past = _existing_rows(pasts, self._device)[:, None].expand(-1, longest, -1)
         sees_own = places[:, None] >= places[None, :]
         output, keys, values = self._compute(
             tokens,
@@ -157,21 +157,21 @@ class EagleRows:
         ]
 
     @torch.inference_mode()
-    def go_on(
+    def continue_rows(
         self,
         tokens: Sequence[TokenId],
         features: Sequence[torch.Tensor],
         positions: Sequence[int],
         pasts: Sequence[Past],
     ) -> tuple[list[torch.Tensor], list[Past]]:
-        """Compute one row after each past: the outputs, ``[hidden]``, and the pasts with them.
+        """Compute one row after each past; return the outputs, ``[hidden]``, and the longer pasts.
 
         Rows may follow the same text, in different branches of its tree: none sees another, and
         what is kept of the text is read once.
         """
         texts = _by_text(pasts)
         before = [
-            pasts[text[0]].kept.followed_by([pasts[place].drafted for place in text])
+            pasts[text[0]].kept.concatenate([pasts[place].drafted for place in text])
             for text in texts
         ]
         output, keys, values = self._compute(
@@ -179,7 +179,7 @@ class EagleRows:
             pad_sequence([torch.stack([features[p] for p in text]) for text in texts], True),
             pad_sequence([self._ids([positions[p] for p in text]) for text in texts], True),
             before,
-            _sees(texts, pasts, max(len(past.keys) for past in before)).to(self._device),
+            _visibility(texts, pasts, max(len(past.keys) for past in before)).to(self._device),
         )
         outputs: list[torch.Tensor] = [output[0, 0]] * len(pasts)
         after = list(pasts)
@@ -187,13 +187,13 @@ class EagleRows:
             for row, place in enumerate(text):
                 own = KeysValues(keys[number, row, None], values[number, row, None])
                 outputs[place] = output[number, row]
-                after[place] = Past(pasts[place].kept, pasts[place].drafted.followed_by([own]))
+                after[place] = Past(pasts[place].kept, pasts[place].drafted.concatenate([own]))
         return outputs, after
 
     @torch.inference_mode()
-    def say(self, outputs: Sequence[torch.Tensor]) -> torch.Tensor:
+    def logits(self, outputs: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return the logits after some rows, ``[rows, draft]``."""
-        logits, _ = self._head.say(torch.stack(list(outputs)))
+        logits, _ = self._head.predict(torch.stack(list(outputs)))
         return logits
 
     @torch.inference_mode()
@@ -205,10 +205,10 @@ class EagleRows:
     @torch.inference_mode()
     def past(self, blocks: SequenceBlocks) -> Past:
         """Return the rows that are kept of a text, and none after them."""
-        kept = self._kept(blocks)
+        kept = self._read_kept(blocks)
         return Past(kept, KeysValues(kept.keys[:0], kept.values[:0]))
 
-    def _kept(self, blocks: SequenceBlocks) -> KeysValues:
+    def _read_kept(self, blocks: SequenceBlocks) -> KeysValues:
         slots = self._storage.locate(blocks.tables[0].slots().copy())
         return KeysValues(*self._storage.layers[0].read(slots))
 
@@ -237,7 +237,7 @@ class EagleRows:
         these, ``[texts, rows, past + rows]``.
         """
         layer = self._head.layer
-        read, residual = layer.read(self._head.embed(tokens).to(self._dtype), features)
+        read, residual = layer.prepare(self._head.embed(tokens).to(self._dtype), features)
         query, key, value = layer.self_attn.project(
             read, *self._head.angles(positions, self._dtype)
         )
@@ -252,7 +252,7 @@ class EagleRows:
         return torch.tensor(numbers, dtype=torch.long, device=self._device)
 
 
-def _is_row(pasts: Sequence[KeysValues], device: torch.device) -> torch.Tensor:
+def _existing_rows(pasts: Sequence[KeysValues], device: torch.device) -> torch.Tensor:
     """Return which rows of padded pasts exist, ``[texts, rows]``."""
     lengths = torch.tensor([len(past.keys) for past in pasts], device=device)
     return torch.arange(int(lengths.max()), device=device) < lengths[:, None]
@@ -266,7 +266,9 @@ def _by_text(pasts: Sequence[Past]) -> list[list[int]]:
     return list(texts.values())
 
 
-def _sees(texts: Sequence[Sequence[int]], pasts: Sequence[Past], longest: int) -> torch.Tensor:
+def _visibility(
+    texts: Sequence[Sequence[int]], pasts: Sequence[Past], longest: int
+) -> torch.Tensor:
     """Return what each place sees, ``[texts, rows, longest + rows]``.
 
     That is what is kept of its text, its own drafted rows, and itself::

@@ -93,21 +93,21 @@ class GrowingTree(Generic[Kept]):
         found: list[Place[Kept]] = []
         while self._heap and len(found) < most:
             _, _, place = heapq.heappop(self._heap)
-            can_grow = self._builder.left(place.node) > 0 and self._width_at(place.depth) > 0
+            can_grow = self._builder.tokens_left(place.node) > 0 and self._width_at(place.depth) > 0
             pays = can_grow and self._builder.pays(1, place.chance, self._following(place.depth))
             if pays and self._is_open(place):
                 found.append(place)
         return found
 
-    def expand(self, place: Place[Kept], logits: Logits, known: NDArray[np.int32] | None) -> None:
+    def expand(self, place: Place[Kept], logits: Logits, covered: NDArray[np.int32] | None) -> None:
         """Draft after a place; ``known`` is a packed mask of the tokens that logits cover."""
         width = self._width_at(place.depth)
-        if known is not None:
+        if covered is not None:
             try:
                 mask = self._builder.matcher(place.node).mask()
             except LimitExceededError:
                 return  # the choice at this node closes the answer
-            width = min(width, _count(mask & known))
+            width = min(width, _count(mask & covered))
         if width < 1:
             return
         expansion = self._expansion_at(place.depth)
@@ -141,7 +141,7 @@ def grow(
     *,
     most_places: int,
     rounds: int,
-    known: NDArray[np.int32] | None = None,
+    covered: NDArray[np.int32] | None = None,
 ) -> None:
     """Grow trees for some rounds, in each of them from a few places of every tree.
 
@@ -153,4 +153,4 @@ def grow(
             return
         for place, logits in zip(places, logits_at(places), strict=True):
             if logits is not None:
-                place.tree.expand(place, logits, known)
+                place.tree.expand(place, logits, covered)

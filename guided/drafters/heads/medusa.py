@@ -63,7 +63,7 @@ class MedusaMemory:
         return len(tokens) - 2 - self.position
 
 
-class _Asked:
+class _TreeLogits:
     """The logits of one tree's heads, by head, computed when they are needed."""
 
     __slots__ = ("first", "logits", "state")
@@ -116,7 +116,7 @@ class MedusaDrafter:
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the trees of all sequences whose next token some head predicts."""
-        asked: dict[GrowingTree[None], _Asked] = {}
+        logits_by_tree: dict[GrowingTree[None], _TreeLogits] = {}
         for draft in drafts:
             memory = draft.memory
             assert isinstance(memory, MedusaMemory), f"{memory!r} is of another drafter"
@@ -131,36 +131,38 @@ class MedusaDrafter:
                 partial(self._width, first),
                 self._heads - first,
             )
-            asked[tree] = _Asked(memory.state, first)
-        logits_at = partial(self._logits, asked)
-        grow([*asked], logits_at, most_places=_PLACES, rounds=self._heads)
+            logits_by_tree[tree] = _TreeLogits(memory.state, first)
+        logits_at = partial(self._logits, logits_by_tree)
+        grow([*logits_by_tree], logits_at, most_places=_PLACES, rounds=self._heads)
 
     def _width(self, first: int, depth: int) -> int:
         head = first + depth
         return self._widths[head] if head < self._heads else 0
 
     def _logits(
-        self, asked: dict[GrowingTree[None], _Asked], places: Sequence[Place[None]]
+        self, logits_by_tree: dict[GrowingTree[None], _TreeLogits], places: Sequence[Place[None]]
     ) -> list[Logits]:
         """Return the logits at each place, by the head that predicts the place's depth.
 
         A head's logits are computed once for each tree: all places of one depth have the same.
         """
-        wanted: dict[tuple[int, int], _Asked] = {}
+        wanted: dict[tuple[int, int], _TreeLogits] = {}
         for place in places:
-            of_tree = asked[place.tree]
+            of_tree = logits_by_tree[place.tree]
             head = of_tree.first + place.depth
             if head not in of_tree.logits:
                 # If heads share their matrix it is read once for all that may be needed.
                 heads = range(of_tree.first, self._heads) if self._is_shared else (head,)
                 wanted |= {(id(of_tree), head): of_tree for head in heads}
-        self._ask([(of_tree, head) for (_, head), of_tree in wanted.items()])
-        return [asked[p.tree].logits[asked[p.tree].first + p.depth] for p in places]
+        self._compute([(of_tree, head) for (_, head), of_tree in wanted.items()])
+        return [
+            logits_by_tree[p.tree].logits[logits_by_tree[p.tree].first + p.depth] for p in places
+        ]
 
     @torch.inference_mode()
-    def _ask(self, wanted: Iterable[tuple[_Asked, int]]) -> None:
+    def _compute(self, wanted: Iterable[tuple[_TreeLogits, int]]) -> None:
         """Compute one product for each matrix: heads of all sequences together."""
-        by_product: dict[int, list[tuple[_Asked, int]]] = {}
+        by_product: dict[int, list[tuple[_TreeLogits, int]]] = {}
         for of_tree, head in wanted:
             by_product.setdefault(id(self._parts[head][1]), []).append((of_tree, head))
         for group in by_product.values():

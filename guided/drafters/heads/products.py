@@ -16,9 +16,9 @@ from torch import nn
 from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
 from guided.model.device import CPU
 
-__all__ = ["NOT_SAID", "pack_linears", "rows_dtype", "target_logits"]
+__all__ = ["UNKNOWN_LOGIT", "pack_linears", "rows_dtype", "target_logits"]
 
-NOT_SAID: Final = -1e30
+UNKNOWN_LOGIT: Final = -1e30
 """The logit of a token that a head does not know; finite, so that it can be adjusted."""
 _FORMATS: Final = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 
@@ -67,19 +67,19 @@ def _format(dtype: torch.dtype, device: torch.device) -> WeightFormat | None:
 def target_logits(
     logits: torch.Tensor, vocabulary_size: int, ids: NDArray[np.int64] | None
 ) -> NDArray[np.float32]:
-    """Map logits of heads, ``[rows, said]``, to the target's, ``[rows, vocabulary_size]``.
+    """Map logits of heads, ``[rows, covered]``, to the target's, ``[rows, vocabulary_size]``.
 
     ``ids`` are the target's tokens that they cover, ascending; ``None`` is the first ones.
     """
-    said = logits.float().cpu().numpy()
-    if ids is None and said.shape[1] == vocabulary_size:
-        return np.ascontiguousarray(said)
-    whole = np.full((len(said), vocabulary_size), NOT_SAID, np.float32)
+    rows = logits.float().cpu().numpy()
+    if ids is None and rows.shape[1] == vocabulary_size:
+        return np.ascontiguousarray(rows)
+    whole = np.full((len(rows), vocabulary_size), UNKNOWN_LOGIT, np.float32)
     if ids is None:
-        width = min(said.shape[1], vocabulary_size)
-        whole[:, :width] = said[:, :width]
+        width = min(rows.shape[1], vocabulary_size)
+        whole[:, :width] = rows[:, :width]
         return whole
     # Models often pad their vocabulary, and no token stands for the padding.
     count = int(np.searchsorted(ids, vocabulary_size))
-    whole[:, ids[:count]] = said[:, :count]
+    whole[:, ids[:count]] = rows[:, :count]
     return whole

@@ -1,4 +1,4 @@
-"""EBNF grammars into context-free ones, read by recursive descent::
+"""A recursive-descent parser of EBNF grammars::
 
     grammar:   (NAME "::=" choice ahead?)*
     choice:    sequence ("|" sequence)*
@@ -30,7 +30,7 @@ from guided.grammar.context_free import (
     Repetition,
     Terminal,
 )
-from guided.grammar.ebnf.tokens import Token, class_of, literal_of, refused, tokens_of
+from guided.grammar.ebnf.tokens import Token, error_at, parse_class, parse_literal, tokenize
 from guided.regular.codepoints import ANY
 from guided.regular.expression import Chars
 from guided.spec.source_position import SourcePosition
@@ -38,20 +38,24 @@ from guided.spec.source_position import SourcePosition
 __all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 
 MAX_GRAMMAR_LENGTH: Final = 1_000_000
-"""Characters of a grammar."""
+"""The most characters of a grammar."""
 MAX_DEPTH: Final = 100
-"""Parentheses nested in each other, and repeats of repeats."""
+"""How deep parentheses, and repeats of repeats, may nest."""
 MAX_BOUND: Final = 1_000_000
-"""The largest bound of a repeat; what is too large for an automaton is refused anyway."""
+"""The largest bound of a repeat; what would make too large an automaton anyway."""
 
-_SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_REPEAT_BOUNDS: Final[dict[str, tuple[int, int | None]]] = {
+    "*": (0, None),
+    "+": (1, None),
+    "?": (0, 1),
+}
 
 
 def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
-    """Return the grammar that ``text`` writes; its texts are those of the rule ``root``.
+    """Parse an EBNF grammar; its texts are those of the rule ``root``.
 
-    Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret where a
-    place can be named, or LimitExceededError.
+    Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret where the
+    position is known, or LimitExceededError.
     """
     if len(text) > MAX_GRAMMAR_LENGTH:
         raise LimitExceededError(
@@ -61,73 +65,74 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
             hint="move lists of words to a Choice",
         )
     parser = _Parser(text)
-    bodies = parser.rules()
+    bodies = parser.parse_rules()
     for name, position in parser.called_at.items():
         if name not in bodies:
-            raise refused(
+            raise error_at(
                 InvalidConstraintError, text, position, f"the rule {name!r} is not defined"
             )
     if root not in bodies:
-        known = ", ".join(sorted(bodies)[:10])
+        rules = ", ".join(sorted(bodies)[:10])
         raise InvalidConstraintError(
             f"the grammar has no rule {root!r} to start with",
-            hint=f"define it, or start with one of {known}" if known else "define it",
+            hint=f"define it, or start with one of {rules}" if rules else "define it",
         )
     return ContextFreeGrammar(bodies, root)
 
 
 class _Parser:
-    """Recursive descent over the tokens; each method begins at the token ``_here``.
+    """Parses the tokens by recursive descent; a method for each rule of the grammar at the top.
 
-    It stops at the first token after what it has read. The last token, "end", is never read, so
-    there is always one. After an error the parser is unusable.
+    Each method begins at ``_current`` and stops at the first token after what it has read. The last
+    token, "end", is never read, so ``_current`` always exists. After an error the parser is
+    unusable.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = list(tokens_of(text))
-        self._at = 0
+        self._tokens = list(tokenize(text))
+        self._index = 0
         self._depth = 0
         """The number of open parentheses and repeats."""
         self.called_at: dict[str, int] = {}
-        """Where each rule is first called."""
+        """The position at which each rule is first called, by name."""
 
-    def rules(self) -> dict[str, Body]:
-        """Return the bodies of all rules, by name; called rules may be missing (``called_at``)."""
+    def parse_rules(self) -> dict[str, Body]:
+        """Return the bodies of all rules, by name; rules in ``called_at`` may be undefined."""
         bodies: dict[str, Body] = {}
-        while self._here.kind != "end":
-            name = self._take("name", "a rule is defined as NAME ::= …")
+        while self._current.kind != "end":
+            name = self._expect("name", "a rule is defined as NAME ::= …")
             if name.text in bodies:
-                raise self._invalid(name, f"the rule {name.text!r} is defined twice")
+                raise self._invalid_at(name, f"the rule {name.text!r} is defined twice")
             self._refuse_attributes()
-            self._take("defined", "a rule is defined as NAME ::= …")
-            bodies[name.text] = self._choice()
-            if self._here.kind == "ahead":
+            self._expect("defined", "a rule is defined as NAME ::= …")
+            bodies[name.text] = self._parse_choice()
+            if self._current.kind == "ahead":
                 self._skip_ahead()
         return bodies
 
-    def _choice(self) -> Body:
-        """Sequences separated by bars; a single one is returned as itself."""
-        options = [self._sequence()]
-        while self._here.kind == "|":
-            self._at += 1
-            options.append(self._sequence())
+    def _parse_choice(self) -> Body:
+        """Parse sequences separated by bars; a single one is returned as itself."""
+        options = [self._parse_sequence()]
+        while self._current.kind == "|":
+            self._index += 1
+            options.append(self._parse_sequence())
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
-    def _sequence(self) -> Body:
+    def _parse_sequence(self) -> Body:
         parts: list[Body] = []
-        while (item := self._item()) is not None:
-            parts.append(self._repeated(item))
+        while (item := self._parse_item()) is not None:
+            parts.append(self._parse_repeats(item))
         return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
-    def _item(self) -> Body | None:
-        """Return what stands here, ``None`` if the sequence ends."""
-        token = self._here
+    def _parse_item(self) -> Body | None:
+        """Parse one item without its repeats; ``None`` if the sequence ends here."""
+        token = self._current
         match token.kind:
             case "literal":
-                body: Body = Terminal(literal_of(self._text, token))
+                body: Body = Terminal(parse_literal(self._text, token))
             case "class":
-                body = Terminal(class_of(self._text, token))
+                body = Terminal(parse_class(self._text, token))
             case ".":
                 body = Terminal(Chars(ANY))
             case "name":
@@ -136,58 +141,57 @@ class _Parser:
                 self.called_at.setdefault(token.text, token.position)
                 body = Call(token.text)
             case "(":
-                return self._group()
+                return self._parse_group()
             case "*" | "+" | "?" | "bounds":
-                raise self._invalid(token, f"nothing stands before {token.text} to repeat")
+                raise self._invalid_at(token, f"nothing stands before {token.text} to repeat")
             case _:
                 return None
-        self._at += 1
+        self._index += 1
         return body
 
     def _begins_rule(self) -> bool:
-        """Return whether the name here begins the next rule: rules have no sign at their end.
+        """Return whether the current name begins the next rule: ``::=`` follows it.
 
-        It also does with a class between the name and ``::=``, which ``rules`` refuses as an
-        attribute. ``_skip_ahead`` calls this at other tokens too, but not at "end", as the token
-        after is read.
+        There may be a class in between, which ``parse_rules`` then refuses as an attribute. Not to
+        be called at "end": it reads the token after the current one.
         """
-        following = self._tokens[self._at + 1]
+        following = self._tokens[self._index + 1]
         if following.kind == "class":
-            following = self._tokens[self._at + 2]
+            following = self._tokens[self._index + 2]
         return following.kind == "defined"
 
-    def _group(self) -> Body:
-        """Return the body between the parenthesis here and the one that closes it."""
-        opening = self._here
-        self._enter()
-        self._at += 1
-        body = self._choice()
+    def _parse_group(self) -> Body:
+        """Parse what is between the current parenthesis and the closing one."""
+        opening = self._current
+        self._enter_level()
+        self._index += 1
+        body = self._parse_choice()
         # A name that is not part of the body begins the next rule.
-        if self._here.kind in ("end", "name"):
-            raise self._invalid(opening, "this ( is not closed")
-        self._take(")", "expected )")
+        if self._current.kind in ("end", "name"):
+            raise self._invalid_at(opening, "this ( is not closed")
+        self._expect(")", "expected )")
         self._depth -= 1
         return body
 
-    def _repeated(self, item: Body) -> Body:
-        """Return the item with all the repeats after it: ``x+?`` repeats what ``x+`` is."""
-        stacked = 0
-        while (token := self._here).kind in (*_SIGNS, "bounds"):
-            stacked += 1
-            self._enter()
-            item = Repetition(item, *(_SIGNS.get(token.kind) or self._bounds(token)))
-            self._at += 1
-        self._depth -= stacked
+    def _parse_repeats(self, item: Body) -> Body:
+        """Parse the repeats after an item, which apply one after another: ``x+?`` is ``(x+)?``."""
+        num_repeats = 0
+        while (token := self._current).kind in (*_REPEAT_BOUNDS, "bounds"):
+            num_repeats += 1
+            self._enter_level()
+            item = Repetition(item, *(_REPEAT_BOUNDS.get(token.kind) or self._parse_bounds(token)))
+            self._index += 1
+        self._depth -= num_repeats
         return item
 
-    def _bounds(self, token: Token) -> tuple[int, int | None]:
-        """Return the bounds that a token such as ``{2,3}`` writes; ``None`` for no upper one.
+    def _parse_bounds(self, token: Token) -> tuple[int, int | None]:
+        """Return the bounds in a token such as ``{2,3}``; ``None`` for no upper bound.
 
-        Raises LimitExceededError past MAX_BOUND, and InvalidConstraintError if they cross.
+        Raises LimitExceededError past MAX_BOUND, InvalidConstraintError if low is above high.
         """
         numbers = re.findall(r"\d+", token.text)
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
-            raise self._too_large(
+            raise self._limit_error(
                 f"a bound is above {MAX_BOUND}", MAX_BOUND, "lower it, or repeat without a bound"
             )
         low = int(numbers[0])
@@ -195,56 +199,57 @@ class _Parser:
             return low, low
         high = int(numbers[1]) if len(numbers) > 1 else None
         if high is not None and high < low:
-            raise self._invalid(token, f"at least {low} is more than at most {high}")
+            raise self._invalid_at(token, f"at least {low} is more than at most {high}")
         return low, high
 
     def _skip_ahead(self) -> None:
-        """Read a look-ahead at the end of a rule, and drop it; its rules must be defined."""
-        # A true assertion only says what follows anyway; it serves to speed other programs up.
-        opening = self._here
-        self._at += 1
-        self._choice()
-        self._take(")", "expected )")
-        if not (self._here.kind == "end" or self._begins_rule()):
-            raise self._invalid(opening, "a look-ahead stands at the end of its rule")
+        """Parse and drop a look-ahead at the end of a rule; the rules it calls must be defined."""
+        # It is a hint for faster parsers: it asserts what the grammar implies anyway.
+        opening = self._current
+        self._index += 1
+        self._parse_choice()
+        self._expect(")", "expected )")
+        if not (self._current.kind == "end" or self._begins_rule()):
+            raise self._invalid_at(opening, "a look-ahead stands at the end of its rule")
 
     def _refuse_attributes(self) -> None:
         """Raise UnsupportedFeatureError for an attribute, such as ``[a]``, after a rule's name."""
-        if self._here.kind == "class":
-            raise refused(
-                UnsupportedFeatureError, self._text, self._here.position,
+        if self._current.kind == "class":
+            raise error_at(
+                UnsupportedFeatureError, self._text, self._current.position,
                 "an attribute of a rule is not supported", "leave it out",
             )  # fmt: skip
 
-    def _enter(self) -> None:
-        """Open a parenthesis or a repeat; the caller reduces ``_depth`` again at its end."""
+    def _enter_level(self) -> None:
+        """Count a parenthesis or a repeat; the caller lowers ``_depth`` again at its end."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._too_large(
+            raise self._limit_error(
                 f"the rule nests deeper than {MAX_DEPTH}",
                 MAX_DEPTH,
                 "give what is inside a name of its own",
             )
 
     @property
-    def _here(self) -> Token:
-        return self._tokens[self._at]
+    def _current(self) -> Token:
+        return self._tokens[self._index]
 
-    def _take(self, kind: str, expected: str) -> Token:
-        """Read the token here, which must be of the kind; ``expected`` is for the error."""
-        token = self._here
+    def _expect(self, kind: str, expected: str) -> Token:
+        """Read the current token, which must be of this kind; ``expected`` is for the error."""
+        token = self._current
         if token.kind != kind:
-            raise self._invalid(token, f"unexpected {token.text[:20]}: {expected}")
-        self._at += 1
+            raise self._invalid_at(token, f"unexpected {token.text[:20]}: {expected}")
+        self._index += 1
         return token
 
-    def _invalid(self, token: Token, what: str) -> ConstraintError:
-        return refused(InvalidConstraintError, self._text, token.position, what)
+    def _invalid_at(self, token: Token, what: str) -> ConstraintError:
+        """Return an error that points to a token."""
+        return error_at(InvalidConstraintError, self._text, token.position, what)
 
-    def _too_large(self, what: str, limit: int, hint: str) -> LimitExceededError:
-        """Return the error for something past a limit here, with line, column and a caret."""
+    def _limit_error(self, what: str, limit: int, hint: str) -> LimitExceededError:
+        """Return the error for a limit exceeded at the current token, with line and caret."""
         return LimitExceededError(
-            SourcePosition(self._text, self._here.position).message(what),
+            SourcePosition(self._text, self._current.position).message(what),
             limit=limit,
             field="constraint",
             hint=hint,

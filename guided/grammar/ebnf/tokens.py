@@ -1,4 +1,4 @@
-"""The text of an EBNF grammar cut into tokens, and the values of its literals and classes."""
+"""The tokens of EBNF grammars, and the regular expressions of literals and character classes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFeatureError
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.expression import Chars, Regular, literal
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["Token", "class_of", "literal_of", "refused", "tokens_of"]
+__all__ = ["Token", "error_at", "parse_class", "parse_literal", "tokenize"]
 
 _TOKEN: Final = re.compile(
     r"""
@@ -56,15 +56,15 @@ _UNSUPPORTED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the text; ``kind`` is a sign itself, or the name of a group above, or "end"."""
+    """A token; ``kind`` is the sign itself, the name of another group of ``_TOKEN``, or "end"."""
 
     kind: str
     text: str
     position: int
 
 
-def tokens_of(text: str) -> Iterator[Token]:
-    """Yield the tokens in order, the last of kind "end"; blanks and comments are left out.
+def tokenize(text: str) -> Iterator[Token]:
+    """Yield the tokens in order without blanks and comments, last one of kind "end".
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with the position.
     """
@@ -75,21 +75,21 @@ def tokens_of(text: str) -> Iterator[Token]:
         if found is None:
             sign = text[position]
             what = _UNFINISHED.get(sign, f"{sign!r} means nothing here")
-            raise refused(InvalidConstraintError, text, position, what)
+            raise error_at(InvalidConstraintError, text, position, what)
         kind = str(found.lastgroup)
         if kind in _UNSUPPORTED:
             what, hint = _UNSUPPORTED[kind]
-            raise refused(UnsupportedFeatureError, text, position, what, hint)
+            raise error_at(UnsupportedFeatureError, text, position, what, hint)
         if kind != "blank":
             yield Token(found[0] if kind == "sign" else kind, found[0], position)
         position = found.end()
     yield Token("end", "the end", position)
 
 
-def refused(
+def error_at(
     error: type[ConstraintError], text: str, position: int, what: str, hint: str | None = None
 ) -> ConstraintError:
-    """Return the error with line, column and a caret."""
+    """Return an error for a position in the text, with line, column and a caret; does not raise."""
     return error(SourcePosition(text, position).message(what), position=position, hint=hint)
 
 
@@ -104,28 +104,31 @@ _ESCAPES: Final = {
     "n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b",
     "0": "\0", **{sign: sign for sign in string.punctuation},
 }  # fmt: skip
-_KINDS: Final = "dDsSwW"
-"""Letters that stand for a kind of character in the classes of patterns."""
-_WORK: Final = 15
-"""Units of work per character, with what is made of it."""
-_DIGITS: Final = {"x": 2, "u": 4, "U": 8}
+_CLASS_ESCAPES: Final = "dDsSwW"
+"""Letters of class escapes such as ``\\d``, which are not supported."""
+_CHARACTER_WORK: Final = 15
+"""Units of work per character of a literal or class."""
+_HEX_DIGITS: Final = {"x": 2, "u": 4, "U": 8}
 
 
 class _Character(NamedTuple):
-    """A character of a literal or a class, and where it is written."""
+    """A character of a literal or a class, and its position in the grammar."""
 
     code_point: int
     position: int
     is_plain: bool
-    """Whether it is written as itself; only then can it be a sign such as ``^`` or a dash."""
+    """Whether it is not an escape; only then can ``^`` or a dash be a sign."""
 
 
-def literal_of(text: str, token: Token) -> Regular:
-    """Return the text between the quotes; raises InvalidConstraintError for one that is no text."""
-    characters = _characters(text, token)
+def parse_literal(text: str, token: Token) -> Regular:
+    """Return the regular expression of a quoted literal.
+
+    Raises InvalidConstraintError if it contains a surrogate or an invalid escape.
+    """
+    characters = _parse_characters(text, token)
     for one in characters:
         if 0xD800 <= one.code_point <= 0xDFFF:
-            raise refused(
+            raise error_at(
                 InvalidConstraintError, text, one.position,
                 "a surrogate is half of a character and no text",
                 r"write the whole one, such as \U0001F600",
@@ -133,13 +136,13 @@ def literal_of(text: str, token: Token) -> Regular:
     return literal("".join(chr(one.code_point) for one in characters))
 
 
-def class_of(text: str, token: Token) -> Regular:
-    """Return the characters between the brackets; a dash at either end or after a range is itself.
+def parse_class(text: str, token: Token) -> Regular:
+    """Return the regular expression of a character class, negated after a ``^``.
 
-    After a ``^`` all other characters. Raises InvalidConstraintError for an invalid range, and
-    if no character is left.
+    A dash at either end or after a range is itself. Raises InvalidConstraintError for an invalid
+    range or escape, and for a class without characters.
     """
-    listed = _characters(text, token)
+    listed = _parse_characters(text, token)
     negative = bool(listed) and listed[0].is_plain and listed[0].code_point == ord("^")
     if negative:
         listed = listed[1:]
@@ -150,7 +153,7 @@ def class_of(text: str, token: Token) -> Regular:
         if index + 2 < len(listed) and listed[index + 1].is_plain and _is_dash(listed[index + 1]):
             high = listed[index + 2]
             if high.code_point < low.code_point:
-                raise refused(
+                raise error_at(
                     InvalidConstraintError, text, low.position, "the range ends before it begins"
                 )
             ranges.append((low.code_point, high.code_point))
@@ -158,10 +161,10 @@ def class_of(text: str, token: Token) -> Regular:
         else:
             ranges.append((low.code_point, low.code_point))
             index += 1
-    chars = CodePoints.of(ranges)
-    # Some programs take a class without characters for no text at all, others for the empty one.
+    chars = CodePoints.from_ranges(ranges)
+    # Implementations disagree on what a class without characters matches.
     if not listed or not (chars := ~chars if negative else chars):
-        raise refused(InvalidConstraintError, text, token.position, "the class has no characters")
+        raise error_at(InvalidConstraintError, text, token.position, "the class has no characters")
     return Chars(chars)
 
 
@@ -169,39 +172,39 @@ def _is_dash(character: _Character) -> bool:
     return character.code_point == ord("-")
 
 
-def _characters(text: str, token: Token) -> list[_Character]:
-    """Return the characters between the first and last sign of a token, with escapes resolved."""
+def _parse_characters(text: str, token: Token) -> list[_Character]:
+    """Return the characters between the delimiters of a token, with escapes resolved."""
     begin, end = token.position + 1, token.position + len(token.text) - 1
-    spend(_WORK * (end - begin))
-    return [_character(text, found) for found in _CHARACTER.finditer(text, begin, end)]
+    spend(_CHARACTER_WORK * (end - begin))
+    return [_parse_character(text, found) for found in _CHARACTER.finditer(text, begin, end)]
 
 
-def _character(text: str, found: re.Match[str]) -> _Character:
-    """Return the character that a match of _CHARACTER writes; the caller handles surrogates."""
+def _parse_character(text: str, found: re.Match[str]) -> _Character:
+    """Return the character of a match of _CHARACTER; it may be a surrogate."""
     position, group = found.start(), str(found.lastgroup)
     if group == "plain":
         return _Character(ord(found[0]), position, True)
     if group != "escaped":
         code_point = int(found[group], 16)
         if code_point > MAX_CODE_POINT:
-            raise refused(
+            raise error_at(
                 InvalidConstraintError, text, position, f"{found[0]} is beyond all characters"
             )
         return _Character(code_point, position, False)
     letter = found["escaped"]
     if letter not in _ESCAPES:
-        raise _wrong_escape(text, position, letter)
+        raise _invalid_escape(text, position, letter)
     return _Character(ord(_ESCAPES[letter]), position, False)
 
 
-def _wrong_escape(text: str, position: int, letter: str) -> ConstraintError:
-    """Return the error for a backslash before a letter with which it means nothing here."""
-    if letter in _KINDS:
-        return refused(
+def _invalid_escape(text: str, position: int, letter: str) -> ConstraintError:
+    """Return the error for a backslash before a letter that is no escape."""
+    if letter in _CLASS_ESCAPES:
+        return error_at(
             UnsupportedFeatureError, text, position, f"the class \\{letter} is not supported",
             "list its characters, such as [0-9]",
         )  # fmt: skip
     what = f"\\{letter} is no escape"
-    if letter in _DIGITS:
-        what = f"\\{letter} wants {_DIGITS[letter]} hexadecimal digits"
-    return refused(InvalidConstraintError, text, position, what)
+    if letter in _HEX_DIGITS:
+        what = f"\\{letter} wants {_HEX_DIGITS[letter]} hexadecimal digits"
+    return error_at(InvalidConstraintError, text, position, what)

@@ -1,4 +1,4 @@
-"""``%json {…}`` in the rules of a grammar: a schema whose documents stand there."""
+"""Inline schemas in Lark grammars, ``%json {…}``, each replaced by a declared terminal."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from guided.errors import InvalidConstraintError
 from guided.grammar.lark.source import check_length
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["inline_names", "without_inline_json"]
+__all__ = ["extract_inline_json", "inline_schema_names"]
 
-# What may contain a %json that is none: names of special tokens, texts, patterns and comments.
-# One that is not closed extends to the end of its line: it is refused when the grammar is read.
+# Special tokens, literals, patterns and comments, in which %json means nothing. An unclosed one
+# extends to the end of its line; the parser refuses it later.
 _LITERALS: Final = r'<[^<>\s]+>|"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
 _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
 
-# Only the end matters here, and Python reads no number of very many digits.
+# Finds only where a value ends. Integers stay text: Python refuses to convert very long ones.
 _DECODER: Final = json.JSONDecoder(parse_int=str)
 
 
-def inline_names(texts: Iterable[str]) -> set[str]:
-    """Return the names in some texts from which those of inline schemas have to differ."""
+def inline_schema_names(texts: Iterable[str]) -> set[str]:
+    """Return the names in some texts that a terminal for an inline schema might clash with."""
     return {name for text in texts for name in re.findall(r"JSON_\w*", text)}
 
 
-def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, dict[str, str]]:
-    """Return the grammar with a declared terminal for each schema, and the schemas by its name.
+def extract_inline_json(text: str, used_names: Collection[str] = ()) -> tuple[str, dict[str, str]]:
+    """Return the grammar with a declared terminal in place of each schema, and the schemas by name.
 
-    The names differ from those that are ``taken`` and from those in the text, see ``inline_names``.
-    Everything else stays where it is, except for the declaration at the end. Raises
-    InvalidConstraintError, with line, column and caret, for what is not JSON, and
+    The names, ``JSON_…``, differ from ``used_names`` and from ``inline_schema_names`` of the text.
+    All else keeps its line and column where possible; a declaration is appended. Raises
+    InvalidConstraintError, with line, column and caret, for a schema that is not JSON, and
     LimitExceededError for a text that is too long.
     """
     check_length(text)
     schemas: dict[str, str] = {}
-    taken = inline_names([text]).union(taken)
+    used_names = inline_schema_names([text]).union(used_names)
     pieces: list[str] = []
     at = 0
     while (found := _INLINE.search(text, at)) is not None:
@@ -45,13 +45,13 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
             pieces.append(text[at : found.end()])
             at = found.end()
             continue
-        end = _end_of_json(text, found.end())
+        end = _find_json_end(text, found.end())
         name = f"JSON_{len(schemas)}"
-        while name in taken:
+        while name in used_names:
             name += "_"
         schemas[name] = text[found.end() : end]
-        written = text[found.start() : end]
-        pieces += (text[at : found.start()], name, _blanks(written, len(name)))
+        replaced = text[found.start() : end]
+        pieces += (text[at : found.start()], name, _padding(replaced, len(name)))
         at = end
     if not schemas:
         return text, schemas
@@ -59,23 +59,23 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
     return "".join(pieces), schemas
 
 
-def _blanks(written: str, name: int) -> str:
-    """Blanks that fill the place of ``written`` after a name of length ``name``.
+def _padding(replaced: str, name_length: int) -> str:
+    """Return blanks that together with a name fill the place of the ``replaced`` text.
 
-    What follows keeps its line and column, so that errors still point to it; only a schema shorter
-    than its name moves the rest of its line.
+    So what follows keeps its line and column, for errors. If ``replaced`` is shorter than the name,
+    the rest of its line moves.
     """
-    breaks = written.count("\n")
-    last = len(written) - written.rfind("\n") - 1 if breaks else 0
-    first = max(1, len(written) - name - 2 * breaks - last)
-    # After a backslash Lark reads the next line as part of this one.
+    breaks = replaced.count("\n")
+    last = len(replaced) - replaced.rfind("\n") - 1 if breaks else 0
+    first = max(1, len(replaced) - name_length - 2 * breaks - last)
+    # A backslash continues the statement on the next line.
     return " " * first + "\\\n" * breaks + " " * last
 
 
-def _end_of_json(text: str, at: int) -> int:
-    """Return where the JSON value at a place ends; raises InvalidConstraintError for none.
+def _find_json_end(text: str, at: int) -> int:
+    """Return the end of the JSON value at ``at``; raises InvalidConstraintError if there is none.
 
-    What the value says is not checked: it is read again, as a schema, later.
+    Only the syntax is checked; the schema is parsed later.
     """
     try:
         _, end = _DECODER.raw_decode(text, at)

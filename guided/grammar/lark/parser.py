@@ -1,4 +1,4 @@
-"""The statements of a Lark grammar, cut into tokens and read by recursive descent::
+"""A recursive-descent parser of Lark grammars, with its tokenizer::
 
     statement:    ("%override" | "%extend")? definition | "%ignore" choice | "%declare" NAME+
                 | "%import" "."? NAME ("." NAME)* ("(" NAME ("," NAME)* ")" | "->" NAME)?
@@ -9,7 +9,7 @@
     item:         "(" choice ")" | "[" choice "]" | value
     value:        TERMINAL | SPECIAL | LITERAL (".." LITERAL)? | RULE ("{" value ("," value)* "}")?
 
-A statement ends with its line; a line that begins with ``|`` continues the one before.
+A statement ends at the end of its line; a line that begins with ``|`` continues the one before.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from guided.grammar.lark.syntax import (
     Series,
     SpecialName,
     Statement,
+    TemplateUse,
     Tree,
-    Use,
 )
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
 __all__ = ["MAX_DEPTH", "parse_lark"]
@@ -61,15 +61,15 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# By the number of the group, which a match returns faster than its name.
-_KINDS: Final = {index: kind for kind, index in _TOKEN.groupindex.items()}
+# By group number: ``Match.lastindex`` is faster than ``Match.lastgroup``.
+_KIND_BY_GROUP: Final = {index: kind for kind, index in _TOKEN.groupindex.items()}
 _STATEMENT: Final = re.compile(r"%\w+")
 _STATEMENTS: Final = "%import, %ignore, %declare, %override, %extend and, in rules, %json"
 _UNFINISHED: Final = {'"': "the text is not closed", "/": "the pattern is not closed"}
 
 
 class Token:
-    """A piece of the text; ``kind`` is the sign or statement, or the name of its group above."""
+    """A token; ``kind`` is the sign itself, the name of another group of ``_TOKEN``, or "end"."""
 
     __slots__ = ("kind", "position", "text")
 
@@ -79,21 +79,21 @@ class Token:
         self.position: Final = position
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """Return the tokens in order, with a "line" where a statement may end; the last has kind "end".
 
-    Blanks and comments are left out. A line that begins with ``|`` is no end: it is a "|". Raises
-    InvalidConstraintError with the position.
+    Blanks and comments are left out. Where the next line begins with ``|`` the statement goes on:
+    there is only a "|". Raises InvalidConstraintError with the position.
     """
     spend(len(text) // 4)
-    # So the last statement also ends with its line.
-    ended = text + "\n"
+    # The last statement too must end with a line break.
+    terminated = text + "\n"
     tokens: list[Token] = []
     position = 0
-    while position < len(ended):
-        found = _TOKEN.match(ended, position)
+    while position < len(terminated):
+        found = _TOKEN.match(terminated, position)
         if found is None:
-            # The error points to the first sign that is no token, after blanks.
+            # The error points to the first character after blanks.
             position = len(text) - len(text[position:].lstrip(" \t"))
             sign = text[position]
             what = _UNFINISHED.get(sign, f"{sign!r} means nothing here")
@@ -105,9 +105,9 @@ def tokens_of(text: str) -> list[Token]:
             )
         index = found.lastindex
         assert index is not None, "it is one of the groups"
-        kind = _KINDS[index]
+        kind = _KIND_BY_GROUP[index]
         begin, position = found.span(index)
-        piece = ended[begin:position]
+        piece = terminated[begin:position]
         match kind:
             case "comment" | "blank":
                 pass
@@ -122,281 +122,290 @@ def tokens_of(text: str) -> list[Token]:
 
 
 MAX_DEPTH: Final = 100
-"""Brackets nested in each other."""
+"""How deep brackets may nest."""
 _MAX_DIGITS: Final = 9
-"""Digits of a number; anything repeated that often is too large for an automaton anyway."""
+"""The most digits of a number; an automaton with so many repeats would be too large anyway."""
 
-_SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_REPEAT_BOUNDS: Final[dict[str, tuple[int, int | None]]] = {
+    "*": (0, None),
+    "+": (1, None),
+    "?": (0, 1),
+}
 _NAMES: Final = ("rule", "terminal")
 _LITERALS: Final = ("literal", "pattern")
 
 
 def parse_lark(text: str) -> list[Statement]:
-    """Return the statements of a grammar.
+    """Return the statements of a grammar, in order.
 
     Raises InvalidConstraintError or LimitExceededError, both with line, column and caret.
     """
-    return _Parser(text).statements()
+    return _Parser(text).parse_statements()
 
 
 class _Parser:
-    """Recursive descent over the tokens; a method for each rule of the grammar at the top.
+    """Parses the tokens by recursive descent; a method for each rule of the grammar at the top.
 
-    Each method begins at the token ``_here`` and stops at the first one after what it has read. The
-    last token, "end", is never read, so there is always one. After an error the parser is unusable.
+    Each method begins at ``_current`` and stops at the first token after what it has read. The last
+    token, "end", is never read, so ``_current`` always exists. After an error the parser is
+    unusable.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = tokens_of(text)
-        self._at = 0
+        self._tokens = tokenize(text)
+        self._index = 0
         self._depth = 0
-        """The number of open brackets and arguments."""
-        self._treeless = ""
-        """What is being read, for errors, if Lark makes no tree of it that an alias could name.
+        """The number of open brackets and template arguments."""
+        self._alias_refused_in = ""
+        """Where an alias is refused, for the error ("a terminal"); empty in bodies of rules.
 
-        Empty for rules. Set before each body.
+        An alias names a parse tree, and Lark builds none for terminals, inlined rules and ignored
+        text. Set before each body is parsed.
         """
 
-    def statements(self) -> list[Statement]:
-        """Return all statements in order; each must end with its line."""
+    def parse_statements(self) -> list[Statement]:
+        """Parse all statements; each must end with its line."""
         found: list[Statement] = []
-        while self._kind != "end":
-            if self._kind == "line":
-                self._at += 1
+        while self._current_kind != "end":
+            if self._current_kind == "line":
+                self._index += 1
                 continue
-            found.append(self._statement())
-            self._take(("line",), 'expected "|", or the end of the line')
+            found.append(self._parse_statement())
+            self._expect(("line",), 'expected "|", or the end of the line')
         return found
 
-    def _statement(self) -> Statement:
-        """Return the statement that begins here, up to its end of line, which is not read."""
-        token = self._here
+    def _parse_statement(self) -> Statement:
+        """Parse a statement up to its end of line, which is not read."""
+        token = self._current
         if token.kind != "statement":
-            return self._definition("")
-        self._at += 1
+            return self._parse_definition("")
+        self._index += 1
         match token.text:
             case "%ignore":
-                return self._ignore(token)
+                return self._parse_ignore(token)
             case "%declare":
-                names = [self._name("names to declare")]
-                while self._kind in _NAMES:
-                    names.append(self._name(""))
+                names = [self._parse_name("names to declare")]
+                while self._current_kind in _NAMES:
+                    names.append(self._parse_name(""))
                 return Declare(tuple(names))
             case "%import":
-                return self._import(token.position)
-        return self._definition(token.text)
+                return self._parse_import(token.position)
+        return self._parse_definition(token.text)
 
-    def _ignore(self, token: Token) -> Ignore:
-        """Return what is ignored, after the ``%ignore`` that ``token`` is."""
-        self._treeless = "what is ignored"
-        body = self._choice()
+    def _parse_ignore(self, token: Token) -> Ignore:
+        """Parse what is ignored, after ``token``, the ``%ignore``."""
+        self._alias_refused_in = "what is ignored"
+        body = self._parse_choice()
         if isinstance(body, Series) and not body.parts:
-            raise self._invalid(token, "what is ignored is empty")
+            raise self._invalid_at(token, "what is ignored is empty")
         return Ignore(body, token.position)
 
-    def _definition(self, how: str) -> Define:
-        """Return a definition; ``how`` is %override, %extend or empty, and was read before.
+    def _parse_definition(self, modifier: str) -> Define:
+        """Parse a definition, after ``modifier``: %override, %extend or nothing.
 
-        Marks and the priority are read but not kept: they do not change which texts are valid.
+        Marks and priorities are dropped, as they do not change which texts are valid.
         """
         marks = self._accept("marks")
         kinds = _NAMES if marks is None else ("rule",)
-        token = self._take(kinds, "a rule or a terminal is defined as NAME: …")
+        token = self._expect(kinds, "a rule or a terminal is defined as NAME: …")
         is_inlined = token.text.startswith("_")
         if marks is not None and "?" in marks.text and is_inlined:
-            raise self._invalid(marks, f"{token.text!r} is inlined by its name, without a ?")
+            raise self._invalid_at(marks, f"{token.text!r} is inlined by its name, without a ?")
         parameters: list[Name] = []
         if token.kind == "rule" and self._accept("{"):
-            parameters.append(self._parameter())
+            parameters.append(self._parse_parameter())
             while self._accept(","):
-                parameters.append(self._parameter())
-            self._take(("}",), "expected }")
+                parameters.append(self._parse_parameter())
+            self._expect(("}",), "expected }")
         if self._accept("."):
-            self._number("a priority")
-        self._take((":",), "missing colon: a rule or a terminal is defined as NAME: …")
-        self._treeless = (
+            self._parse_number("a priority")
+        self._expect((":",), "missing colon: a rule or a terminal is defined as NAME: …")
+        self._alias_refused_in = (
             "a terminal" if token.kind == "terminal" else "what is inlined" if is_inlined else ""
         )
-        return Define(how, _named(token), tuple(parameters), self._choice())
+        return Define(modifier, _name_from(token), tuple(parameters), self._parse_choice())
 
-    def _parameter(self) -> Name:
-        return _named(self._take(("rule",), "expected a parameter, in small letters"))
+    def _parse_parameter(self) -> Name:
+        return _name_from(self._expect(("rule",), "expected a parameter, in small letters"))
 
-    def _import(self, position: int) -> Import:
-        """Return an import after its ``%import``, which stands at ``position``.
+    def _parse_import(self, position: int) -> Import:
+        """Parse an import, after the ``%import`` at ``position``.
 
         ``a.b.c`` imports c from the grammar a.b; ``a.b (c, d)`` imports several names from it.
         """
-        self._accept(".")  # Beside the grammar there is nothing but what is given with it.
-        path = [self._name("a name to import").text]
+        # A relative import; the dot means nothing, as grammars are passed as texts, not as files.
+        self._accept(".")
+        path = [self._parse_name("a name to import").text]
         while self._accept("."):
-            path.append(self._name("a name to import").text)
+            path.append(self._parse_name("a name to import").text)
         if self._accept("("):
-            names = [self._name("a name to import").text]
+            names = [self._parse_name("a name to import").text]
             while self._accept(","):
-                names.append(self._name("a name to import").text)
-            self._take((")",), "expected )")
+                names.append(self._parse_name("a name to import").text)
+            self._expect((")",), "expected )")
             return Import(tuple(path), {name: name for name in names}, position)
         *grammar, name = path
         if not grammar:
-            raise self._invalid(self._tokens[self._at - 1], f"nothing is imported from {name!r}")
-        alias = self._name("the name that it has here").text if self._accept("->") else name
+            raise self._invalid_at(
+                self._tokens[self._index - 1], f"nothing is imported from {name!r}"
+            )
+        alias = self._parse_name("the name that it has here").text if self._accept("->") else name
         return Import(tuple(grammar), {name: alias}, position)
 
-    def _choice(self) -> Tree:
-        options = [self._alternative()]
+    def _parse_choice(self) -> Tree:
+        options = [self._parse_alternative()]
         while self._accept("|"):
-            options.append(self._alternative())
+            options.append(self._parse_alternative())
         return options[0] if len(options) == 1 else Alternatives(tuple(options))
 
-    def _alternative(self) -> Tree:
-        """Items up to a bar, a closing bracket or the end of the line; an alias is read, not kept.
+    def _parse_alternative(self) -> Tree:
+        """Parse items up to a bar, a closing bracket or the end of the line; an alias is dropped.
 
         A single item is returned as itself.
         """
         parts: list[Tree] = []
-        while (item := self._item()) is not None:
-            parts.append(self._repeated(item))
+        while (item := self._parse_item()) is not None:
+            parts.append(self._parse_repeat(item))
         if self._accept("->"):
-            alias = self._take(("rule",), "expected an alias, in small letters")
+            alias = self._expect(("rule",), "expected an alias, in small letters")
             if self._depth:
-                raise self._invalid(alias, "an alias stands in brackets: it names a whole tree")
-            if self._treeless:
-                what = f"an alias stands in {self._treeless}: there is no tree to name"
-                raise self._invalid(alias, what)
+                raise self._invalid_at(alias, "an alias stands in brackets: it names a whole tree")
+            if self._alias_refused_in:
+                what = f"an alias stands in {self._alias_refused_in}: there is no tree to name"
+                raise self._invalid_at(alias, what)
         return parts[0] if len(parts) == 1 else Series(tuple(parts))
 
-    def _item(self) -> Tree | None:
-        """Return what stands here, ``None`` if the alternative ends; brackets with all in them.
+    def _parse_item(self) -> Tree | None:
+        """Parse a value or a group in brackets; ``None`` if the alternative ends here.
 
-        ``[x]`` is an ``x`` that may be left out.
+        ``[x]`` is an optional ``x``.
         """
-        opening = self._here
+        opening = self._current
         if opening.kind not in ("(", "["):
-            return self._value()
-        self._enter()
-        self._at += 1
-        body = self._choice()
+            return self._parse_value()
+        self._enter_level()
+        self._index += 1
+        body = self._parse_choice()
         closing = ")" if opening.kind == "(" else "]"
-        if self._kind in ("line", "end"):
-            raise self._invalid(opening, f"this {opening.kind} is not closed")
-        self._take((closing,), f"expected {closing}")
+        if self._current_kind in ("line", "end"):
+            raise self._invalid_at(opening, f"this {opening.kind} is not closed")
+        self._expect((closing,), f"expected {closing}")
         self._depth -= 1
         return body if closing == ")" else Repeated(body, 0, 1)
 
-    def _value(self) -> Tree | None:
-        """Return a literal, range, name or use of a template; ``None`` if none begins here."""
-        token = self._here
+    def _parse_value(self) -> Tree | None:
+        """Parse a literal, range, name or use of a template; ``None`` if none begins here."""
+        token = self._current
         if token.kind in _LITERALS:
-            self._at += 1
+            self._index += 1
             literal = Literal(token.text, token.position)
             if token.kind == "pattern" or not self._accept(".."):
                 return literal
-            last = self._take(("literal",), "expected the last character of a range")
+            last = self._expect(("literal",), "expected the last character of a range")
             return Range(literal, Literal(last.text, last.position))
         if token.kind == "special":
-            self._at += 1
+            self._index += 1
             return SpecialName(token.text, token.position)
         if token.kind not in _NAMES:
             return None
-        self._at += 1
-        name = _named(token)
+        self._index += 1
+        name = _name_from(token)
         if token.kind == "terminal" or not self._accept("{"):
             return name
-        arguments = [self._argument()]
+        arguments = [self._parse_argument()]
         while self._accept(","):
-            arguments.append(self._argument())
-        self._take(("}",), "expected }")
-        return Use(name, tuple(arguments))
+            arguments.append(self._parse_argument())
+        self._expect(("}",), "expected }")
+        return TemplateUse(name, tuple(arguments))
 
-    def _argument(self) -> Tree:
-        """Return an argument of a template; nested ones count as brackets do."""
-        self._enter()
-        value = self._value()
+    def _parse_argument(self) -> Tree:
+        """Parse an argument of a template; they nest like brackets."""
+        self._enter_level()
+        value = self._parse_value()
         if value is None:
-            raise self._invalid(self._here, "expected a name, a text or a pattern")
+            raise self._invalid_at(self._current, "expected a name, a text or a pattern")
         self._depth -= 1
         return value
 
-    def _repeated(self, item: Tree) -> Tree:
-        """Return the item with the sign after it that says how often it occurs, if there is one."""
-        token = self._here
-        bounds = _SIGNS.get(token.kind)
+    def _parse_repeat(self, item: Tree) -> Tree:
+        """Parse the repeat operator after an item, if there is one."""
+        token = self._current
+        bounds = _REPEAT_BOUNDS.get(token.kind)
         if bounds is not None:
-            self._at += 1
+            self._index += 1
         elif self._accept("~"):
-            first = self._here
-            low = high = self._number("how often")
+            first = self._current
+            low = high = self._parse_number("how often")
             if self._accept(".."):
-                high = self._number("how often at most")
+                high = self._parse_number("how often at most")
             if not 0 <= low <= high:
-                raise self._invalid(first, f"the bounds {low}..{high} are out of order")
+                raise self._invalid_at(first, f"the bounds {low}..{high} are out of order")
             bounds = low, high
         else:
             return item
         return Repeated(item, *bounds)
 
-    def _number(self, what: str) -> int:
-        """Read a number, perhaps with a sign; ``what`` says in the error what it is for."""
-        token = self._take(("number",), f"expected a number, {what}")
+    def _parse_number(self, what: str) -> int:
+        """Parse a number, perhaps negative; ``what`` says in the error what it is for."""
+        token = self._expect(("number",), f"expected a number, {what}")
         if len(token.text) > _MAX_DIGITS:
             raise LimitExceededError(
-                self._message(token, f"the number has more than {_MAX_DIGITS} digits"),
+                self._message_at(token, f"the number has more than {_MAX_DIGITS} digits"),
                 limit=_MAX_DIGITS,
                 field="constraint",
             )
         return int(token.text)
 
-    def _enter(self) -> None:
-        """Open a bracket or an argument; the caller reduces ``_depth`` again at its end.
+    def _enter_level(self) -> None:
+        """Count a bracket or a template argument; the caller lowers ``_depth`` again at its end.
 
-        Raises LimitExceededError past MAX_DEPTH, as everything that walks trees is recursive.
+        Raises LimitExceededError past MAX_DEPTH, as all passes over the trees are recursive.
         """
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise LimitExceededError(
-                self._message(self._here, f"the rule nests deeper than {MAX_DEPTH}"),
+                self._message_at(self._current, f"the rule nests deeper than {MAX_DEPTH}"),
                 limit=MAX_DEPTH,
                 field="constraint",
                 hint="give what is inside a name of its own",
             )
 
-    def _name(self, what: str) -> Name:
-        return _named(self._take(_NAMES, f"expected {what}"))
+    def _parse_name(self, what: str) -> Name:
+        return _name_from(self._expect(_NAMES, f"expected {what}"))
 
     @property
-    def _here(self) -> Token:
-        return self._tokens[self._at]
+    def _current(self) -> Token:
+        return self._tokens[self._index]
 
     @property
-    def _kind(self) -> str:
-        return self._tokens[self._at].kind
+    def _current_kind(self) -> str:
+        return self._tokens[self._index].kind
 
     def _accept(self, kind: str) -> Token | None:
-        """Read the token here and return it if it is of this kind, else return ``None``."""
-        token = self._tokens[self._at]
+        """Read and return the current token if it is of this kind, else return ``None``."""
+        token = self._tokens[self._index]
         if token.kind != kind:
             return None
-        self._at += 1
+        self._index += 1
         return token
 
-    def _take(self, kinds: Collection[str], expected: str) -> Token:
-        """Read the token here, which must be of one of the kinds; ``expected`` is for the error."""
-        token = self._here
+    def _expect(self, kinds: Collection[str], expected: str) -> Token:
+        """Read the current token, which must be of one of ``kinds``; ``expected`` is for errors."""
+        token = self._current
         if token.kind not in kinds:
             found = "the end of the line" if token.kind in ("line", "end") else token.text[:20]
-            raise self._invalid(token, f"unexpected {found}: {expected}")
+            raise self._invalid_at(token, f"unexpected {found}: {expected}")
         spend(1)
-        self._at += 1
+        self._index += 1
         return token
 
-    def _invalid(self, token: Token, what: str) -> ConstraintError:
-        return InvalidConstraintError(self._message(token, what), position=token.position)
+    def _invalid_at(self, token: Token, what: str) -> ConstraintError:
+        return InvalidConstraintError(self._message_at(token, what), position=token.position)
 
-    def _message(self, token: Token, what: str) -> str:
+    def _message_at(self, token: Token, what: str) -> str:
         return SourcePosition(self._text, token.position).message(what)
 
 
-def _named(token: Token) -> Name:
+def _name_from(token: Token) -> Name:
     return Name(token.text, token.position)

@@ -1,7 +1,7 @@
-"""A grammar that is read, what it defines, and the full names of its definitions.
+"""One Lark grammar, the root or an imported one: its text, its definitions, and their full names.
 
-Something imported is called by the name of its grammar, two underscores, and its own name, unless
-it is imported by name. So names of different grammars never coincide. Lark does the same.
+The full name of an imported definition is the name of its grammar, two underscores, and its own
+name, except where the import names it. So names of different grammars never clash, as in Lark.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
-from guided.grammar.lark.syntax import Alternatives, Name, Repeated, Series, Tree, Use
+from guided.grammar.lark.syntax import Alternatives, Name, Repeated, Series, TemplateUse, Tree
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["Definition", "Source", "Written", "check_length", "uses_in"]
+__all__ = ["Definition", "ScopedBody", "Source", "check_length", "references_in"]
 
 _MAX_IMPORTS: Final = 20
-"""Grammars that import each other, one inside another."""
+"""How deep imports may nest."""
 
 
 _MAX_LENGTH: Final = 200_000
-"""Characters of a grammar, and of each that it imports."""
+"""The most characters of a grammar, and of each one that it imports."""
 
 
 def check_length(text: str) -> None:
@@ -35,13 +35,13 @@ def check_length(text: str) -> None:
 
 
 class Source:
-    """A grammar that is read, and the full names of its definitions.
+    """A grammar, the root or an imported one, as the scope of its names.
 
-    ``prefix`` is the name of the grammar, with ``__`` for its dots, and ``aliases`` are what the
-    ``importer`` calls the names that it imports; the grammar that was given has none of the three.
-    ``definitions`` are entered while it is read, and not changed afterwards. Sources are keys by
-    identity: one grammar that is imported twice is two. Raises LimitExceededError if grammars
-    import each other too deeply.
+    ``importer`` is the grammar that imports it, ``prefix`` its name with ``__`` for the dots, and
+    ``aliases`` the names that the importer gives to imported ones; the root grammar has none of
+    these. ``definitions`` are added while it is read and then not changed. Compared by identity: a
+    grammar that is imported twice is two sources. Raises LimitExceededError if imports nest too
+    deep.
     """
 
     __slots__ = ("_aliases", "_depth", "_importer", "_prefix", "definitions", "text")
@@ -55,7 +55,7 @@ class Source:
     ) -> None:
         self.text: Final = text
         self.definitions: Final[dict[str, Definition]] = {}
-        """By full name, including what it imports."""
+        """By full name, with those that it imports."""
         self._importer: Final = importer
         self._prefix: Final = prefix
         self._aliases: Final = aliases or {}
@@ -70,15 +70,14 @@ class Source:
 
     @property
     def is_imported(self) -> bool:
-        """Whether it is not the grammar that was given."""
+        """Whether it is not the root grammar."""
         return self._importer is not None
 
     def full_name(self, name: str) -> str:
-        """Return what a name of this grammar is called in the grammar that was given.
+        """Return the full name of a name: what it is called in the root grammar.
 
-        The name is first changed to what the importer calls it, by its alias or with the prefix
-        (after the mark ``_``, which means that a rule is inlined), and then by the importer's own
-        importer, and so on.
+        It becomes its alias, or gets the prefix (after a leading ``_``, which means that a rule is
+        inlined); then the importer does the same for its own importer, and so on.
         """
         if self._importer is None:
             return name
@@ -95,9 +94,9 @@ class Source:
         kind: type[ConstraintError] = InvalidConstraintError,
         hint: str | None = None,
     ) -> ConstraintError:
-        """Return an error with line, column and a caret, which the caller raises.
+        """Return an error of type ``kind`` with line, column and a caret; does not raise it.
 
-        Its ``position`` is that in the text that was given; errors in imports have none.
+        Errors in imported grammars have no ``position``, as that is one in the root grammar.
         """
         message = SourcePosition(self.text, position).message(what)
         if not self.is_imported:
@@ -105,18 +104,18 @@ class Source:
         return kind(f"in the grammar {self._prefix.replace('__', '.')}: {message}", hint=hint)
 
 
-class Written(NamedTuple):
-    """A body, with the grammar whose names it uses."""
+class ScopedBody(NamedTuple):
+    """A body, and the grammar in whose scope its names are."""
 
     tree: Tree
     source: Source
 
 
 class Definition:
-    """A rule, a template or a terminal; the ``name`` and the ``parameters`` are full names.
+    """A rule, a template or a terminal; ``name`` and ``parameters`` are full names.
 
-    ``source`` is the grammar that it stands in, and ``position`` a place there, for errors. Equal
-    only to itself: what is made from terminals is kept by their definitions.
+    ``source`` is the grammar that defines it, and ``position`` that of the name there, for errors.
+    Compared by identity, so that it can be the key of a cache.
     """
 
     __slots__ = ("bodies", "is_terminal", "name", "parameters", "position", "source")
@@ -127,28 +126,28 @@ class Definition:
         self.parameters: Final = parameters
         self.source: Final = source
         self.position: Final = name.position
-        self.bodies: Final[list[Written]] = []
-        """Any of these; empty if it is only declared. ``%extend`` adds to them while grammars are
-        read, and nothing changes them afterwards."""
+        self.bodies: Final[list[ScopedBody]] = []
+        """The alternatives; empty if it is only declared. ``%extend`` adds to them while grammars
+        are read; not changed afterwards."""
 
 
-def uses_in(tree: Tree) -> Iterator[tuple[Name, int]]:
-    """Yield the names in a tree, each with the number of its arguments; in no order.
+def references_in(tree: Tree) -> Iterator[tuple[Name, int]]:
+    """Yield the names in a tree, in no order, each with the number of its arguments.
 
-    A name that stands alone has 0, even a template that is passed as an argument.
+    0 for a name without arguments, also for a template that is itself passed as an argument.
     """
-    waiting = [tree]
-    while waiting:
-        part = waiting.pop()
+    worklist = [tree]
+    while worklist:
+        part = worklist.pop()
         match part:
             case Name():
                 yield part, 0
-            case Use(template, arguments):
+            case TemplateUse(template, arguments):
                 yield template, len(arguments)
-                waiting += arguments
+                worklist += arguments
             case Series(parts):
-                waiting += parts
+                worklist += parts
             case Alternatives(options):
-                waiting += options
+                worklist += options
             case Repeated(item):
-                waiting.append(item)
+                worklist.append(item)

@@ -1,4 +1,4 @@
-"""What a Lark grammar writes: the trees of its bodies, and its statements."""
+"""The syntax tree of a Lark grammar: its statements, and the trees of their bodies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = [
     "Series",
     "SpecialName",
     "Statement",
+    "TemplateUse",
     "Tree",
-    "Use",
 ]
 
 
 class Name:
-    """A rule, a parameter or a terminal; ``position``, here as below, is that in its text."""
+    """The name of a rule, parameter or terminal; ``position`` is that in the text, as below."""
 
     __slots__ = ("position", "text")
     __match_args__: Final = ("text", "position")
@@ -40,7 +40,7 @@ class Name:
 
 
 class Literal:
-    """A text in quotes or a pattern in slashes, with its flags after it."""
+    """A quoted text or a pattern in slashes, with the flags after it."""
 
     __slots__ = ("position", "text")
     __match_args__: Final = ("text", "position")
@@ -51,7 +51,7 @@ class Literal:
 
 
 class SpecialName:
-    """The name of a special token, as ``<name>``."""
+    """A special token, written ``<name>``."""
 
     __slots__ = ("position", "text")
     __match_args__: Final = ("text", "position")
@@ -62,7 +62,7 @@ class SpecialName:
 
 
 class Range:
-    """A character from the first to the last."""
+    """Any character from ``first`` to ``last``."""
 
     __slots__ = ("first", "last")
     __match_args__: Final = ("first", "last")
@@ -78,12 +78,12 @@ class Range:
 
     @property
     def text(self) -> str:
-        """The range as it is written."""
+        """The source text of the range."""
         return f"{self.first.text}..{self.last.text}"
 
 
-class Use:
-    """A template with its arguments."""
+class TemplateUse:
+    """A template applied to arguments."""
 
     __slots__ = ("arguments", "template")
     __match_args__: Final = ("template", "arguments")
@@ -125,33 +125,35 @@ class Repeated:
         self.high: Final = high
 
 
-Tree: TypeAlias = Name | Literal | SpecialName | Range | Use | Series | Alternatives | Repeated
+Tree: TypeAlias = (
+    Name | Literal | SpecialName | Range | TemplateUse | Series | Alternatives | Repeated
+)
 
 
 class Define(NamedTuple):
-    """A rule or a terminal; ``how`` is what stands before it: nothing, %override or %extend."""
+    """A definition of a rule or terminal; ``modifier`` is empty, "%override" or "%extend"."""
 
-    how: str
+    modifier: str
     name: Name
     parameters: tuple[Name, ...]
     body: Tree
 
 
 class Declare(NamedTuple):
-    """Names without a body."""
+    """``%declare``: names without a body, which holes fill."""
 
     names: tuple[Name, ...]
 
 
 class Ignore(NamedTuple):
-    """What may stand anywhere."""
+    """``%ignore``: what may precede each terminal and stand at the end."""
 
     body: Tree
     position: int
 
 
 class Import(NamedTuple):
-    """Names in another grammar, and what they are called here."""
+    """``%import``: names of the grammar ``path``, each with its name here."""
 
     path: tuple[str, ...]
     aliases: Mapping[str, str]

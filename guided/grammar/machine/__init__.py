@@ -1,1 +1,1 @@
-"""The recognisers of networks, and of networks whose holes other recognisers fill."""
+"""The recognisers of grammars, with holes that other recognisers fill or without."""

@@ -1,4 +1,4 @@
-"""Shortest completions of texts of a grammar: the fewest bytes that end the text from a state."""
+"""Shortest completions in a grammar: the fewest bytes that complete the text from a state."""
 
 from __future__ import annotations
 
@@ -7,83 +7,85 @@ from typing import Final
 
 import numpy as np
 
+from guided.grammar.machine.completion_kernel import write_shortest_text
 from guided.grammar.machine.continuations import END, Continuations
-from guided.grammar.machine.way_kernel import follow_way
 from guided.grammar.network.network import Network
-from guided.runtime.fuel import spend, without_gil
+from guided.runtime.work_budget import spend, without_gil
 
 __all__ = ["Completions"]
 
 _BYTES_A_UNIT: Final = 8
-"""Bytes of a completion per unit of work: few, as the work bounds its length."""
+"""Bytes of a completion per unit of work; few, so that the work limit bounds its length."""
 _BYTES_A_MICROSECOND: Final = 200
-"""How many bytes are really found in that time."""
+"""Bytes that are written in about a microsecond."""
 
 
 class Completions:
-    """Finds shortest completions in a network, whose states know a shortest way to a rule's end.
+    """Finds shortest completions, from the shortest moves of a network.
 
     A *parse* is a state of the network and the continuation of its rule. ``CompositeMachine`` has
-    a subclass that also knows the states inside holes.
+    a subclass that also handles states inside holes.
     """
 
     def __init__(self, network: Network, continuations: Continuations) -> None:
         self._network = network
         self._continuations = continuations
         starts = np.array(network.starts, dtype=np.int32)
-        self._ways = network.ways, starts, network.first_hole
+        self._kernel_network = network.shortest_moves, starts, network.first_hole
 
-    def left(self, parses: Sequence[tuple[int, int]]) -> int:
-        """Return an upper bound on the bytes that end the text by the nearest of some parses."""
-        return min([self._left(*parse) for parse in parses])
+    def bytes_left(self, parses: Sequence[tuple[int, int]]) -> int:
+        """Return an upper bound on the length of ``shortest_completion``."""
+        return min([self._bytes_left_from(*parse) for parse in parses])
 
-    def shortest(self, parses: Sequence[tuple[int, int]]) -> bytes:
-        """Return the bytes that end the text by the nearest of one or several parses.
+    def shortest_completion(self, parses: Sequence[tuple[int, int]]) -> bytes:
+        """Return the shortest completion of any of the parses, at least one.
 
-        Of several that are equally near the one with the lowest numbers, so that the result is
-        always the same.
+        Ties are broken by the numbers of the parses, so that the result is deterministic.
         """
-        return self._completion(*min(parses, key=lambda parse: (self._left(*parse), parse)))
+        return self._complete_parse(
+            *min(parses, key=lambda parse: (self._bytes_left_from(*parse), parse))
+        )
 
-    def _left(self, state: int, continuation: int) -> int:
-        """Return an upper bound on the bytes that end the text from one parse."""
-        return self._continuations.left_behind(state, continuation)
+    def _bytes_left_from(self, state: int, continuation: int) -> int:
+        """Return an upper bound on the length of the completion of a parse."""
+        return self._continuations.bytes_left(state, continuation)
 
-    def _completion(self, state: int, continuation: int) -> bytes:
-        """Return the fewest bytes from a state to the end of the text; through holes perhaps more.
+    def _complete_parse(self, state: int, continuation: int) -> bytes:
+        """Return the completion of a parse: the shortest one, except that holes may make it longer.
 
-        The continuation says where the way leads from the end of the rule that it began in. It must
-        be whole: no way leads out of one that was cut off.
+        The continuation must not be truncated.
         """
         pieces: list[bytes] = []
         while state != END:
-            pieces += self._to_end_of_rule(state)
-            state, continuation = self._continuations.best(continuation)
+            pieces += self._complete_rule(state)
+            state, continuation = self._continuations.nearest_frame(continuation)
         return b"".join(pieces)
 
-    def _to_end_of_rule(self, state: int) -> list[bytes]:
-        """Return the bytes from a state to the end of its rule, including those of rules called."""
+    def _complete_rule(self, state: int) -> list[bytes]:
+        """Return the bytes from a state to the end of its rule, in pieces."""
         network = self._network
-        left = network.left[state]
+        left = network.distance[state]
         spend(1 + left // _BYTES_A_UNIT)
-        # No more than that is written, as it includes the shortest texts of holes.
+        # Room enough: the distance includes the shortest texts of holes, which are not written.
         text, size = np.empty(left, np.uint8), 0
         returns, depth = np.empty(len(network.starts), np.int32), 0
         pieces: list[bytes] = []
         while True:
-            begun = size
+            start = size
             with without_gil(left // _BYTES_A_MICROSECOND):
-                state, size, depth = follow_way(self._ways, state, text, size, returns, depth)
-            pieces.append(text[begun:size].tobytes())
+                state, size, depth = write_shortest_text(
+                    self._kernel_network, state, text, size, returns, depth
+                )
+            pieces.append(text[start:size].tobytes())
             if state < network.first_hole:
                 return pieces
             pieces.append(self._hole_text(state))
-            # No move leads on from the state of a hole: it is left like a rule that ends.
+            # The state of a hole has no moves: it returns like the end of a rule.
             if not depth:
                 return pieces
             depth -= 1
             state = int(returns[depth])
 
     def _hole_text(self, state: int) -> bytes:
-        """Return a short text that fills a hole; ``state`` is that of the hole in the network."""
+        """Return a short text of a hole, given by its state in the network."""
         raise AssertionError(f"nobody fills the hole at {state}")

@@ -1,4 +1,4 @@
-"""Calls and returns in configurations of grammars with holes."""
+"""Closures of configurations under calls and returns, for grammars with holes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CompositeCalls"]
 
 
 class CompositeCalls(Calls):
-    """Adds calls and returns to configurations that may also have states in holes.
+    """Adds calls and returns to configurations that may also contain states in holes.
 
     ``Holes`` numbers the states in holes after those of the network.
     """
@@ -28,54 +28,61 @@ class CompositeCalls(Calls):
         self._rows = rows
         self._holes = holes
 
-    def with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
-        """Return a configuration with all calls that begin in it, as ``Calls.with_calls`` does."""
-        # States in holes, which are numbered after the network's, begin no calls.
+    def call_closure(self, configuration: dict[int, int]) -> dict[int, int]:
+        """Return the closure of a configuration under calls, see ``Calls.call_closure``."""
+        # States in holes call no rules.
         first = len(self._network)
-        begun = {state: after for state, after in configuration.items() if state >= first}
-        if not begun:
-            return super().with_calls(configuration)
-        rest = {state: after for state, after in configuration.items() if state < first}
-        return super().with_calls(rest) | begun
+        inside = {
+            state: continuation for state, continuation in configuration.items() if state >= first
+        }
+        if not inside:
+            return super().call_closure(configuration)
+        rest = {
+            state: continuation for state, continuation in configuration.items() if state < first
+        }
+        return super().call_closure(rest) | inside
 
-    def reach(self, reached: dict[int, int], hole: int, state: State, after: int) -> None:
-        """Add a state in a hole to a configuration, or what follows the hole.
+    def add_hole_state(
+        self, reached: dict[int, int], hole: int, state: State, continuation: int
+    ) -> None:
+        """Add a state in a hole to the configuration ``reached``, with the hole's continuation.
 
-        Adds only what follows where ``state`` is in END_ROW: no byte is left to be read in the
-        hole. ``after`` is the continuation of the hole; ``reached`` is added to.
+        If ``state`` is in END_ROW, where the text of the hole cannot go on, the states that the
+        ``continuation`` returns to are added instead.
         """
         if state.row == END_ROW:
-            for frame in self._continuations.returned([after]).items():
+            for frame in self._continuations.return_from([continuation]).items():
                 self._continuations.add(reached, *frame)
         else:
-            self._continuations.add(reached, self._holes.number(HoleState(hole, state)), after)
+            self._continuations.add(
+                reached, self._holes.intern(HoleState(hole, state)), continuation
+            )
 
-    def is_parse(self, state: int) -> bool:
-        """Return whether a state has to be kept: bytes lead on from it, or something ends there."""
+    def must_keep(self, state: int) -> bool:
+        """Return whether rows must contain a state: it has moves, is in a hole, or may end."""
         return state >= self._network.first_hole or state == END or self.is_kept[state]
 
-    def lone(self, closed: Mapping[int, int]) -> int | None:
-        """Return the only state of a configuration if it is in a hole and no fork, else ``None``.
+    def only_hole_state(self, closure: Mapping[int, int]) -> int | None:
+        """Return the only parse of a configuration if it is in a hole, else ``None``.
 
-        ``closed`` has at least one parse. A fork (see ``Holes.is_fork``) is handled as several
-        parses, since the row of its hole does not determine what follows the hole.
+        ``closure`` has at least one parse. ``None`` also for a fork (see ``Holes.is_fork``), which
+        is handled as several parses, as the text of its hole may end or go on.
         """
-        kept = [state for state in closed if self.is_parse(state)]
+        kept = [state for state in closure if self.must_keep(state)]
         if len(kept) > 1 or kept[0] < self._network.first_hole:
             return None
-        return None if self._holes.is_fork(self._holes.at(kept[0]), self._rows) else kept[0]
+        return None if self._holes.is_fork(self._holes.hole_state(kept[0]), self._rows) else kept[0]
 
-    def closed(self, configuration: dict[int, int]) -> dict[int, int]:
-        """Return a configuration with all its calls, and its returns if the text may end there."""
-        closed = self.with_calls(configuration)
-        if END not in closed:
-            return closed
-        # States that only end read no byte. Their row would be left at once, see the machine's
-        # ``_settled``, and with the row it would be forgotten that the text may end here. So what
-        # they return to is added now, and they themselves are dropped.
-        returned, first = self.with_returns(closed), self._network.first_hole
+    def full_closure(self, configuration: dict[int, int]) -> dict[int, int]:
+        """Return the closure of a configuration under calls, and under returns if it has END."""
+        closure = self.call_closure(configuration)
+        if END not in closure:
+            return closure
+        # The row of states that only end would be left at once (``_settle`` of the machine), and
+        # with it the fact that the text may end here. So they are replaced by what they return to.
+        returned, first = self.return_closure(closure), self._network.first_hole
         ending = [at for at in returned if 0 <= at < first and self.only_ends[at]]
-        return {at: after for at, after in returned.items() if at not in ending}
+        return {at: continuation for at, continuation in returned.items() if at not in ending}
 
     def may_end(self, state: int) -> bool:
         """Return whether the rule, or the text of the hole, may end in a state."""
@@ -83,22 +90,23 @@ class CompositeCalls(Calls):
             return state != END and self.accepting[state]
         return self._holes.may_end(state)
 
-    def with_returns(self, closed: dict[int, int]) -> dict[int, int]:
-        """Return a configuration with all that may follow what ends in it, and the calls of that.
+    def return_closure(self, closure: dict[int, int]) -> dict[int, int]:
+        """Return the closure of a configuration under returns (Earley completion) and calls.
 
-        ``closed`` has its calls, and is not changed; it is returned if nothing ends. Repeated
-        until nothing new ends: a rule that ends may return to a state that ends too. ``done`` has
-        pairs of state and continuation, as the continuation of a state may be joined with others
-        later, and what it returns to has to be added again then. Calls that are already there may
-        be added again: what follows them is joined.
+        ``closure`` has its calls already, and is not changed; it is returned itself if nothing
+        ends in it.
         """
+        # Repeated until nothing new ends. ``done`` has pairs with the continuation: a state whose
+        # continuation was joined with another has to return again.
         done: set[tuple[int, int]] = set()
         while True:
-            ended = {item for item in closed.items() if self.may_end(item[0])} - done
+            ended = {item for item in closure.items() if self.may_end(item[0])} - done
             if not ended:
-                return closed
+                return closure
             done |= ended
-            closed = dict(closed)
-            for state, after in self._continuations.returned([after for _, after in ended]).items():
-                self._continuations.add(closed, state, after)
-            closed = self.with_calls(closed)
+            closure = dict(closure)
+            for state, continuation in self._continuations.return_from(
+                [continuation for _, continuation in ended]
+            ).items():
+                self._continuations.add(closure, state, continuation)
+            closure = self.call_closure(closure)

@@ -1,15 +1,17 @@
-"""The recogniser of grammars with holes: texts inside which other machines read.
+"""The recogniser of grammars with holes, which other machines fill.
 
-All share one table of rows. While only one parse is left, and it is inside a hole, a row is one of
-the machine that fills the hole, and the stack is that machine's with what follows the hole: walks
-run through it as if it stood alone. If several parses are left and one of them is inside a hole,
-the stack is all of them; there is one row for that, in which every byte leads to an exit action
-that Python resolves. But where all are in isomorphic rows, such as the strings of two schemas, the
-row is that of the first, and the stack finds the rows of the others by it.
+All machines share one table of rows. A state is one of four kinds, by its stack:
 
-Numbers (``12``) are the only values that may end and continue as well. If what follows a hole
-may begin with a byte that also continues the number, they are read as one of several parses from
-the start.
+- No parse is inside a hole: row and stack are those of the grammar (``GrammarMachine``).
+- The only parse is inside a hole: the row is one of the machine that fills it, and the stack is
+  that machine's together with the continuation of the hole.
+- All parses are inside holes in isomorphic rows, such as the strings of two schemas: the row is
+  that of the first parse, and the stack finds the rows of the others by it.
+- Otherwise the stack is the set of parses, and the row is the same for all such stacks: every byte
+  leads to an exit action, which Python resolves by a step of each parse.
+
+A number (``12``) is the only value that may end and also go on. If what may follow a hole begins
+with a byte that continues the number, the hole is treated as one of several parses from its start.
 """
 
 from __future__ import annotations
@@ -28,23 +30,23 @@ from guided.grammar.network.network import Network
 from guided.machine.parts import RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
-from guided.machine.stack_transitions import EXACT, FIRST_UNSURE
+from guided.machine.stack_transitions import FIRST_CONDITIONAL, NEEDS_EXACT_STATE
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
 __all__ = ["CompositeMachine"]
 
 _BYTE_WORK: Final = 20
-"""Units of work for each state in which a byte is tried."""
+"""Units of work per parse and byte."""
 
 
 class CompositeMachine(GrammarMachine):
     """Recognises the texts of a network whose holes are filled by other machines.
 
-    ``fillings`` are these machines, by the number of the hole, all on ``table``. A *configuration*
-    here has states of the network and states in holes, which ``Holes`` numbers after them. Stacks
-    are never truncated, so no continuation is unknown.
+    ``fillings`` are these machines, by the number of the hole, all with their rows in ``table``. A
+    *configuration* has states of the network and states in holes, which ``Holes`` numbers after
+    them. Stacks are never truncated, so no continuation is unknown.
     """
 
     def __init__(
@@ -55,57 +57,57 @@ class CompositeMachine(GrammarMachine):
         limits: RecognizerLimits | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
-        # Before the base is made, as that calls the methods below for the first state.
+        # Set before ``super().__init__``, which calls methods of this class.
         self.fillings = tuple(fillings)
         self.holes = Holes(network, self.fillings, table)
         self.hole_stacks = CompositeStacks(limits.max_stacks, self.fillings)
-        """The same as ``stacks``."""
-        self._after_hole: dict[int, State] = {}
-        """The state after a hole, by continuation, see ``_after``."""
+        """``stacks``, by its type here."""
+        self._after_hole_cache: dict[int, State] = {}
+        """Results of ``_state_after_hole``, by continuation."""
         inner = [filling.parts for filling in self.fillings]
         super().__init__(network, limits, table, self.hole_stacks, inner)
 
-    def _made_calls(self) -> Calls:
+    def _make_calls(self) -> Calls:
         self.hole_calls = CompositeCalls(self.network, self.continuations, self.rows, self.holes)
-        """The same as ``calls``."""
+        """``calls``, by its type here."""
         return self.hole_calls
 
-    def _shared(self) -> StateSharing:
-        return _Parses(self)
+    def _make_sharing(self) -> StateSharing:
+        return _ParseSharing(self)
 
     # --- moving ---------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """Return the state after ``byte``, ``None`` if it is not allowed; may lay down rows.
+        """Return the state after ``byte``, ``None`` if it is not allowed; may add rows.
 
-        A single parse is left by its exit where it does not read the byte. Several are never left:
-        they include all that may follow one of them.
+        A single parse takes its exit if it does not read the byte. Sets of parses need not: they
+        are closed under returns.
         """
         at: State | None = state
         while at is not None:
             several = self.hole_stacks.several.get(at.stack)
             if several is not None:
-                return self._state_of(self._moved(several, byte))
+                return self._build_state(self._step_parses(several, byte))
             isomorphic = self.hole_stacks.isomorphic.get(at.stack)
             if isomorphic is not None:
                 return self._step_isomorphic(isomorphic, at, byte)
             inside = self.hole_stacks.inside.get(at.stack)
             if inside is not None:
-                after = self.fillings[inside.hole].step(_local(inside, at), byte)
+                after = self.fillings[inside.hole].step(_local_state(inside, at), byte)
                 if after is not None:
-                    return self.placed_inside(inside, after)
+                    return self.state_inside(inside, after)
             elif (target := self.table.step(at.row, byte)) != DEAD:
-                return self._settled(at.stack, target)
+                return self._settle(at.stack, target)
             at = self.after_exit(at)
         return None
 
     def after_exit(self, state: State) -> State | None:
-        """Return the state after what ends here, a hole or rules; ``None`` if nothing ends."""
+        """Return the state after the hole or the rules that end here; ``None`` if none may end."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().after_exit(state)
-        if self.fillings[inside.hole].is_accepting(_local(inside, state)):
-            return self._after(inside.continuation)
+        if self.fillings[inside.hole].is_accepting(_local_state(inside, state)):
+            return self._state_after_hole(inside.continuation)
         return None
 
     def _step_isomorphic(
@@ -113,58 +115,57 @@ class CompositeMachine(GrammarMachine):
     ) -> State | None:
         """Return the state after a byte, from one whose parses are all in isomorphic rows.
 
-        Inside the automata the row of the first parse moves for all, and its count, which all
-        share, decides for all. If it ends, or would have to be left, the parses may part: they
-        are written out and moved one by one.
+        While no exit action is taken, row and count of the first parse stand for all. Otherwise the
+        parses may become different, so each takes the step by itself.
         """
         target = self.table.step(state.row, byte)
         if target != DEAD and not self.table.exits[target]:
-            # No exit action is taken, so the stack of the first stays as it is, and so do all.
+            # No exit action is taken, so all stacks stay the same.
             first = isomorphic.parses[0]
             after = self.fillings[first.hole].step(state._replace(stack=first.stack), byte)
             return None if after is None else after._replace(stack=state.stack)
-        parses = self.hole_calls.with_returns(
-            self.holes.parses(isomorphic, state, self.continuations)
+        parses = self.hole_calls.return_closure(
+            self.holes.isomorphic_parses(isomorphic, state, self.continuations)
         )
-        return self._state_of(self._moved(parses, byte))
+        return self._build_state(self._step_parses(parses, byte))
 
-    def _parses(self, state: State) -> Mapping[int, int] | None:
-        """Return all parses with all that may follow them: the continuation of each by state.
+    def _several_parses(self, state: State) -> Mapping[int, int] | None:
+        """Return all parses and what they return to: the continuation of each, by state.
 
-        ``None`` if the state is one of the grammar alone, or has a single parse inside a hole.
+        ``None`` if the state is one of the grammar alone, or a single parse inside a hole.
         """
         isomorphic = self.hole_stacks.isomorphic.get(state.stack)
         if isomorphic is not None:
-            return self.hole_calls.with_returns(
-                self.holes.parses(isomorphic, state, self.continuations)
+            return self.hole_calls.return_closure(
+                self.holes.isomorphic_parses(isomorphic, state, self.continuations)
             )
         return self.hole_stacks.several.get(state.stack)
 
-    def placed_inside(self, inside: Inside, state: State) -> State:
-        """Return the state of this machine where the only parse left is inside a hole.
+    def state_inside(self, inside: Inside, state: State) -> State:
+        """Return the state of this machine for a single parse inside a hole.
 
-        ``state`` is that of the machine in the hole. ``inside`` says which hole it is and what
-        follows it; its own stack is not read.
+        ``state`` is that of the machine in the hole. ``inside`` has the hole and its continuation;
+        its stack is not read.
         """
         if state.row == END_ROW:
-            return self._after(inside.continuation)
-        stack = self.hole_stacks.of_inside(inside._replace(stack=state.stack))
+            return self._state_after_hole(inside.continuation)
+        stack = self.hole_stacks.intern_inside(inside._replace(stack=state.stack))
         return state._replace(stack=stack)
 
-    def _after(self, continuation: int) -> State:
-        """Return the state after a hole, at the start of what follows; kept by the continuation."""
-        found = self._after_hole.get(continuation)
+    def _state_after_hole(self, continuation: int) -> State:
+        """Return the state after a hole with this continuation; cached."""
+        found = self._after_hole_cache.get(continuation)
         if found is None:
-            started = self._started(self.continuations.returned([continuation]))
-            found = self._after_hole[continuation] = self._settled(*started)
+            placed = self._close_and_place(self.continuations.return_from([continuation]))
+            found = self._after_hole_cache[continuation] = self._settle(*placed)
         return found
 
     def is_accepting(self, state: State) -> bool:
         """Return whether the text may end here."""
-        # A single parse inside a hole ends with what fills it, so its exits are followed.
+        # Follows exits, as the text may end after a hole that may end.
         at: State | None = state
         while at is not None:
-            parses = self._parses(at)
+            parses = self._several_parses(at)
             if parses is not None:
                 return END in parses
             if at.stack not in self.hole_stacks.inside and at.row in self.rows.may_end:
@@ -177,20 +178,20 @@ class CompositeMachine(GrammarMachine):
         several = self.hole_stacks.several.get(state.stack)
         if several is None:
             return super().only_byte(state)
-        # The row of several parses reads every byte, so they have to be tried.
+        # The row of several parses leads on by every byte, so possible ones have to be tried.
         only: int | None = None
-        for byte in self.holes.onward(several):
-            if self._moved(several, byte):
+        for byte in self.holes.possible_bytes(several):
+            if self._step_parses(several, byte):
                 if only is not None:
                     return None
                 only = byte
         return None if END in several else only
 
     def num_parses(self, state: State) -> int:
-        """Return how many states of the network and of what fills its holes the text may be in."""
+        """Return the number of parses: states of the network and in holes."""
         if state.stack in self.hole_stacks.inside:
             return 1
-        parses = self._parses(state)
+        parses = self._several_parses(state)
         return super().num_parses(state) if parses is None else len(parses)
 
     # --- transitions ---------------------------------------------------------------------------
@@ -198,8 +199,8 @@ class CompositeMachine(GrammarMachine):
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """Return the stack and the row that an exit action leads to; see ``Recognizer``.
 
-        What the action means depends on the stack: it is one of the grammar, of the machine in the
-        hole, of that of the first of isomorphic parses, or a byte (``Holes.any_byte_row``).
+        The stack says whose action it is: the grammar's, that of the machine in the hole, that of
+        the first of isomorphic parses, or a byte (``Holes.any_byte_row``).
         """
         if self.hole_stacks.is_of_grammar(stack):
             return super().transition(stack, action)
@@ -209,135 +210,131 @@ class CompositeMachine(GrammarMachine):
         if inside is not None:
             target, row = self.fillings[inside.hole].transition(inside.stack, action)
             if row == DEAD:
-                return EXACT if target == EXACT else stack, DEAD
-            after = self.placed_inside(inside, State(target, row))
+                return NEEDS_EXACT_STATE if target == NEEDS_EXACT_STATE else stack, DEAD
+            after = self.state_inside(inside, State(target, row))
         elif isomorphic is not None:
-            taken = self.holes.after_action(isomorphic, action)
+            taken = self.holes.take_action(isomorphic, action)
             if taken is None:
-                return EXACT, DEAD
+                return NEEDS_EXACT_STATE, DEAD
             reached: dict[int, int] = {}
             for (hole, state), continuation in taken:
-                self.hole_calls.reach(reached, hole, state, continuation)
-            after = self._state_of(reached)
+                self.hole_calls.add_hole_state(reached, hole, state, continuation)
+            after = self._build_state(reached)
         else:
             several = self.hole_stacks.several[stack]
-            after = self._state_of(self._moved(several, action - FIRST_UNSURE))
+            after = self._build_state(self._step_parses(several, action - FIRST_CONDITIONAL))
         if after is None:
             return stack, DEAD
-        # A count or a text that has begun does not fit into a transition.
-        return (EXACT, DEAD) if after.count or after.texts else (after.stack, after.row)
+        # Transitions are cached without counts and texts.
+        return (NEEDS_EXACT_STATE, DEAD) if after.count or after.texts else (after.stack, after.row)
 
-    def _settled(self, stack: int, row: int) -> State:
-        # The base may leave rows that read no byte only in stacks of the grammar alone: in others
-        # actions mean something else, and rows stay as their own machine left them.
+    def _settle(self, stack: int, row: int) -> State:
+        # Only in stacks of the grammar alone: in others, actions mean something else, and machines
+        # in holes have settled their own rows.
         while self.hole_stacks.is_of_grammar(stack) and self.table.exits[row]:
             stack, row = self.resolve(stack, int(self.table.label[row]))
         return State(stack, row)
 
     # --- configurations ---------------------------------------------------------------------
 
-    def _state_of(self, configuration: dict[int, int]) -> State | None:
-        """Return the state of a configuration, ``None`` for an empty one; its calls are added here.
+    def _build_state(self, configuration: dict[int, int]) -> State | None:
+        """Return the state of a configuration, whose calls are added here; ``None`` if it is empty.
 
-        Unlike the result of ``_started``, it may have a count, and isomorphic parses stay together.
+        Unlike results of ``_close_and_place`` it may have a count, or be isomorphic parses.
         """
         if not configuration:
             return None
-        closed = self.hole_calls.closed(configuration)
-        lone = self.hole_calls.lone(closed)
-        if lone is None:
-            kept = sorted(state for state in closed if self.hole_calls.is_parse(state))
-            isomorphic = self.holes.isomorphic(kept, closed, self.rows)
+        closure = self.hole_calls.full_closure(configuration)
+        only = self.hole_calls.only_hole_state(closure)
+        if only is None:
+            kept = sorted(state for state in closure if self.hole_calls.must_keep(state))
+            isomorphic = self.holes.find_isomorphic(kept, closure, self.rows)
             if isomorphic is None:
-                return self._settled(*self._placed(closed))
-            _, first = self.holes.at(kept[0])
-            return State(self.hole_stacks.of_isomorphic(isomorphic), first.row, first.count)
-        hole, state = self.holes.at(lone)
-        stack = self.hole_stacks.of_inside(Inside(hole, state.stack, closed[lone]))
+                return self._settle(*self._place(closure))
+            _, first = self.holes.hole_state(kept[0])
+            return State(self.hole_stacks.intern_isomorphic(isomorphic), first.row, first.count)
+        hole, state = self.holes.hole_state(only)
+        stack = self.hole_stacks.intern_inside(Inside(hole, state.stack, closure[only]))
         return state._replace(stack=stack)
 
-    def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
-        """Return stack and row of a configuration that has its calls and is not empty.
-
-        None of its parses is in a hole, its only parse is, or several are left, some in holes.
-        """
-        if all(state < self.network.first_hole for state in closed):
-            return super()._placed(closed)
-        lone = self.hole_calls.lone(closed)
-        if lone is not None:
-            hole, state = self.holes.at(lone)
+    def _place(self, closure: dict[int, int]) -> tuple[int, int]:
+        """Return stack and row of a configuration that has its calls and is not empty."""
+        if all(state < self.network.first_hole for state in closure):
+            return super()._place(closure)
+        only = self.hole_calls.only_hole_state(closure)
+        if only is not None:
+            hole, state = self.holes.hole_state(only)
             assert not state.count, "texts of holes begin with a byte that counts nothing"
-            inside = Inside(hole, state.stack, closed[lone])
-            return self.hole_stacks.of_inside(inside), state.row
-        return self._placed_several(self.hole_calls.with_returns(closed))
+            inside = Inside(hole, state.stack, closure[only])
+            return self.hole_stacks.intern_inside(inside), state.row
+        return self._place_several(self.hole_calls.return_closure(closure))
 
-    def _placed_several(self, parses: Mapping[int, int]) -> tuple[int, int]:
-        """Return stack and row of several parses; every byte leads from the row to an exit action.
+    def _place_several(self, parses: Mapping[int, int]) -> tuple[int, int]:
+        """Return stack and row of several parses, which are closed under calls and returns."""
+        kept = {
+            state: continuation
+            for state, continuation in parses.items()
+            if self.hole_calls.must_keep(state)
+        }
+        return self.hole_stacks.intern_several(kept), self.holes.any_byte_row()
 
-        ``parses`` has its calls and returns: stacks of several are never left by an exit.
-        """
-        kept = {state: after for state, after in parses.items() if self.hole_calls.is_parse(state)}
-        return self.hole_stacks.of_several(kept), self.holes.any_byte_row()
-
-    def _started(self, configuration: dict[int, int]) -> tuple[int, int]:
-        return self._placed(self.hole_calls.closed(configuration))
+    def _close_and_place(self, configuration: dict[int, int]) -> tuple[int, int]:
+        return self._place(self.hole_calls.full_closure(configuration))
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
-        # What follows an item may be a hole, whose states the base's method does not know. All
-        # calls of the items have begun, so only returns are to be added.
-        closed: dict[int, int] = {}
+        # The base's method knows no states in holes, which may follow an item. The items are closed
+        # under calls, so only returns have to be added.
+        closure: dict[int, int] = {}
         for item in items:
-            self.continuations.add(closed, *item)
-        return self._moved(self.hole_calls.with_returns(closed), byte)
+            self.continuations.add(closure, *item)
+        return self._step_parses(self.hole_calls.return_closure(closure), byte)
 
-    def _moved(self, closed: Mapping[int, int], byte: int) -> dict[int, int]:
-        """Return the states that a byte leads to, each with the number of what follows it.
+    def _step_parses(self, closure: Mapping[int, int], byte: int) -> dict[int, int]:
+        """Return the configuration after a byte, empty if the byte is not allowed.
 
-        ``closed`` has its calls and returns, see ``CompositeCalls.with_returns``: ways that are not
-        in it are lost. The result lacks its calls and returns, and is empty if the byte is not
-        allowed.
+        ``closure`` is closed under calls and returns (``CompositeCalls.return_closure``), the
+        result is not.
         """
-        spend(_BYTE_WORK * len(closed))
+        spend(_BYTE_WORK * len(closure))
         reached: dict[int, int] = {}
-        for state, after in closed.items():
+        for state, continuation in closure.items():
             if state >= self.network.first_hole:
-                hole, at = self.holes.at(state)
+                hole, at = self.holes.hole_state(state)
                 target = self.fillings[hole].step(at, byte)
                 if target is not None:
-                    self.hole_calls.reach(reached, hole, target, after)
+                    self.hole_calls.add_hole_state(reached, hole, target, continuation)
             elif state != END and (reached_state := self.network.step(state, byte)) != DEAD:
-                self.continuations.add(reached, reached_state, after)
+                self.continuations.add(reached, reached_state, continuation)
         return reached
 
     # --- shortest completions ---------------------------------------------------------------
 
-    def _made_completions(self) -> Completions:
+    def _make_completions(self) -> Completions:
         return _CompositeCompletions(self.network, self.continuations, self.holes)
 
     def bytes_left(self, state: State) -> int:
-        """Return an upper bound on the length of ``shortest_completion``: to the hole's end, then on."""
+        """Return an upper bound on the length of ``shortest_completion``."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().bytes_left(state)
-        left = self.fillings[inside.hole].bytes_left(_local(inside, state))
-        return left + self.continuations.left[inside.continuation]
+        left = self.fillings[inside.hole].bytes_left(_local_state(inside, state))
+        return left + self.continuations.distance[inside.continuation]
 
     def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the text from here, close to as few as possible."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().shortest_completion(state)
-        rest = self.fillings[inside.hole].shortest_completion(_local(inside, state))
+        rest = self.fillings[inside.hole].shortest_completion(_local_state(inside, state))
         returns = self.continuations.frames[inside.continuation]
-        return rest + self._completions.shortest([*returns.items()])
+        return rest + self._completions.shortest_completion([*returns.items()])
 
     def parses(self, state: State) -> list[tuple[int, int]]:
         """Return the states that the text may be in, each with its continuation.
 
-        Not for a state with a single parse inside a hole, whose stack has no slots: callers use the
-        machine in the hole.
+        Not for a single parse inside a hole, whose stack has no slots.
         """
-        parses = self._parses(state)
+        parses = self._several_parses(state)
         return super().parses(state) if parses is None else list(parses.items())
 
 
@@ -348,25 +345,25 @@ class _CompositeCompletions(Completions):
         super().__init__(network, continuations)
         self._holes = holes
 
-    def _left(self, state: int, continuation: int) -> int:
+    def _bytes_left_from(self, state: int, continuation: int) -> int:
         if state < len(self._network):
-            return super()._left(state, continuation)
-        return self._holes.bytes_left(state) + self._continuations.left[continuation]
+            return super()._bytes_left_from(state, continuation)
+        return self._holes.bytes_left(state) + self._continuations.distance[continuation]
 
-    def _completion(self, state: int, continuation: int) -> bytes:
+    def _complete_parse(self, state: int, continuation: int) -> bytes:
         if state < len(self._network):
-            return super()._completion(state, continuation)
+            return super()._complete_parse(state, continuation)
         rest = self._holes.shortest_completion(state)
         # mypyc passes a tuple that is spread in a call of super() as one argument.
-        after, following = self._continuations.best(continuation)
-        return rest + super()._completion(after, following)
+        state_after, following = self._continuations.nearest_frame(continuation)
+        return rest + super()._complete_parse(state_after, following)
 
     def _hole_text(self, state: int) -> bytes:
         return self._holes.shortest_completion(state)
 
 
-class _Parses(StateSharing):
-    """Several parses allow what each of them allows alone, which is mostly known already."""
+class _ParseSharing(StateSharing):
+    """Divides states with several parses into states whose masks are mostly cached already."""
 
     def __init__(self, machine: CompositeMachine) -> None:
         self._machine = machine
@@ -374,9 +371,8 @@ class _Parses(StateSharing):
     def parses(self, state: State) -> tuple[State, ...]:
         """Return each parse in a hole as a separate state, and all others as one state or two.
 
-        Empty if the state does not have several parses, or none of them is in a hole. Together
-        the states allow what ``state`` does, except for the end of the text, for which the caller
-        uses ``is_accepting``.
+        Together the states allow the same bytes as ``state``; for the end of the text the caller
+        uses ``is_accepting``. Empty if the state is not a set of parses, or none is in a hole.
         """
         machine, stacks = self._machine, self._machine.hole_stacks
         several = stacks.several.get(state.stack)
@@ -386,41 +382,38 @@ class _Parses(StateSharing):
         rules: dict[int, int] = {}
         others: dict[int, int] = {}
         first_hole = machine.network.first_hole
-        for number, after in several.items():
+        for number, continuation in several.items():
             if number >= first_hole:
-                at = machine.holes.at(number)
+                at = machine.holes.hole_state(number)
                 if machine.holes.is_fork(at, machine.rows):
-                    others[number] = after
+                    others[number] = continuation
                 else:
-                    stack = stacks.of_inside(Inside(at.hole, at.state.stack, after))
+                    stack = stacks.intern_inside(Inside(at.hole, at.state.stack, continuation))
                     alone.append(at.state._replace(stack=stack))
-            # ``several`` has all calls and returns of its states. So a state that reads no byte is
-            # dropped: what follows it stands in ``several`` separately.
+            # ``several`` is closed under calls and returns, so states without moves are dropped.
             elif number != END and (machine.network.moves[number] != DEAD).any():
-                # A state with calls gets no row of the grammar: the exit action of that row would
-                # begin the calls once more.
-                (others if machine.network.calls[number] else rules)[number] = after
+                # Not a row of the grammar for states with calls: its exit action would enter the
+                # called rules a second time.
+                (others if machine.network.calls[number] else rules)[number] = continuation
         if not alone:
             return ()
         if rules:
-            alone.append(machine._settled(*machine._placed(rules)))
+            alone.append(machine._settle(*machine._place(rules)))
         if others:
-            # All states of several parses share one row (``Holes.any_byte_row``), in which each
-            # byte leads to an exit action; only the stack says which parses there are. So the row
-            # of all of them also serves a part of them.
-            alone.append(State(stacks.of_several(others), state.row))
+            # All sets of parses have the same row (``Holes.any_byte_row``).
+            alone.append(State(stacks.intern_several(others), state.row))
         return tuple(alone)
 
-    def beneath(self, state: State, row: int) -> State:
-        """Return the state in the row that the row of ``state`` was laid over."""
+    def overlaid_state(self, state: State, row: int) -> State:
+        """Return the state in the row that the row of ``state`` overlays."""
         inside = self._machine.hole_stacks.inside.get(state.stack)
         if inside is None:
-            return super().beneath(state, row)
+            return super().overlaid_state(state, row)
         filling = self._machine.fillings[inside.hole]
-        below = filling.sharing.beneath(_local(inside, state), row)
-        return self._machine.placed_inside(inside, below)
+        below = filling.sharing.overlaid_state(_local_state(inside, state), row)
+        return self._machine.state_inside(inside, below)
 
 
-def _local(inside: Inside, state: State) -> State:
-    """Return a state as the machine in the hole knows it."""
+def _local_state(inside: Inside, state: State) -> State:
+    """Return the state of the machine in the hole."""
     return state._replace(stack=inside.stack)

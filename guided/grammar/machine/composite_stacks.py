@@ -1,11 +1,11 @@
-"""Stacks of grammars with holes: which parses of the text are inside holes, and where.
+"""Stacks of grammars with holes: the parses that are inside holes, and their states there.
 
-A frame is a tuple of numbers. Those of a grammar alone are continuations, which are never negative;
-others begin with their kind::
+The frame of a stack is a tuple of numbers. In stacks of the grammar alone these are continuations,
+which are not negative; other frames begin with their kind::
 
-    (INSIDE, hole, stack of its machine, continuation)              one parse, inside a hole
-    (SEVERAL, state, continuation, state, continuation ...)         several parses
-    (ISOMORPHIC, three numbers a parse ..., a map for each parse)   several, in isomorphic rows
+    (INSIDE, hole, stack of its machine, continuation)            a single parse, inside a hole
+    (SEVERAL, state, continuation, state, continuation ...)       several parses
+    (ISOMORPHIC, hole, stack, continuation ..., isomorphism ...)  several, in isomorphic rows
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INSIDE: Final = -1
 _SEVERAL: Final = -2
 _ISOMORPHIC: Final = -3
 _OF_HOLES: Final = ((_INSIDE,), (_SEVERAL,), (_ISOMORPHIC,))
-"""How frames that are not of the grammar alone begin."""
+"""Beginnings of frames with parses inside holes."""
 
 
 class Inside(NamedTuple):
@@ -32,70 +32,71 @@ class Inside(NamedTuple):
 
     hole: int
     stack: int
-    """That of the machine that fills the hole."""
+    """The stack of the machine that fills the hole."""
     continuation: int
+    """What follows the hole."""
 
 
 class IsomorphicParses(NamedTuple):
-    """All parses are inside holes, in isomorphic rows; the row of the state is the first's."""
+    """Parses that are all inside holes in isomorphic rows; the state has the row of the first."""
 
     parses: tuple[Inside, ...]
     maps: tuple[Isomorphism, ...]
-    """From the row of the first to that of each."""
+    """From the row of the first parse to that of each, itself included."""
 
 
 class CompositeStacks(GrammarStacks):
-    """Numbers the stacks of a grammar and those of its holes."""
+    """Numbers the stacks of a grammar with holes."""
 
-    def __init__(self, most: int, fillings: Sequence[PushdownMachine]) -> None:
-        super().__init__(most)
+    def __init__(self, max_count: int, fillings: Sequence[PushdownMachine]) -> None:
+        super().__init__(max_count)
         self._fillings = fillings
-        # Each stack that is not of the grammar alone is in one of these three, and stays there:
-        # they repeat what its frame says, in a readable form.
+        # Each stack that is not of the grammar alone is in one of these three, which decode its
+        # frame. Nothing is removed from them.
         self.inside: dict[int, Inside] = {}
-        """The only parse, by stack."""
+        """By stack, its only parse."""
         self.several: dict[int, Mapping[int, int]] = {}
-        """All parses, by stack: the continuation of each state, and that of END if the text may
-        end. Calls and returns are among them."""
+        """By stack, its parses: the continuation by state, with END if the text may end. They are
+        closed under calls and returns."""
         self.isomorphic: dict[int, IsomorphicParses] = {}
-        """All parses, by stack."""
+        """By stack, its parses."""
 
     def is_of_grammar(self, number: int) -> bool:
         """Return whether no parse is inside a hole."""
         return self.frames[number][:1] not in _OF_HOLES
 
-    def of_inside(self, inside: Inside) -> int:
+    def intern_inside(self, inside: Inside) -> int:
         """Return the stack of a single parse inside a hole."""
-        number = self.of((_INSIDE, *inside))
+        number = self.intern((_INSIDE, *inside))
         if number not in self.inside:
             self.inside[number] = inside
-            # Compiled code judges keys and texts in the hole as the hole's own machine would.
+            # Compiled code reads these facts as it would those of the stack in the hole.
             facts = self._fillings[inside.hole].parts.stacks.facts[inside.stack]
             self.facts[number] = facts
             if facts[KNOWLEDGE] == KNOWN:
                 self.with_keys.append(number)
         return number
 
-    def of_several(self, parses: Mapping[int, int]) -> int:
-        """Return the stack of several parses, given by state."""
+    def intern_several(self, parses: Mapping[int, int]) -> int:
+        """Return the stack of several parses: the continuation of each, by state."""
         ordered = sorted(parses.items())
-        number = self.of((_SEVERAL, *(number for parse in ordered for number in parse)))
+        number = self.intern((_SEVERAL, *(number for parse in ordered for number in parse)))
         self.several.setdefault(number, dict(ordered))
         return number
 
-    def of_isomorphic(self, isomorphic: IsomorphicParses) -> int:
+    def intern_isomorphic(self, isomorphic: IsomorphicParses) -> int:
         """Return the stack of several parses in isomorphic rows."""
         frame = [number for parse in isomorphic.parses for number in parse]
         frame += [each.number for each in isomorphic.maps]
-        number = self.of((_ISOMORPHIC, *frame))
+        number = self.intern((_ISOMORPHIC, *frame))
         self.isomorphic.setdefault(number, isomorphic)
         return number
 
     def free_keys(self, number: int) -> set[bytes]:
-        """Return the names of the innermost object so far that must not come again.
+        """Return the names of the innermost object that must not be repeated, see ``StackTable``.
 
-        Empty unless a single parse is inside a hole. If several are left, their own machines,
-        which know these names, try each byte.
+        Empty unless the only parse is inside a hole: bytes of several parses are tried in the
+        machines of the holes, which check these names.
         """
         inside = self.inside.get(number)
         if inside is None:

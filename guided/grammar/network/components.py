@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from guided.runtime.fuel import pause_if_due
+from guided.runtime.work_budget import pause_if_due
 
-__all__ = ["components"]
+__all__ = ["strongly_connected_components"]
 
 
-def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
-    """Return the strongly connected components of a graph, given each node's targets (Tarjan).
+def strongly_connected_components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
+    """Return the strongly connected components of a graph, given the targets of each node.
 
-    A component comes after all those that it leads to. Every target must be a node of ``edges``.
+    A component comes after all those that it leads to (reverse topological order). Every target
+    must be a key of ``edges``.
     """
-    # ``order`` numbers nodes as they are met; ``low`` has by node the lowest number of an open one
-    # that is known to be reachable from it. Open nodes are those of components that are not
-    # complete, in the order in which they were met: a component is complete at its first node, the
-    # one whose ``low`` is its own number, and consists of all nodes open from there on. A stack of
-    # our own replaces recursion: grammars may call far deeper than Python does.
+    # Tarjan's algorithm, with a stack instead of recursion, as grammars may nest deeper than Python
+    # calls. ``order`` numbers nodes as they are discovered; ``low`` has by node the lowest number
+    # of an open node found to be reachable from it. ``open_`` are the nodes of components that are
+    # not complete. A component is complete at its root, whose ``low`` is its own number, and
+    # consists of all nodes from there on in ``open_``.
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     open_: list[int] = []

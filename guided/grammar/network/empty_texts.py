@@ -1,9 +1,9 @@
-"""Rules without any text, and the empty text of others: both are removed from a network.
+"""Removes unproductive rules, which have no text, and the empty text of nullable rules.
 
-Which rules have a text, and which have the empty one, are least fixed points over the calls. Rules
-without any text are dropped, with all calls of them. Beside a call of a rule that has the empty
-text an empty move is added, and the rule itself loses that text: afterwards every call reads a
-byte, so no rule can call itself for ever without one::
+Both sets of rules are least fixed points over the calls. Unproductive rules are dropped, with all
+calls of them. Parallel to each call of a nullable rule an epsilon move is added, and the rule loses
+the empty text. Afterwards every call reads at least one byte, so no rule can call itself for ever
+without reading one::
 
     start: a "x"     a: "y" |      ->      start: a "x" | "x"     a: "y"
 """
@@ -19,8 +19,8 @@ from guided.errors import UnsatisfiableError
 from guided.grammar.network.rule_automata import (
     RuleAutomata,
     called_rules,
-    determined,
-    paste_without,
+    copy_without_calls,
+    determinize,
 )
 from guided.grammar.network.symbols import (
     Kind,
@@ -30,24 +30,24 @@ from guided.grammar.network.symbols import (
 )
 from guided.regular.dfa import DEAD, Dfa
 from guided.regular.reachability import reaches_end
-from guided.runtime.fuel import spend, with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 
-__all__ = ["Productive", "nullable_rules", "productive_rules", "without_empty_texts"]
+__all__ = ["ProductiveRules", "nullable_rules", "productive_rules", "remove_empty_texts"]
 
 
-class Productive(NamedTuple):
-    """Rules that have a text each, none of them the empty one."""
+class ProductiveRules(NamedTuple):
+    """Rules that are all productive, and none of them nullable."""
 
     automata: dict[int, Dfa]
-    """Empty if the whole has no text but the empty one."""
-    accepts_nothing: bool
-    """Whether the empty text is also a text of the whole."""
+    """By rule; empty if the grammar has no text but the empty one."""
+    accepts_empty: bool
+    """Whether the grammar also has the empty text."""
 
 
-def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
-    """Return the rules that have a text besides the empty one, without the empty one.
+def remove_empty_texts(automata: RuleAutomata, start: int) -> ProductiveRules:
+    """Return the rules that have a non-empty text, without their empty text.
 
-    They call no other rules. Raises UnsatisfiableError if the start rule has no text.
+    They call only each other. Raises UnsatisfiableError if the start rule has no text.
     """
     productive = productive_rules(automata)
     if start not in productive:
@@ -57,87 +57,93 @@ def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
             " model's vocabulary cannot spell",
         )
     nullable = nullable_rules(automata)
-    dead = automata.keys() - productive
-    kept = {rule: _without_empty_text(automata[rule], nullable, dead) for rule in productive}
-    # A rule that had only the empty text has none now, and may have been the way out of others.
-    alive = productive_rules(kept) if nullable or dead else productive
-    if start not in alive:
-        return Productive({}, accepts_nothing=True)
-    if alive != productive:
-        dead = automata.keys() - alive
-        kept = {rule: _without_empty_text(kept[rule], set(), dead) for rule in alive}
-    return Productive(kept, start in nullable)
+    unproductive = automata.keys() - productive
+    changed = {
+        rule: _remove_empty_text(automata[rule], nullable, unproductive) for rule in productive
+    }
+    # A rule that had only the empty text has none now, which may leave its callers without one.
+    still_productive = productive_rules(changed) if nullable or unproductive else productive
+    if start not in still_productive:
+        return ProductiveRules({}, accepts_empty=True)
+    if still_productive != productive:
+        unproductive = automata.keys() - still_productive
+        changed = {
+            rule: _remove_empty_text(changed[rule], set(), unproductive)
+            for rule in still_productive
+        }
+    return ProductiveRules(changed, start in nullable)
 
 
 def nullable_rules(automata: RuleAutomata) -> set[int]:
-    """Return the rules that have the empty text."""
+    """Return the rules that have the empty text (nullable nonterminals)."""
     return _least_fixed_point(automata, reads_bytes=False)
 
 
 def productive_rules(automata: RuleAutomata) -> set[int]:
-    """Return the rules that have any text."""
+    """Return the rules that have any text (productive nonterminals)."""
     return _least_fixed_point(automata, reads_bytes=True)
 
 
 def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]:
-    """Return the least set of rules whose automata reach an end by calls of rules in the set.
+    """Return the least set of rules whose automata accept by calls of rules in the set alone.
 
-    With ``reads_bytes`` also by bytes and holes. A rule is examined once, and again whenever a rule
-    that it calls was found.
+    With ``reads_bytes`` by calls, bytes and holes. A rule is examined once, and again whenever a
+    rule that it calls was added.
     """
     callers: dict[int, list[int]] = {}
     for rule, dfa in automata.items():
         for callee in called_rules(dfa):
             callers.setdefault(callee, []).append(rule)
     found: set[int] = set()
-    waiting = list(automata)
-    while waiting:
-        rule = waiting.pop()
+    worklist = list(automata)
+    while worklist:
+        rule = worklist.pop()
         if rule in found or not _reaches_end(automata[rule], found, reads_bytes):
             continue
         found.add(rule)
-        waiting += callers.get(rule, ())
+        worklist += callers.get(rule, ())
     return found
 
 
 def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
-    """Return whether calls of ``rules`` alone reach an end; with ``reads_bytes`` also bytes.
+    """Return whether calls of ``rules``, with ``reads_bytes`` also bytes and holes, reach an end.
 
-    Assertions are never taken: ``lookarounds`` has left none.
+    There are no assertions any more: ``lookarounds`` removes them.
     """
     if not len(dfa):
         return False
     spend(1 + dfa.next.size // 16)
     if dfa.label[0] != DEAD:
         return True
-    taken = [
+    is_usable = [
         (reads_bytes and (has_bytes(chars) or bool(numbers_in(chars, Kind.HOLE))))
         or any(rule in rules for rule in numbers_in(chars, Kind.CALL))
         for chars in with_pauses(dfa.classes)
     ]
-    if all(taken) or not any(taken):
-        # As it is trimmed, all of its moves together reach an end, and none of them does not.
-        return any(taken)
-    return reaches_end(dfa.next, dfa.accepting, np.array(taken, dtype=np.bool_))
+    if not any(is_usable):
+        return False
+    if all(is_usable):
+        return True  # every state of a trimmed automaton reaches an end
+    return reaches_end(dfa.next, dfa.accepting, np.array(is_usable, dtype=np.bool_))
 
 
-def _without_empty_text(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
-    """Return the automaton without the empty text and without calls of ``dead`` rules.
+def _remove_empty_text(dfa: Dfa, nullable: Set[int], unproductive: Set[int]) -> Dfa:
+    """Return the automaton without the empty text and without calls of ``unproductive`` rules.
 
-    Calls of ``nullable`` rules may be skipped. Returns the automaton itself if nothing changes.
+    Calls of ``nullable`` rules become optional. Returns ``dfa`` itself if nothing changes.
     """
     empty_calls = [edge for edge in edges_over(dfa, Kind.CALL) if edge[1] in nullable]
-    if not empty_calls and not dead and dfa.label[0] == DEAD:
+    if not empty_calls and not unproductive and dfa.label[0] == DEAD:
         return dfa
-    nfa, first = paste_without(dfa, dead)
+    nfa, first = copy_without_calls(dfa, unproductive)
     for source, _, target in empty_calls:
-        nfa.empties.add(first + source, first + target)
-    made = determined(nfa)
-    if not len(made) or made.label[0] == DEAD:
-        return made
-    # Texts may lead back to the start, so it stays; a copy that does not accept comes before it.
-    label = np.concatenate([[DEAD], made.label]).astype(np.int32)
-    moves = np.concatenate([made.next[:1], made.next])
+        nfa.epsilons.add(first + source, first + target)
+    changed = determinize(nfa)
+    if not len(changed) or changed.label[0] == DEAD:
+        return changed
+    # The start accepts, and moves may lead back to it: a copy that does not accept is the new one.
+    label = np.concatenate([[DEAD], changed.label]).astype(np.int32)
+    moves = np.concatenate([changed.next[:1], changed.next])
     moves = np.where(moves == DEAD, DEAD, moves + 1).astype(np.int32)
     # 0 is the only label; relabelling minimises the automaton again.
-    return Dfa(made.classes, moves, label).relabelled({0: 0})
+    return Dfa(changed.classes, moves, label).relabel({0: 0})

@@ -1,17 +1,18 @@
-"""Calls replaced by the rules they call, so that few are left to make while a text is read.
+"""Inlines rules into their callers, so that few calls are left to make while a text is read.
 
-A grammar that is regular becomes one plain automaton. Calls stay if a rule calls itself in the
-middle of its text, or if copies would grow too large::
+Most regular grammars become one automaton. A rule stays if it calls itself in the middle of its
+text, or if its copies would be too large::
 
     e: e "+" p | p                        p: "(" e ")" | "1"        the rules
-    p takes in e, which has no call in the middle:
-    p: "(" p ("+" p)* ")" | "1"           start: p ("+" p)*         p stays: it is in its own middle
+    e is inlined in p, as it does not call itself in the middle:
+    p: "(" p ("+" p)* ")" | "1"           start: p ("+" p)*         p stays: it calls itself
 
-This is done by components of rules that call each other, callees first. In a component rules are
-taken in one at a time, those that grow least first, until the remaining ones call themselves. Two
-steps keep it cheap. First only numbers are kept: what a rule would call, and how large it would be,
-if all that it takes in were *written out*. A rule is written out, with all of that at once, where
-two things have to be known exactly: whether it still calls itself, and how large it really is.
+Strongly connected components of rules are processed callees first. In a component rules are chosen
+one at a time, the one that adds the fewest states first, until those that are left call themselves.
+
+*Inlining* a rule at first changes only counts: what its callers would call, and how large they
+would be. Its calls are *expanded*, all those in one caller at once, only where something must be
+known exactly: whether the caller still calls itself, or how large it is.
 """
 
 from __future__ import annotations
@@ -20,74 +21,75 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from guided.grammar.network.components import components
-from guided.grammar.network.recursion import without_ending_calls, without_leading_calls
+from guided.grammar.network.components import strongly_connected_components
+from guided.grammar.network.recursion import remove_ending_calls, remove_leading_calls
 from guided.grammar.network.rule_automata import (
     RuleAutomata,
     called_rules,
     first_calls,
-    substituted,
+    substitute_calls,
 )
 from guided.grammar.network.symbols import Kind, edges_over
 from guided.regular.dfa import Dfa
-from guided.runtime.fuel import spend, with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 
-__all__ = ["LITTLE_GROWTH", "USUAL_GROWTH", "Growth", "inlined"]
+__all__ = ["LITTLE_GROWTH", "USUAL_GROWTH", "Growth", "inline_calls"]
 
 
 class Growth(NamedTuple):
-    """How much a grammar may grow where rules are taken in."""
+    """How much a grammar may grow by inlining."""
 
     states: int
-    """States of a rule that is taken in from several sites."""
+    """The most states of a rule that is inlined at several sites."""
     copies: int
-    """States of all copies of a rule together."""
+    """The most states of all copies of a rule together."""
 
 
 USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
 _IN_THE_MIDDLE: Final = (True, True)
 _MAX_COPIES: Final = 750
-"""States of all copies of a terminal together, if some are written out."""
+"""The most states of all possible copies of a terminal together, for it to be inlined at all."""
 _FEW_COPIES: Final = 400
-"""States of the copies that are written out."""
+"""The most states of the copies of a terminal that are made."""
 
 
-def inlined(
+def inline_calls(
     automata: RuleAutomata,
     start: int,
     terminals: AbstractSet[int] = frozenset(),
     growth: Growth = USUAL_GROWTH,
 ) -> dict[int, Dfa]:
-    """Return the automata of the start rule and of those that are still called.
+    """Return the automata of the start rule and of the rules that are still called.
 
-    None of the given ones accepts the empty text, and neither does any of these. Rules that are
-    ``terminals`` call nothing, and are taken in wherever they are called unless they are copied too
-    often. Raises LimitExceededError if a rule grows too large when its calls of itself are
-    removed.
+    Neither the given nor the returned ones accept the empty text. Rules that are ``terminals`` call
+    nothing, and are inlined everywhere unless there are too many copies. Raises LimitExceededError
+    if a rule grows too large when its calls of itself are removed.
     """
-    work = _Inlining(automata, terminals, growth)
-    for component in components({rule: called_rules(dfa) for rule, dfa in automata.items()}):
-        work.settle(component)
-    return work.reached(start)
+    inlining = _Inlining(automata, terminals, growth)
+    for component in strongly_connected_components(
+        {rule: called_rules(dfa) for rule, dfa in automata.items()}
+    ):
+        inlining.inline_component(component)
+    return inlining.expand_reachable(start)
 
 
 class _CallSites:
-    """Where a rule calls another one, when all that the rule takes in is written out."""
+    """The sites at which one rule calls another, with what is inlined in it expanded."""
 
     __slots__ = ("count", "kinds")
 
     def __init__(self, count: int, kinds: frozenset[tuple[bool, bool]]) -> None:
         self.count: Final = count
-        """The greatest number of copies of the other rule."""
+        """An upper bound on the copies of the other rule if it is inlined."""
         self.kinds: Final = kinds
-        """For each site whether something must stand before the call, and after it."""
+        """For each kind of site whether text must precede the call, and whether it must follow."""
 
-    def through(self, inner: _CallSites, known: _CallSites | None) -> _CallSites:
-        """Return the sites of a rule that the callee here calls at ``inner``, added to ``known``.
+    def compose(self, inner: _CallSites, known: _CallSites | None) -> _CallSites:
+        """Return the sites of a rule that the callee calls at ``inner``, if the callee is inlined.
 
-        They are for a callee that will be written out: what it calls is then called here.
+        They are added to ``known``, the sites at which the rule is called here already.
         """
-        # Something stands before the inner call if it does before either of the two calls.
+        # Text precedes the inner call if it precedes either of the two calls.
         kinds = {(a or b, c or d) for a, c in self.kinds for b, d in inner.kinds}
         if known is None:
             return _CallSites(self.count * inner.count, frozenset(kinds))
@@ -95,85 +97,84 @@ class _CallSites:
 
 
 class _Inlining:
-    """Decides which rules are taken in by their callers, and writes them out.
+    """Decides which rules are inlined in their callers, and expands them.
 
     Decisions use only counts of call sites and upper bounds of sizes; automata are built only if a
-    bound is too large to decide (``_may_be_taken_in``), and at the end (``reached``). ``settle`` is
-    called for each component, callees first, and then ``reached`` once. ``calls``, ``sizes`` and
-    ``takes`` are by rule and agree: ``_take`` and ``_replace`` change all three.
+    bound is too large to decide (``_can_inline``), and at the end (``expand_reachable``). Call
+    ``inline_component`` for each component, callees first, and then ``expand_reachable`` once.
+    ``calls``, ``sizes`` and ``pending`` are kept consistent by ``_inline`` and ``_set_automaton``.
     """
 
     def __init__(self, automata: RuleAutomata, terminals: AbstractSet[int], growth: Growth) -> None:
         self.growth = growth
         self.terminals = terminals
-        """They are written out last, so that no pass works on copies of their many states."""
+        """Expanded last, so that no pass works on copies of their many states."""
         self.automata = dict(automata)
         self.calls = {rule: _call_sites(dfa) for rule, dfa in automata.items()}
-        """By rule, what it calls when all that it takes in is written out."""
-        self.takes: dict[int, set[int]] = {rule: set() for rule in automata}
-        """By rule, what still has to be written out in it, besides terminals."""
+        """By rule, what it calls, as if all that is inlined in it were expanded."""
+        self.pending: dict[int, set[int]] = {rule: set() for rule in automata}
+        """By rule, what is inlined in it and still to be expanded, besides terminals."""
         self.sizes = {rule: len(dfa) for rule, dfa in automata.items()}
-        """The greatest number of states, by rule."""
+        """An upper bound on the states of each rule once it is expanded."""
         self.num_sites: dict[int, int] = {}
-        """The number of calls of each rule in all that was given; not changed afterwards."""
+        """The number of calls of each rule in the given automata; not changed afterwards."""
         for dfa in automata.values():
             for _, rule, _ in edges_over(dfa, Kind.CALL):
                 self.num_sites[rule] = self.num_sites.get(rule, 0) + 1
-        self.taken_in: set[int] = set()
-        """Rules that their callers take in."""
-        self.written: set[int] = set()
-        """Rules that are as simple as possible with nothing more taken in."""
+        self.inlined: set[int] = set()
+        """Rules that are inlined in all their callers."""
+        self.simplified: set[int] = set()
+        """Rules that ``_simplify`` has done, and in which nothing was inlined since."""
 
-    def settle(self, component: list[int]) -> None:
-        """Take rules of a component in; all that they call outside it is settled."""
+    def inline_component(self, component: list[int]) -> None:
+        """Choose the rules of a component to inline; all components that it calls are done."""
         for rule in component:
             for callee in [*self.calls[rule]]:
-                if callee in self.taken_in:
-                    self._take(rule, callee)
-        # Smaller ones first: a rule taken in late is as large as all that it took in itself.
+                if callee in self.inlined:
+                    self._inline(rule, callee)
+        # Smaller ones first: what is inlined in a rule makes it larger.
         left = set(component)
         while left:
             spend(len(left) // 4)
-            free = [rule for rule in left if self._may_be_taken_in(rule)]
-            if free:
-                rule = min(free, key=self._growth)
-                self.taken_in.add(rule)
+            candidates = [rule for rule in left if self._can_inline(rule)]
+            if candidates:
+                rule = min(candidates, key=self._growth_key)
+                self.inlined.add(rule)
                 left.remove(rule)
                 for caller in component:
                     if caller != rule and rule in self.calls[caller]:
-                        self._take(caller, rule)
+                        self._inline(caller, rule)
             else:
-                # It stays a rule that is called, so others may be taken in that call each other
-                # only through it. Most call sites first: they would be most copies.
+                # One rule is kept as a callee, so that others, which call each other only through
+                # it, may be inlined: the one with the most call sites, as it has the most copies.
                 left.remove(max(left, key=lambda rule: (self.num_sites.get(rule, 0), -rule)))
 
-    def _take(self, rule: int, callee: int) -> None:
-        """Have a callee written out in a rule at some point; the rule must call it.
+    def _inline(self, rule: int, callee: int) -> None:
+        """Inline a callee in a rule that calls it: in the counts, its calls take its place.
 
-        Only for a callee in ``taken_in``, which no longer calls itself. In the counts, what it
-        calls then takes its place.
+        Only for a callee in ``inlined``, which no longer calls itself. ``_expand`` does the rest.
         """
         calls = self.calls[rule]
         sites = calls.pop(callee)
         spend(1 + len(self.calls[callee]) // 4)
         for inner, there in self.calls[callee].items():
-            calls[inner] = sites.through(there, calls.get(inner))
+            calls[inner] = sites.compose(there, calls.get(inner))
         self.sizes[rule] += sites.count * self.sizes[callee]
         if callee not in self.terminals:
-            self.takes[rule].add(callee)
-            self.written.discard(rule)
+            self.pending[rule].add(callee)
+            self.simplified.discard(rule)
 
-    def _growth(self, rule: int) -> tuple[int, int, int]:
-        """Return an order of rules: those first that add the fewest states to their callers."""
+    def _growth_key(self, rule: int) -> tuple[int, int, int]:
+        """Return a sort key of rules: those first that add the fewest states to their callers."""
         size = self.sizes[rule]
         return (self.num_sites.get(rule, 0) - 1) * size, size, rule
 
-    def _may_be_taken_in(self, rule: int) -> bool:
+    def _can_inline(self, rule: int) -> bool:
         """Return whether a rule no longer calls itself and is small enough to copy to its callers.
 
-        If the counts do not decide, the rule is written out, and they are counted again.
-        Terminals always may: ``_spelled_out`` decides at the end how often they are copied. And a
-        rule with one call site is not copied but moved, so it may have any size.
+        If the counts do not decide, the rule is expanded and counted again. Terminals always may:
+        ``_choose_terminals`` decides at the end where they are copied. A rule with one call site
+        is moved rather than copied, so it may have any size.
         """
         if rule in self.terminals:
             return True
@@ -181,89 +182,89 @@ class _Inlining:
         if itself is not None:
             if _IN_THE_MIDDLE in itself.kinds:
                 return False
-            # It calls itself only at its ends. Written out, those calls mostly become loops.
-            self._write_out(rule)
+            # It calls itself only at its ends: once expanded, most of these calls become loops.
+            self._expand(rule)
             if rule in self.calls[rule]:
                 return False
-        # Sizes are upper bounds, so only what seems too large has to be written out to be known.
+        # Sizes are upper bounds, so only a rule that seems too large has to be expanded.
         if self.num_sites.get(rule, 0) > 1 and not self._is_small(rule):
-            self._write_out(rule)
+            self._expand(rule)
             return self._is_small(rule)
         return True
 
     def _is_small(self, rule: int) -> bool:
-        """Return whether copies of a rule at all its call sites stay within the growth allowed."""
+        """Return whether copies of a rule at all its call sites stay within ``growth``."""
         size, copies = self.sizes[rule], self.num_sites.get(rule, 0) - 1
         return size <= self.growth.states and copies * size <= self.growth.copies
 
-    def _write_out(self, rule: int) -> None:
-        """Write a rule out with all it takes in; first those of these rules that are copied.
+    def _expand(self, rule: int) -> None:
+        """Expand all that is inlined in a rule, in inlined rules with several call sites first.
 
-        Those with one call site are only written out in place, which saves an automaton.
+        Those with one call site are only expanded in place, which saves an automaton.
         """
-        for each in _inner_first(rule, self.takes):
+        for each in _postorder(rule, self.pending):
             if each == rule or self.num_sites[each] > 1:
                 self._simplify(each)
 
     def _simplify(self, rule: int) -> None:
-        """Write a rule out, with calls of itself at its ends made loops.
+        """Expand a rule, and turn calls of itself at its ends into loops.
 
-        Does nothing if nothing was taken in since the last time (``written``).
+        Does nothing if nothing was inlined since the last time (``simplified``).
         """
-        if rule in self.written:
+        if rule in self.simplified:
             return
-        dfa = self._with(self.automata[rule], self.takes[rule])
+        dfa = self._substitute(self.automata[rule], self.pending[rule])
         if rule in first_calls(dfa):
-            dfa = without_leading_calls(rule, [rule], {rule: dfa})
-        self._replace(rule, without_ending_calls(rule, dfa))
-        # What it calls was counted again: count terminals as taken in again.
+            dfa = remove_leading_calls(rule, [rule], {rule: dfa})
+        self._set_automaton(rule, remove_ending_calls(rule, dfa))
+        # Its calls were counted anew, so terminals have to be inlined in the counts again.
         for terminal in self.calls[rule].keys() & self.terminals:
-            self._take(rule, terminal)
-        self.written.add(rule)
+            self._inline(rule, terminal)
+        self.simplified.add(rule)
 
-    def _replace(self, rule: int, dfa: Dfa) -> None:
-        """Give a rule another automaton, in which nothing is left to be written out."""
+    def _set_automaton(self, rule: int, dfa: Dfa) -> None:
+        """Set the automaton of a rule, in which nothing is left to be expanded, and count anew."""
         self.automata[rule] = dfa
-        self.calls[rule], self.sizes[rule], self.takes[rule] = _call_sites(dfa), len(dfa), set()
+        self.calls[rule], self.sizes[rule], self.pending[rule] = _call_sites(dfa), len(dfa), set()
 
-    def _with(self, dfa: Dfa, taken: AbstractSet[int]) -> Dfa:
-        """Return an automaton with what it takes in, as far as that does not make it grow much."""
-        if not taken:
+    def _substitute(self, dfa: Dfa, rules: AbstractSet[int]) -> Dfa:
+        """Return an automaton with calls of these rules expanded, where it does not grow much."""
+        if not rules:
             return dfa
         spend(100)
-        whole = substituted(dfa, taken, self.automata, self.takes)
+        whole = substitute_calls(dfa, rules, self.automata, self.pending)
         if whole is None:
-            # Calls that cannot be taken in together may be one by one; what is left stays a call.
-            for callee in sorted(taken):
-                whole = substituted(dfa, {callee}, self.automata, self.takes)
+            # Together they grow too large: one by one, where a rule that is too large stays called.
+            for callee in sorted(rules):
+                whole = substitute_calls(dfa, {callee}, self.automata, self.pending)
                 dfa = dfa if whole is None else whole
             return dfa
         return whole
 
-    def reached(self, start: int) -> dict[int, Dfa]:
-        """Return the start rule and the rules that are called from it on, all of them written out.
+    def expand_reachable(self, start: int) -> dict[int, Dfa]:
+        """Return the automata of the rules reachable from the start rule, all of them expanded.
 
-        Terminals are written out last, in all rules at once; see ``_spelled_out``.
+        Terminals are expanded last, in all rules at once; see ``_choose_terminals``.
         """
         order = [start]
         found = {start}
         for rule in order:
-            self._write_out(rule)
+            self._expand(rule)
             for callee in called_rules(self.automata[rule]) - found:
                 order.append(callee)
                 found.add(callee)
-        for rule, terminals in self._spelled_out(order).items():
-            self._replace(rule, self._with(self.automata[rule], terminals))
-        # A rule that would have grown too much with a terminal still calls it.
+        for rule, terminals in self._choose_terminals(order).items():
+            self._set_automaton(rule, self._substitute(self.automata[rule], terminals))
+        # A rule that would have grown too much by a terminal still calls it.
         left = {callee for rule in order for callee in called_rules(self.automata[rule])}
         return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
 
-    def _spelled_out(self, rules: list[int]) -> dict[int, set[int]]:
-        """Return by rule the terminals to write out in it, first those that copy the fewest states.
+    def _choose_terminals(self, rules: list[int]) -> dict[int, set[int]]:
+        """Return by rule the terminals to expand in it; smallest copies are chosen first.
 
         A copy saves calls while a text is read, and costs states. A terminal whose copies would
-        have more than _MAX_COPIES states in total stays a call everywhere. Among equals the lowest
-        rule comes first, so that the choice is always the same.
+        have more than _MAX_COPIES states in total stays a call everywhere. Ties are broken by the
+        number of the rule, so that the choice is deterministic.
         """
         copies = sorted(
             (sites.count * self.sizes[callee], rule, callee)
@@ -271,22 +272,22 @@ class _Inlining:
             for callee, sites in _call_sites(self.automata[rule]).items()
             if callee in self.terminals
         )
-        in_all: dict[int, int] = {}
+        total: dict[int, int] = {}
         for states, _, terminal in copies:
-            in_all[terminal] = in_all.get(terminal, 0) + states
+            total[terminal] = total.get(terminal, 0) + states
         copied: dict[int, int] = {}
         chosen: dict[int, set[int]] = {}
         for states, rule, terminal in copies:
             copied[terminal] = copied.get(terminal, 0) + states
-            if in_all[terminal] <= _MAX_COPIES and copied[terminal] <= _FEW_COPIES:
+            if total[terminal] <= _MAX_COPIES and copied[terminal] <= _FEW_COPIES:
                 chosen.setdefault(rule, set()).add(terminal)
         return chosen
 
 
 def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
-    """Return by rule the sites where an automaton calls it.
+    """Return the call sites of an automaton, by callee.
 
-    Calls that lead to the same state count as one: one copy of the rule serves them all.
+    Calls with the same target count as one site: they share one copy of the callee.
     """
     targets: dict[int, set[int]] = {}
     kinds: dict[int, set[tuple[bool, bool]]] = {}
@@ -300,10 +301,10 @@ def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
     }
 
 
-def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
-    """Return the nodes that a node leads to, itself last: each comes after all that it leads to.
+def _postorder(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
+    """Return the nodes reachable from ``root``, in postorder: each after all that it leads to.
 
-    For graphs without circles, such as ``takes``. A stack of our own, as chains may be long.
+    For acyclic graphs, such as ``pending``. Not recursive, as chains may be long.
     """
     order: list[int] = []
     seen = {root}

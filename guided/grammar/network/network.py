@@ -15,35 +15,35 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.grammar.network.network_kernels import LONGEST
+from guided.grammar.network.network_kernels import MAX_DISTANCE
 from guided.regular.dfa import DEAD
 
-__all__ = ["CallEdge", "HoleText", "Network", "Way"]
+__all__ = ["CallEdge", "HoleText", "Network", "ShortestMove"]
 
 _STATE_BYTES: Final = 100
-"""About how many bytes plain lists take per state, here and in a machine."""
+"""Approximate bytes that Python lists take per state, here and in a machine."""
 
 
 class CallEdge(NamedTuple):
-    """A call that may be made in a state, and the state after it."""
+    """A call of a rule in some state, and the state that it returns to."""
 
     rule: int
     target: int
 
 
 class HoleText(NamedTuple):
-    """What is known about the texts that fill a hole."""
+    """What a network knows about the texts that fill a hole."""
 
     first: frozenset[int]
-    """The bytes that they begin with."""
+    """The bytes that they may begin with."""
     shortest: int
-    """The number of bytes of the shortest one."""
+    """The length of the shortest one in bytes."""
 
 
-class Way(NamedTuple):
-    """The first move of a shortest way to the end of a rule: a byte, or the call of a rule.
+class ShortestMove(NamedTuple):
+    """The first move of a shortest path to the end of a rule: a byte, or the call of a rule.
 
-    One of ``byte`` and ``rule`` is ``None``; ``target`` is the state after it in the same rule.
+    One of ``byte`` and ``rule`` is ``None``. ``target`` is the state after it in the same rule.
     """
 
     byte: int | None
@@ -53,35 +53,34 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """States of all rules numbered consecutively; a text is one of rule 0.
+    """The states of all rules, numbered consecutively; the language is that of rule 0.
 
-    Every rule's text has at least one byte, no rule calls itself before it has read one, and an end
-    is reachable from every state. Its arrays must not be changed: machines never drop what they
-    compute from them.
+    No rule has the empty text or is left-recursive, and an accepting state is reachable from every
+    state. The arrays must not be changed: machines cache what they compute from them.
     """
 
     starts: tuple[int, ...]
-    """The first state of each rule; its states go up to the next rule's."""
+    """The first state of each rule; its states are those before the next rule's."""
     byte_class: NDArray[np.uint8]
-    """uint8 ``[256]``: bytes of one class lead to the same states, wherever they are read. Those
-    that holes begin with are separate classes."""
+    """uint8 ``[256]``: bytes of one class lead to the same states everywhere. Each byte that holes
+    may begin with is a class of its own."""
     moves: NDArray[np.int32]
     """int32 ``[states, classes]``: where the bytes of a class lead, DEAD for nowhere."""
-    own_classes: NDArray[np.int32]
-    """int32 ``[rules, classes]``: classes with the same number lead to the same states of a rule;
-    DEAD leads nowhere."""
+    rule_classes: NDArray[np.int32]
+    """int32 ``[rules, classes]``: classes with one number lead to the same states in a rule; DEAD
+    for those that lead nowhere."""
     calls: tuple[tuple[CallEdge, ...], ...]
-    """By state."""
+    """The calls that may be made, by state."""
     accepting: NDArray[np.bool_]
-    """bool ``[states]``: whether a rule's text may end here."""
-    left: tuple[int, ...]
-    """The least number of bytes from each state to the end of its rule."""
-    ways: NDArray[np.int32]
-    """int32 ``[states, 3]``: the first move of that way as byte, rule and target, see ``way``."""
-    accepts_nothing: bool
-    """Whether the empty text is also a text."""
+    """bool ``[states]``: whether the rule may end in the state."""
+    distance: tuple[int, ...]
+    """By state the least number of bytes to the end of its rule, at most MAX_DISTANCE."""
+    shortest_moves: NDArray[np.int32]
+    """int32 ``[states, 3]``: by state byte, rule and target of ``shortest_move``, DEAD for none."""
+    accepts_empty: bool
+    """Whether the language also has the empty text."""
     holes: tuple[HoleText, ...] = ()
-    """The last rules, of one state each: other recognisers read their texts."""
+    """The holes: the last rules, with one state each; other recognisers read their texts."""
 
     @property
     def first_hole(self) -> int:
@@ -93,8 +92,8 @@ class Network:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes, with what a machine keeps per state besides rows."""
-        arrays = self.moves, self.ways, self.own_classes
+        """Approximate size in bytes, with what a machine keeps per state besides rows."""
+        arrays = self.moves, self.shortest_moves, self.rule_classes
         return _STATE_BYTES * len(self) + sum([array.nbytes for array in arrays])
 
     def step(self, state: int, byte: int) -> int:
@@ -105,33 +104,33 @@ class Network:
         """Return the rule that a state belongs to."""
         return bisect_right(self.starts, state) - 1
 
-    def way(self, state: int) -> Way | None:
-        """Return the first move of a shortest way to the end of the rule.
+    def shortest_move(self, state: int) -> ShortestMove | None:
+        """Return the first move of a shortest path from a state to the end of its rule.
 
-        ``None`` if the rule may end, and in states that stand for holes.
+        ``None`` if the rule may end there, and for the state of a hole.
         """
-        byte, rule, target = self.ways[state].tolist()
+        byte, rule, target = self.shortest_moves[state].tolist()
         if target == DEAD:
             return None
-        return Way(None if byte == DEAD else byte, None if rule == DEAD else rule, target)
+        return ShortestMove(None if byte == DEAD else byte, None if rule == DEAD else rule, target)
 
     def check(self) -> None:
-        """Raise AssertionError unless classes, moves and shortest ways agree, outside holes."""
+        """Raise AssertionError unless classes, moves and shortest paths are consistent."""
         for start in self.starts:
             assert not self.accepting[start], start
         ends = (*self.starts[1:], len(self))
-        for rule, (own, end) in enumerate(zip(self.own_classes, ends, strict=False)):
+        for rule, (own, end) in enumerate(zip(self.rule_classes, ends, strict=False)):
             _, firsts, place = np.unique(own, return_index=True, return_inverse=True)
             moves = self.moves[self.starts[rule] : end]
             assert (moves == moves[:, firsts[place]]).all(), rule
             assert (moves[:, own == DEAD] == DEAD).all(), rule
-        for state, left in enumerate(self.left[: self.first_hole]):
-            way = self.way(state)
-            assert (left == 0) == bool(self.accepting[state]) == (way is None), state
-            if way is not None and way.byte is not None:
-                assert self.step(state, way.byte) == way.target, state
-                assert left == min(1 + self.left[way.target], LONGEST), state
-            elif way is not None and way.rule is not None:
-                assert CallEdge(way.rule, way.target) in self.calls[state], state
-                through = self.left[self.starts[way.rule]] + self.left[way.target]
-                assert left == min(through, LONGEST), state
+        for state, distance in enumerate(self.distance[: self.first_hole]):
+            move = self.shortest_move(state)
+            assert (distance == 0) == bool(self.accepting[state]) == (move is None), state
+            if move is not None and move.byte is not None:
+                assert self.step(state, move.byte) == move.target, state
+                assert distance == min(1 + self.distance[move.target], MAX_DISTANCE), state
+            elif move is not None and move.rule is not None:
+                assert CallEdge(move.rule, move.target) in self.calls[state], state
+                through = self.distance[self.starts[move.rule]] + self.distance[move.target]
+                assert distance == min(through, MAX_DISTANCE), state

@@ -1,12 +1,12 @@
-"""The body of a rule as an expression over symbols, from which its automaton is made.
+"""Builds the regular expressions over symbols from which the automata of rules are made.
 
-A terminal becomes its bytes, with an assertion where it looks around at its edges, and a special
-token the bytes that are read for it; a call and a hole become one symbol each. What is ignored is
-written out before each of them::
+A terminal becomes its bytes in UTF-8, with assertions for look-arounds at its edges; a special
+token becomes the bytes that stand for it; calls and holes become one symbol each. What is ignored
+is inserted before each terminal::
 
-    pair: NAME "=" value      ->      blank* NAME blank* "=" call(value)
+    pair: NAME "=" value      ->      ignored* NAME ignored* "=" call(value)
 
-Large terminals are called as if they were rules, so that nothing is computed on copies of them.
+Large terminals are called like rules, so that no pass works on copies of them.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ from guided.regular.expression import (
     Repeat,
     SeparatedRepeat,
 )
-from guided.regular.transitions import moves_of
+from guided.regular.transitions import list_moves
 from guided.regular.utf8 import utf8_sequences
-from guided.runtime.fuel import pause_if_due
+from guided.runtime.work_budget import pause_if_due
 
-__all__ = ["RuleExpressions", "Separated", "with_lists"]
+__all__ = ["RuleExpressions", "SeparatedRepetition", "merge_separated"]
 
-# Vocabularies need no tokens for these: no text of a terminal contains them.
+# Bytes that no text contains, so it does not matter if the vocabulary lacks them.
 _NEVER_IN_UTF8: Final = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _NO_RULES: Final[Mapping[str, Body]] = {}
 _SMALL: Final = 64
-"""Parts of an expression that is made deterministic together with its surroundings."""
+"""The most parts of an expression that is spelled in bytes without an automaton of its own."""
 _LARGE: Final = 32
-"""States of a terminal that is called."""
+"""The least states of a terminal that is called like a rule."""
 
 
 class RuleExpressions:
-    """Turns bodies into expressions; ``numbers`` are those of the rules, from 1 on without gaps.
+    """Builds expressions of bodies; ``numbers`` are those of the rules, from 1 on without gaps.
 
-    Bytes in ``missing`` are not spelled: no text of a terminal needs one of them. ``terminals`` and
-    ``assertions`` grow with each body; their numbers stay.
+    Texts of terminals that need a byte in ``missing`` are left out. ``terminals`` and
+    ``assertions`` grow with each body; their numbers do not change.
     """
 
     def __init__(
@@ -71,83 +71,86 @@ class RuleExpressions:
     ) -> None:
         self._numbers = numbers
         self._missing = frozenset(missing) - _NEVER_IN_UTF8
-        self._spelled: dict[Regular, Regular] = {}
-        """By expression of a terminal, the same over bytes: equal ones are one rule."""
+        self._spelling_cache: dict[Regular, Regular] = {}
+        """By expression of a terminal, the same over bytes; so equal ones become one rule."""
         self.terminals: dict[int, Dfa] = {}
-        """Terminals that are called, by number; these come after the numbers of rules."""
+        """Terminals that are called like rules, by number; numbered after the rules."""
         self.assertions: dict[Assertion, int] = {}
-        """Assertions at the edges of terminals and around what is ``Alone``, numbered."""
-        self.blank: Regular = EMPTY_TEXT
-        """What may stand before each terminal and at the end."""
+        """By assertion its number: look-arounds at edges of terminals, and borders of ``Alone``."""
+        self.ignored_texts: Regular = EMPTY_TEXT
+        """What is ignored, repeated: it may precede each terminal and stand at the end."""
         if ignored:
-            self.blank = Repeat(self._texts(ignored), 0, None)
+            self.ignored_texts = Repeat(self._spell_terminals(ignored), 0, None)
 
-    def of(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
-        """Return the expression of a body; calls of ``written_out`` rules become their bodies.
+    def build(self, body: Body, expanded: Mapping[str, Body] = _NO_RULES) -> Regular:
+        """Return the expression of a body; calls of ``expanded`` rules become their bodies.
 
-        Recursive: bounds hold for how deep bodies nest (``ContextFreeGrammar``) and for how deep
-        rules are written out in each other.
+        Recursive: how deep bodies nest (``ContextFreeGrammar``) and how deep expansions nest
+        (``expanded_rules``) is limited.
         """
         pause_if_due()
         match body:
             case Terminal():
-                return self._terminals((body,))
+                return self._build_terminals((body,))
             case Hole(number):
-                return self._after_blank(_symbol(Kind.HOLE, number))
+                return self._after_ignored(_symbol(Kind.HOLE, number))
             case Special(name):
-                # Bytes in ``missing`` are not removed: the token stands for itself, and spells
-                # none.
-                read = [_symbol(Kind.BYTE, byte) for byte in special_bytes(name)]
-                return self._after_blank(Concat(tuple(read)))
-            case Call(rule) if rule in written_out:
-                return self.of(written_out[rule], written_out)
+                # ``missing`` does not matter: the token itself stands for these bytes.
+                symbols = [_symbol(Kind.BYTE, byte) for byte in special_bytes(name)]
+                return self._after_ignored(Concat(tuple(symbols)))
+            case Call(rule) if rule in expanded:
+                return self.build(expanded[rule], expanded)
             case Call(rule):
                 return _symbol(Kind.CALL, self._numbers[rule])
             case Concatenation(parts):
-                return Concat(tuple([self._part(each, written_out) for each in with_lists(parts)]))
+                return Concat(
+                    tuple([self._build_part(each, expanded) for each in merge_separated(parts)])
+                )
             case Alternation(options):
-                return self._choice(options, written_out)
+                return self._build_choice(options, expanded)
             case Repetition(item, low, high):
-                return Repeat(self.of(item, written_out), low, high)
+                return Repeat(self.build(item, expanded), low, high)
             case Alone(item):
                 begin, end = self._assertion(Border.BEGIN), self._assertion(Border.END)
-                return Concat((begin, self.of(item, written_out), end))
+                return Concat((begin, self.build(item, expanded), end))
 
-    def _part(self, part: Body | Separated, written_out: Mapping[str, Body]) -> Regular:
-        if not isinstance(part, Separated):
-            return self.of(part, written_out)
-        item = self.of(part.item, written_out)
-        return SeparatedRepeat(item, self.of(part.between, written_out))
+    def _build_part(
+        self, part: Body | SeparatedRepetition, expanded: Mapping[str, Body]
+    ) -> Regular:
+        if not isinstance(part, SeparatedRepetition):
+            return self.build(part, expanded)
+        item = self.build(part.item, expanded)
+        return SeparatedRepeat(item, self.build(part.between, expanded))
 
-    def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
+    def _build_choice(self, options: tuple[Body, ...], expanded: Mapping[str, Body]) -> Regular:
         """Return the expression of an alternation; its terminals come last, as one option."""
-        # Terminals side by side are one, so that what is ignored stands before all of them once.
+        # So what is ignored stands before all terminals once.
         terminals = tuple(option for option in options if isinstance(option, Terminal))
         others = [
-            self.of(option, written_out) for option in options if not isinstance(option, Terminal)
+            self.build(option, expanded) for option in options if not isinstance(option, Terminal)
         ]
         if terminals:
-            others.append(self._terminals(terminals))
+            others.append(self._build_terminals(terminals))
         return others[0] if len(others) == 1 else Alternate(tuple(others))
 
-    def _terminals(self, terminals: tuple[Terminal, ...]) -> Regular:
-        return self._after_blank(self._texts(terminals))
+    def _build_terminals(self, terminals: tuple[Terminal, ...]) -> Regular:
+        return self._after_ignored(self._spell_terminals(terminals))
 
-    def _after_blank(self, part: Regular) -> Regular:
-        return part if self.blank is EMPTY_TEXT else Concat((self.blank, part))
+    def _after_ignored(self, part: Regular) -> Regular:
+        return part if self.ignored_texts is EMPTY_TEXT else Concat((self.ignored_texts, part))
 
-    def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
-        """Return the texts of any of the terminals, with assertions about what is around them.
+    def _spell_terminals(self, terminals: tuple[Terminal, ...]) -> Regular:
+        """Return the expression over bytes of a choice of terminals, with assertions at edges.
 
-        Those that look at nothing around them become one expression, so a ``Intersection``, which is about
-        whole texts, must not be one of several: ``composition._terminal`` ensures that.
+        Terminals without assertions become one expression. So an ``Intersection``, which must not
+        be part of another one, has to be the only one: ``composition._separate_terminal``.
         """
         plain = [each.regular for each in terminals if not (each.before or each.after)]
         options: list[Regular] = [
             Concat(
                 (
                     *map(self._assertion, terminal.before),
-                    self._bytes(terminal.regular),
+                    self._spell(terminal.regular),
                     *map(self._assertion, terminal.after),
                 )
             )
@@ -155,44 +158,44 @@ class RuleExpressions:
             if terminal.before or terminal.after
         ]
         if plain:
-            options.append(self._bytes(plain[0] if len(plain) == 1 else Alternate(tuple(plain))))
+            options.append(self._spell(plain[0] if len(plain) == 1 else Alternate(tuple(plain))))
         return options[0] if len(options) == 1 else Alternate(tuple(options))
 
     def _assertion(self, assertion: Assertion) -> Regular:
         number = self.assertions.setdefault(assertion, len(self.assertions))
         return _symbol(Kind.ASSERTION, number)
 
-    def _bytes(self, regular: Regular) -> Regular:
-        spelled = self._spelled.get(regular)
+    def _spell(self, regular: Regular) -> Regular:
+        spelled = self._spelling_cache.get(regular)
         if spelled is None:
-            spelled = self._spelled[regular] = self._spelling(regular)
+            spelled = self._spelling_cache[regular] = self._spell_anew(regular)
         return spelled
 
-    def _spelling(self, regular: Regular) -> Regular:
-        """Return a terminal's expression over bytes: spelled out, as a graph, or as a call.
+    def _spell_anew(self, regular: Regular) -> Regular:
+        """Return a terminal's expression over bytes: itself, a graph, or a call, by its size.
 
-        The larger it is, the more a separate automaton saves. Only large ones are rules to be
-        called. ``_bytes`` keeps it. Raises LimitExceededError if its automaton is too large.
+        Large terminals become rules that are called. ``_spell`` caches results. Raises
+        LimitExceededError if the automaton is too large.
         """
-        # Small ones are made deterministic once, together with the rule that they stand in.
-        spelled = _as_bytes(regular, self._missing)
+        # Small ones are made deterministic only as a part of their rule.
+        spelled = _spell_small(regular, self._missing)
         if spelled is not None:
             return spelled
         if isinstance(regular, Alternate) and len(regular.options) <= _SMALL:
-            return Alternate(tuple(map(self._bytes, regular.options)))
+            return Alternate(tuple(map(self._spell, regular.options)))
         dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
         number = len(self._numbers) + len(self.terminals) + 1
-        # A rule must not have the empty text when it is called, so such terminals are not rules.
+        # A called rule must not have the empty text.
         if len(dfa) < _LARGE or dfa.label[0] != DEAD or number >= MAX_RULES:
-            return _graph(dfa)
-        self.terminals[number] = Dfa(_classes(dfa), dfa.next, dfa.label)
+            return _automaton_graph(dfa)
+        self.terminals[number] = Dfa(_bytes_of_classes(dfa), dfa.next, dfa.label)
         return _symbol(Kind.CALL, number)
 
 
-class Separated:
-    """A list: ``item``, once or more, with ``between`` between one and the next.
+class SeparatedRepetition:
+    """A list, ``item (between item)*``.
 
-    It is one copy of the item in a loop, where ``x (s x)*`` would be two.
+    It has one copy of the item, in a loop, where the expression ``x (s x)*`` would have two.
     """
 
     __slots__ = ("between", "item")
@@ -202,23 +205,23 @@ class Separated:
         self.between: Final = between
 
 
-def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
-    """Return the parts of a sequence, with each ``x (s x)*`` in it replaced by one ``Separated``.
+def merge_separated(parts: tuple[Body, ...]) -> Sequence[Body | SeparatedRepetition]:
+    """Return the parts of a sequence, with each ``x (s x)*`` as one ``SeparatedRepetition``.
 
     ``x`` and ``s`` may be several parts, and ``s`` none.
     """
-    found: list[Body | Separated] = []
+    found: list[Body | SeparatedRepetition] = []
     for part in parts:
         if found and isinstance(part, Repetition) and part.low == 0 and part.high is None:
-            again = part.item.parts if isinstance(part.item, Concatenation) else (part.item,)
-            # x (s x)*: the longest end of the parts so far with which the repeat also ends.
+            repeated = part.item.parts if isinstance(part.item, Concatenation) else (part.item,)
+            # x: the longest common suffix of the parts so far and the repeated parts.
             common = 0
-            while common < min(len(found), len(again)) and found[~common] == again[~common]:
+            while common < min(len(found), len(repeated)) and found[~common] == repeated[~common]:
                 common += 1
             if common:
-                at = len(again) - common
+                at = len(repeated) - common
                 found[len(found) - common :] = [
-                    Separated(Concatenation(again[at:]), Concatenation(again[:at]))
+                    SeparatedRepetition(Concatenation(repeated[at:]), Concatenation(repeated[:at]))
                 ]
                 continue
         found.append(part)
@@ -229,63 +232,62 @@ def _symbol(kind: Kind, number: int) -> Regular:
     return Chars(symbol_set(kind, [number]))
 
 
-def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
+def _spell_small(regular: Regular, missing: frozenset[int]) -> Regular | None:
     """Return a small expression with its characters spelled in bytes.
 
-    ``None`` for large ones, for repeats that copy their item, and for all other kinds, such as
-    ``Intersection``, which need an automaton over characters.
+    ``None`` for large ones, for repeats that copy their item, and for kinds that need an automaton
+    over characters, such as ``Intersection``.
     """
     match regular:
         case Chars(chars):
-            return _spelled_out(chars, missing)
+            return _spell_characters(chars, missing)
         case Concat(parts) | Alternate(parts):
-            spelled = [_as_bytes(part, missing) for part in parts] if len(parts) <= _SMALL else []
+            spelled = (
+                [_spell_small(part, missing) for part in parts] if len(parts) <= _SMALL else []
+            )
             made = tuple(part for part in spelled if part is not None)
             return type(regular)(made) if len(made) == len(parts) else None
         case Repeat(item, low, high) if max(low, high or 0) <= 1:
-            inner = _as_bytes(item, missing)
+            inner = _spell_small(item, missing)
             return None if inner is None else Repeat(inner, low, high)
     return None
 
 
 @functools.lru_cache(maxsize=1024)
-def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
-    """Return a set of characters as a choice of byte sequences; ``None`` if these are many.
-
-    Kept, as grammars repeat the same few sets; it depends only on the arguments.
-    """
-    # Characters of ASCII are their own bytes.
+def _spell_characters(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
+    """Return a set of characters as a choice of byte sequences; ``None`` if these are many."""
+    # ASCII characters are their own bytes.
     if not missing and (not chars or chars.ranges[-1][1] < 128):
         return Chars(chars)
     if len(chars.ranges) > _SMALL:
         return None
-    # A sequence that needs a missing byte keeps an empty set there, which matches nothing.
-    gone = ~CodePoints.of((byte, byte) for byte in missing)
+    # A sequence that needs a missing byte gets an empty set there, which matches nothing.
+    available = ~CodePoints.from_ranges((byte, byte) for byte in missing)
     options: list[Regular] = []
     for low, high in chars.ranges:
         for sequence in utf8_sequences(low, high):
-            kept = tuple(Chars(CodePoints((bounds,)) & gone) for bounds in sequence)
+            kept = tuple(Chars(CodePoints((bounds,)) & available) for bounds in sequence)
             options.append(Concat(kept))
     return Alternate(tuple(options)) if len(options) <= _SMALL else None
 
 
-def _graph(dfa: ByteDfa) -> Regular:
-    """Return the texts of an automaton over bytes, as a graph with one end without moves."""
+def _automaton_graph(dfa: ByteDfa) -> Regular:
+    """Return an automaton over bytes as a graph with one final state, which has no moves."""
     if not len(dfa):
         return Alternate(())
     end = len(dfa)
-    moves = moves_of(dfa.next)
-    # A move to a state that accepts also leads to the end: a copy of it with another target.
+    moves = list_moves(dfa.next)
+    # Each move to an accepting state is copied as a move to the end.
     ending = moves[:, dfa.label[moves[1]] != DEAD]
     ending[1] = end
-    graph = Graph(end + 1, _classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
+    graph = Graph(end + 1, _bytes_of_classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
     return graph if dfa.label[0] == DEAD else Alternate((graph, EMPTY_TEXT))
 
 
-def _classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:
-    """Return the bytes of each class of an automaton."""
+def _bytes_of_classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:
+    """Return the bytes of each class of an automaton, as sets."""
     found: list[list[tuple[int, int]]] = [[] for _ in range(dfa.next.shape[1])]
-    # The last entry differs from all classes, so that the last run of bytes ends too.
+    # The sentinel -1 ends the last run of bytes.
     classes: list[int] = [*dfa.byte_class.tolist(), -1]
     begin = 0
     for byte in range(256):

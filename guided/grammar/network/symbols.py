@@ -1,13 +1,12 @@
-"""What the automaton of a rule moves over: bytes, assertions, calls of rules, and holes.
+"""The alphabet of rules' automata: bytes, assertions, calls of rules, and holes.
 
-The automata of ``guided.regular`` move over code points, so a symbol is encoded as one, and the
-code for expressions over text also makes rules deterministic and small. Only this module knows the
-codes::
+Automata of ``guided.regular`` move over code points, so each symbol is encoded as one; then the
+same code determinizes and minimises the automata of rules. Only this module knows the codes::
 
     code   0        0x100         0x10000                       0x10F000     0x110000
            |  BYTE  |  ASSERTION  |  CALL                       |  HOLE      |
 
-Assertions end long before the surrogates, which no set of code points can contain.
+Codes of assertions end before the surrogates, which no set of code points can contain.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.dfa import DEAD, Dfa
-from guided.runtime.fuel import pause_if_due, with_pauses
+from guided.runtime.work_budget import pause_if_due, with_pauses
 
 __all__ = [
     "MAX_ASSERTIONS",
@@ -41,45 +40,44 @@ __all__ = [
 
 
 class Kind(IntEnum):
-    """What a symbol stands for, and what its number counts."""
+    """The kind of a symbol, and so the meaning of its number."""
 
     BYTE = 0
     """A byte of the text; the number is its value."""
     ASSERTION = 1
-    """A place where a look-around has to hold; nothing is read there."""
+    """A look-around that has to hold; nothing is read."""
     CALL = 2
-    """One text of a rule."""
+    """A text of a rule."""
     HOLE = 3
-    """One text of another recogniser."""
+    """A text of another recogniser."""
 
 
 class Symbol(NamedTuple):
-    """One symbol; ``number`` distinguishes those of a kind."""
+    """A symbol; ``number`` distinguishes those of one kind."""
 
     kind: Kind
     number: int
 
 
 MAX_ASSERTIONS: Final = 10_000
-"""Assertions of one grammar; the codes up to the surrogates would suffice for five times as many.
-"""
+"""The most assertions of a grammar; there are codes for five times as many."""
 MAX_HOLES: Final = 4096
-"""Holes of one grammar, with a code each."""
+"""The most holes of a grammar."""
 _FIRST_CODE: Final = (0, 0x100, 0x10000, MAX_CODE_POINT - MAX_HOLES + 1, MAX_CODE_POINT + 1)
-"""By kind the code of its first symbol, and last the end of all codes."""
+"""By kind the code of symbol 0, and last the end of all codes."""
 MAX_RULES: Final = _FIRST_CODE[Kind.HOLE] - _FIRST_CODE[Kind.CALL]
-"""As many as there are codes for calls of them."""
+"""The most rules of a grammar: as many as there are codes for calls."""
 
 
 def symbol_set(kind: Kind, numbers: Iterable[int]) -> CodePoints:
-    """Return the set of these symbols of a kind, as automata read it."""
+    """Return the set of these symbols of a kind, as code points."""
     first = _FIRST_CODE[kind]
-    return CodePoints.of([(first + number, first + number) for number in numbers])
+    return CodePoints.from_ranges([(first + number, first + number) for number in numbers])
 
 
 def numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
     """Return the numbers of the symbols of a kind in a set."""
-    # Most sets contain only bytes, which their last range shows.
+    # The usual case, quickly: a set of bytes alone.
     if not chars.ranges or chars.ranges[-1][1] < _FIRST_CODE[kind]:
         return ()
     return _numbers_in(chars, kind)
@@ -87,7 +85,7 @@ def numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
-    """``numbers_in`` for sets that may have some; kept, as passes need the same ones again."""
+    """``numbers_in`` for sets that may have some."""
     first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
     return tuple(
         code - first
@@ -97,24 +95,24 @@ def _numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
 
 
 def symbols_in(chars: CodePoints) -> list[Symbol]:
-    """Return all symbols in a set, in the order of their kinds."""
+    """Return all symbols in a set, in the order of their codes."""
     return [Symbol(kind, number) for kind in Kind for number in numbers_in(chars, kind)]
 
 
 def has_bytes(chars: CodePoints) -> bool:
-    """Return whether a byte is in a set."""
+    """Return whether any byte is in a set."""
     return bool(chars.ranges) and chars.ranges[0][0] < _FIRST_CODE[Kind.ASSERTION]
 
 
 def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
-    """Return the symbols of a set except the calls of these rules; other calls stay."""
+    """Return a set of symbols without the calls of these rules."""
     if not rules or not any(rule in rules for rule in numbers_in(chars, Kind.CALL)):
         return chars
     return chars & ~symbol_set(Kind.CALL, rules)
 
 
 def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
-    """Source, number of the symbol, and target of each move over a symbol of a kind."""
+    """Return the moves over symbols of a kind: source, number of the symbol, and target."""
     pause_if_due()
     first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
     edges = with_pauses(dfa.edges(first, end - 1))
@@ -122,15 +120,12 @@ def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
 
 
 def class_by_byte(dfa: Dfa) -> NDArray[np.int32]:
-    """Return by byte its class in an automaton, int32 ``[256]``, DEAD for none.
-
-    Classes are disjoint, and their ranges ascend, so those of bytes come first.
-    """
+    """Return the class of each byte in an automaton, int32 ``[256]``, DEAD for none."""
     columns = [DEAD] * _FIRST_CODE[Kind.ASSERTION]
     for column, chars in enumerate(dfa.classes):
         for low, high in chars.ranges:
             if low >= len(columns):
-                break
+                break  # ranges ascend, so no byte follows
             for byte in range(low, min(high + 1, len(columns))):
                 columns[byte] = column
     return np.array(columns, dtype=np.int32)

@@ -1,1 +1,1 @@
-"""What a schema asks of a value, as formulas over assertions; and sets of numbers."""
+"""Formulas over assertions about JSON values, and the automata of numbers."""

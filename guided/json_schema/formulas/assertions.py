@@ -1,7 +1,7 @@
-"""What a schema can ask of one value: assertions, each about values of one type.
+"""The assertions that a schema makes about one value, each about values of one type.
 
 An assertion about strings holds of every value that is no string, and likewise for the other
-types; only ``Types`` is about all of them. Formulas (``formula``) join them.
+types; only ``Types`` is about all of them. Formulas (``formula``) combine them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from guided.json_schema.formulas.formula import Formula
 
 __all__ = [
-    "ABOUT",
+    "ASSERTED_TYPE",
     "Assertion",
     "Booleans",
     "Bound",
     "Contains",
-    "Has",
+    "HasMember",
     "ItemCount",
     "Items",
     "JsonType",
@@ -36,7 +36,7 @@ __all__ = [
     "StringChoices",
     "Types",
     "Unique",
-    "formulas_in",
+    "inner_formulas",
 ]
 
 
@@ -53,7 +53,7 @@ class JsonType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The value is of one of these types."""
+    """The value has one of these types."""
 
     types: frozenset[JsonType]
 
@@ -67,7 +67,7 @@ class Booleans:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """An end of a range of numbers; ``strict`` leaves the value itself out."""
+    """A bound of a range of numbers; ``strict`` excludes the value itself."""
 
     value: Decimal
     strict: bool = False
@@ -75,14 +75,14 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A number lies between two bounds, and is a whole one or a multiple of another."""
+    """A number lies between two bounds, is an integer, and is a multiple of another number."""
 
     integer: bool = False
     low: Bound | None = None
     high: Bound | None = None
     multiple_of: Decimal | None = None
-    literal: bool = False
-    """Whether an integer is one by its spelling: in draft 4, ``1.0`` and ``1e0`` are none."""
+    by_spelling: bool = False
+    """Whether integers are those spelled as such, as in draft 4: ``1.0`` and ``1e0`` are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ class StringChoices:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Every member of an object fits what is asked of its name.
+    """The value of every member of an object fits the formulas for its name.
 
-    That is the formula beside its name in ``named``, those of all ``patterns`` that match the name,
-    and ``rest`` where there is neither.
+    These are the formula paired with its name in ``named``, those of all ``patterns`` that match
+    the name, and ``rest`` if there is neither.
     """
 
     named: tuple[tuple[str, Formula], ...]
@@ -135,7 +135,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Has:
+class HasMember:
     """An object has a member of this name."""
 
     name: str
@@ -176,15 +176,15 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """The items of an array differ from each other, and from the earlier ones given here."""
+    """The items of an array differ from each other, and from the earlier items given here."""
 
     strings: tuple[str, ...] = ()
     numbers: tuple[Decimal, ...] = ()
     others: tuple[Formula, ...] = ()
-    """A formula for each earlier item of another type, which only values equal to it fit."""
+    """For each earlier item of another type, a formula that only values equal to it fit."""
 
 
-ObjectAssertion: TypeAlias = Members | Names | Has | MemberCount
+ObjectAssertion: TypeAlias = Members | Names | HasMember | MemberCount
 ArrayAssertion: TypeAlias = Items | ItemCount | Contains | Unique
 Assertion: TypeAlias = (
     Types
@@ -199,13 +199,13 @@ Assertion: TypeAlias = (
 )
 
 
-def formulas_in(about: Assertion) -> tuple[Formula, ...]:
-    """Return what an assertion asks of members, items or names.
+def inner_formulas(assertion: Assertion) -> tuple[Formula, ...]:
+    """Return the formulas inside an assertion, about members, items or names.
 
     A new assertion with formulas inside has to be added here: ``JsonGrammar.nodes`` finds inner
-    nodes only by this.
+    nodes only through this function.
     """
-    match about:
+    match assertion:
         case Members(named, patterns, rest):
             return (*(f for _, f in named), *(f for _, f in patterns), rest)
         case Items(prefix, rest):
@@ -218,7 +218,7 @@ def formulas_in(about: Assertion) -> tuple[Formula, ...]:
             return ()
 
 
-ABOUT: Final[dict[type, JsonType]] = {
+ASSERTED_TYPE: Final[dict[type, JsonType]] = {
     Booleans: JsonType.BOOLEAN,
     Numbers: JsonType.NUMBER,
     NumberChoices: JsonType.NUMBER,
@@ -227,7 +227,7 @@ ABOUT: Final[dict[type, JsonType]] = {
     StringChoices: JsonType.STRING,
     Members: JsonType.OBJECT,
     Names: JsonType.OBJECT,
-    Has: JsonType.OBJECT,
+    HasMember: JsonType.OBJECT,
     MemberCount: JsonType.OBJECT,
     Items: JsonType.ARRAY,
     ItemCount: JsonType.ARRAY,

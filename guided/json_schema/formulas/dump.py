@@ -20,7 +20,7 @@ from guided.json_schema.formulas.assertions import (
     Booleans,
     Bound,
     Contains,
-    Has,
+    HasMember,
     ItemCount,
     Items,
     JsonType,
@@ -64,28 +64,28 @@ from guided.regular.expression import (
 __all__ = ["MAX_LEVELS", "MAX_PATTERN", "dump"]
 
 MAX_LEVELS: Final = 60
-"""Formulas printed inside each other: they nest deeper than a reader, or a call, may go."""
+"""The depth to which nested formulas are printed; deeper ones are "…"."""
 MAX_PATTERN: Final = 80
-"""Characters printed of a pattern: those of formats have thousands."""
+"""The number of characters printed of a pattern; those of formats have thousands."""
 _INDENT: Final = "    "
 
 
 def dump(grammar: JsonGrammar) -> str:
-    """Return all nodes that the root leads to, each with its formula; lowers every one of them."""
+    """Return all nodes reachable from the root, each with its formula; lowers every one of them."""
     nodes = grammar.nodes()
     lines: list[str] = []
     if grammar.root not in nodes:
-        lines += ["root", *_indented(_lines(grammar.root, MAX_LEVELS)), ""]
+        lines += ["root", *_indent(_lines(grammar.root, MAX_LEVELS)), ""]
     for node in nodes:
         lines.append(f"#{node.number} {node.pointer or '(root)'}")
-        lines += [*_indented(_lines(node.formula, MAX_LEVELS)), ""]
+        lines += [*_indent(_lines(node.formula, MAX_LEVELS)), ""]
     return "\n".join(lines)
 
 
 def _lines(formula: Formula, levels: int) -> list[str]:
-    """Return a formula with at most ``levels`` levels of others inside; deeper ones are one "…".
+    """Return the lines of a formula, nested at most ``levels`` deep; deeper ones are one "…".
 
-    Never empty: ``_headed`` relies on a first line.
+    There is at least one line, which ``_with_heading`` relies on.
     """
     if levels == 0:
         return ["…"]
@@ -95,7 +95,7 @@ def _lines(formula: Formula, levels: int) -> list[str]:
         case SchemaNode(number):
             return [f"#{number}"]
         case Not(item):
-            return _headed("not", _lines(item, levels - 1))
+            return _with_heading("not", _lines(item, levels - 1))
         case AllOf(parts):
             return ["all of", *_parts(parts, levels)]
         case AnyOf(parts):
@@ -106,28 +106,25 @@ def _lines(formula: Formula, levels: int) -> list[str]:
 
 def _parts(parts: tuple[Formula, ...], levels: int) -> Iterator[str]:
     for part in parts:
-        yield from _indented(_lines(part, levels - 1))
+        yield from _indent(_lines(part, levels - 1))
 
 
-def _headed(head: str, lines: list[str]) -> list[str]:
-    """Return one line where a formula has one, else its lines under a heading."""
-    return [f"{head}: {lines[0]}"] if len(lines) == 1 else [head, *_indented(lines)]
+def _with_heading(head: str, lines: list[str]) -> list[str]:
+    """Return a single line with its heading in front, several lines below their heading."""
+    return [f"{head}: {lines[0]}"] if len(lines) == 1 else [head, *_indent(lines)]
 
 
-def _indented(lines: list[str]) -> list[str]:
+def _indent(lines: list[str]) -> list[str]:
     return [_INDENT + line for line in lines]
 
 
-def _assertion_lines(about: Assertion, levels: int) -> list[str]:
-    """An assertion: those about members, items and names contain further formulas.
-
-    ``levels`` counts down with each formula inside.
-    """
+def _assertion_lines(assertion: Assertion, levels: int) -> list[str]:
+    """Return the lines of an assertion, with the formulas inside it nested ``levels`` deep."""
     named: list[tuple[str, Formula]]
-    match about:
+    match assertion:
         case Members(by_name, patterns, rest):
             head = "members"
-            named = [(_quoted(name), formula) for name, formula in by_name]
+            named = [(_json_text(name), formula) for name, formula in by_name]
             named += [(f"/{_pattern(pattern)}/", formula) for pattern, formula in patterns]
             named.append(("others", rest))
         case Items(prefix, rest):
@@ -135,42 +132,42 @@ def _assertion_lines(about: Assertion, levels: int) -> list[str]:
             named = [(f"[{place}]", formula) for place, formula in enumerate(prefix)]
             named.append(("others", rest))
         case Contains(item, low, high):
-            return _headed(f"{_range(low, high)} items are", _lines(item, levels - 1))
+            return _with_heading(f"{_range(low, high)} items are", _lines(item, levels - 1))
         case Names(name):
-            return _headed("every name is", _lines(name, levels - 1))
+            return _with_heading("every name is", _lines(name, levels - 1))
         case Unique(strings, numbers, others) if strings or numbers or others:
             head = "items differ, and from"
-            named = [(_quoted(text), Constant(True)) for text in strings]
+            named = [(_json_text(text), Constant(True)) for text in strings]
             named += [(exact_text(number), Constant(True)) for number in numbers]
             named += [("what is", other) for other in others]
         case _:
-            return [_phrase(about)]
-    inner = [line for key, f in named for line in _headed(key, _lines(f, levels - 1))]
-    return [head, *_indented(inner)]
+            return [_phrase(assertion)]
+    inner = [line for key, f in named for line in _with_heading(key, _lines(f, levels - 1))]
+    return [head, *_indent(inner)]
 
 
-def _phrase(about: Assertion) -> str:
-    """Return an assertion that contains no further formulas, in one line.
+def _phrase(assertion: Assertion) -> str:
+    """Return the one line of an assertion without formulas inside.
 
     A new assertion needs a case, here or in ``_assertion_lines``.
     """
-    match about:
+    match assertion:
         case Types(types):
             return "is " + " or ".join(kind.value for kind in JsonType if kind in types)
         case Booleans(values):
-            return "boolean: " + " or ".join(sorted(_quoted(value) for value in values))
+            return "boolean: " + " or ".join(sorted(_json_text(value) for value in values))
         case Numbers():
-            return "number: " + ", ".join(_number_parts(about))
+            return "number: " + ", ".join(_number_parts(assertion))
         case NumberChoices(numbers):
             return "number: " + " or ".join(map(exact_text, numbers))
         case StringChoices(strings):
-            return "string: " + " or ".join(map(_quoted, strings))
+            return "string: " + " or ".join(map(_json_text, strings))
         case Matches(pattern):
             return f"string: found /{_pattern(pattern)}/"
         case Length(low, high):
             return f"string: {_range(low, high)} code points"
-        case Has(name):
-            return f"has {_quoted(name)}"
+        case HasMember(name):
+            return f"has {_json_text(name)}"
         case MemberCount(low, high):
             return f"{_range(low, high)} members"
         case ItemCount(low, high):
@@ -178,19 +175,19 @@ def _phrase(about: Assertion) -> str:
         case Unique():
             return "items differ"
         case _:
-            raise AssertionError(f"{about!r} is no assertion")
+            raise AssertionError(f"{assertion!r} is no assertion")
 
 
-def _number_parts(about: Numbers) -> Iterator[str]:
-    """Yield what is asked of a number, one phrase for each condition."""
-    if about.integer:
-        yield "whole by its spelling" if about.literal else "whole"
-    if about.low is not None:
-        yield _bound(">", about.low)
-    if about.high is not None:
-        yield _bound("<", about.high)
-    if about.multiple_of is not None:
-        yield f"multiple of {exact_text(about.multiple_of)}"
+def _number_parts(assertion: Numbers) -> Iterator[str]:
+    """Yield the conditions on a number, one phrase each."""
+    if assertion.integer:
+        yield "whole by its spelling" if assertion.by_spelling else "whole"
+    if assertion.low is not None:
+        yield _bound(">", assertion.low)
+    if assertion.high is not None:
+        yield _bound("<", assertion.high)
+    if assertion.multiple_of is not None:
+        yield f"multiple of {exact_text(assertion.multiple_of)}"
 
 
 def _bound(sign: str, bound: Bound) -> str:
@@ -201,7 +198,7 @@ def _range(low: int, high: int | None) -> str:
     return f"{low} or more" if high is None else str(low) if low == high else f"{low} to {high}"
 
 
-def _quoted(value: str | bool) -> str:
+def _json_text(value: str | bool) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -209,53 +206,53 @@ def _quoted(value: str | bool) -> str:
 
 
 def _pattern(regular: Regular) -> str:
-    text = _spelled(regular)
+    text = _regex_text(regular)
     return text if len(text) <= MAX_PATTERN else text[:MAX_PATTERN] + "…"
 
 
-def _spelled(regular: Regular) -> str:
-    """Return a pattern with this meaning, close to the one that was written.
+def _regex_text(regular: Regular) -> str:
+    """Return a pattern with this meaning, close to the one in the schema.
 
-    For people: it is not read again, so brackets may be missing where the meaning is obvious.
+    Only for people to read: brackets may be missing where the meaning is obvious.
     """
     match regular:
         case Chars(chars):
-            return _spelled_chars(chars)
+            return _class_text(chars)
         case Concat(parts):
-            return "".join(map(_spelled, parts))
+            return "".join(map(_regex_text, parts))
         case Alternate(options):
-            return "(?:" + "|".join(map(_spelled, options)) + ")"
+            return "(?:" + "|".join(map(_regex_text, options)) + ")"
         case Repeat(item, low, high):
             times = {(0, 1): "?", (0, None): "*", (1, None): "+"}.get((low, high))
             if times is None:
                 bounds = str(low) if low == high else f"{low},{'' if high is None else high}"
                 times = f"{{{bounds}}}"
-            inner = _spelled(item)
+            inner = _regex_text(item)
             return (f"(?:{inner})" if isinstance(item, Concat) else inner) + times
         case SeparatedRepeat(item, between):
-            inner = _spelled(item)
-            return f"{inner}(?:{_spelled(between)}{inner})*"
+            inner = _regex_text(item)
+            return f"{inner}(?:{_regex_text(between)}{inner})*"
         case Start():
             return "^"
         case End():
             return "$"
         case Look(item, ahead, negative):
-            return f"(?{'' if ahead else '<'}{'!' if negative else '='}{_spelled(item)})"
+            return f"(?{'' if ahead else '<'}{'!' if negative else '='}{_regex_text(item)})"
         case Intersection(left, right, negative):
-            return f"{_spelled(left)} and {'not ' if negative else ''}{_spelled(right)}"
+            return f"{_regex_text(left)} and {'not ' if negative else ''}{_regex_text(right)}"
         case Graph():
             return f"(graph of {regular.count} states)"
 
 
-def _spelled_chars(chars: CodePoints) -> str:
-    """Return a single code point alone, any other set as its ranges in brackets."""
+def _class_text(chars: CodePoints) -> str:
+    """Return a single code point as it is, any other set as its ranges in brackets."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _character(chars.ranges[0][0])
-    shown = [
+    ranges = [
         _character(low) + (f"-{_character(high)}" if high > low else "")
         for low, high in chars.ranges
     ]
-    return "[" + "".join(shown) + "]"
+    return "[" + "".join(ranges) + "]"
 
 
 def _character(code_point: int) -> str:

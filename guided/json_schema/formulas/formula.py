@@ -1,8 +1,8 @@
 """Boolean formulas over assertions: what a value has to fit, in any nesting of and, or and not.
 
 Formulas are interned by the ``Formulas`` that made them, so equal ones are the same object and
-may be compared and hashed by identity. They are simplified as they are made: what is left after an
-assertion was decided is a smaller formula, and two ways to the same remainder meet in one object.
+may be compared and hashed by identity. They are simplified as they are made: once an assertion is
+decided, a smaller formula is left, and equal remainders are the same object.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Assertion
-from guided.runtime.fuel import pause_if_due, spend
+from guided.runtime.work_budget import pause_if_due, spend
 
 __all__ = [
     "FALSE",
@@ -27,22 +27,22 @@ __all__ = [
     "SchemaNode",
     "conjuncts",
     "evaluate",
-    "inside_first",
     "leaves_of",
+    "pack_truth_vector",
     "parts_of",
-    "truth_vector",
+    "postorder",
 ]
 
 _FORMULA_BYTES: Final = 600
-"""About how many bytes a formula takes, with what a machine knows about it."""
+"""About how many bytes a formula takes, including what a machine stores for it."""
 MAX_DEPTH: Final = 2_000
 """Formulas nested in each other; no search would get through deeper ones."""
-_OFTEN: Final = 256
-"""Formulas evaluated between two checks whether it is time to pause."""
+_PAUSE_EVERY: Final = 256
+"""The number of formulas evaluated between two checks whether to yield to other work."""
 
 
 class _Node:
-    """Has a ``repr`` that shows how it is made."""
+    """The base of formulas: a ``repr`` that shows the constructor call."""
 
     __slots__ = ()
 
@@ -103,11 +103,11 @@ class AnyOf(_Node):
 
 
 class SchemaNode(_Node):
-    """A schema object that the root leads to: its number, where it was written, its formula.
+    """A schema object that is reachable from the root: its number, its place and its formula.
 
-    Only through nodes do formulas refer to each other in circles. This is also the one place where
-    the intermediate form is lazy: a thunk makes the formula when it is first needed, since an
-    answer reaches few of the nodes of a large schema.
+    Only through nodes can formulas refer to each other in cycles. Nodes are also where the
+    intermediate form is lazy: ``lower`` makes the formula when it is first needed, since an answer
+    reaches few of the nodes of a large schema.
     """
 
     __match_args__: Final = ("number", "pointer")
@@ -122,14 +122,13 @@ class SchemaNode(_Node):
 
     @property
     def formula(self) -> Formula:
-        """What a value has to fit here.
+        """The formula that a value has to fit here; the same object each time.
 
-        Always the same object once it is made. It may raise what lowering raises, unless the schema
-        was found sound (``soundness``).
+        May raise what lowering raises, unless ``can_be_lowered`` has excluded that.
         """
         found = self._formula
         if found is None:
-            # Lowering may run out of fuel. Then nothing is kept, and the next call begins again.
+            # If lowering exceeds its work budget, nothing is stored: the next call starts over.
             found = self._formula = self._lower()
         return found
 
@@ -140,9 +139,9 @@ FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """Return the formulas directly inside a formula; the formula of a node does not count.
+    """Return the operands of a formula; none for leaves, constants and nodes.
 
-    Empty for leaves, constants and nodes.
+    The formula of a node does not count as its operand.
     """
     if isinstance(formula, AllOf | AnyOf):
         return formula.parts
@@ -150,43 +149,44 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
-    """Return the formulas that all hold if this one does, as far as it says so outright."""
+    """Return the operands of an ``AllOf``; any other formula is its own only conjunct."""
     return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
-def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
-    """Yield a formula and those inside it, itself last, except for those that are known.
+def postorder(formula: Formula, visited: Container[Formula]) -> Iterator[Formula]:
+    """Yield a formula after all formulas inside it, except for those in ``visited``.
 
-    Each must be known before the next one is requested. Formulas nest deeper than calls may.
+    The caller adds each to ``visited`` before it requests the next one. Iterative, because formulas
+    may nest deeper than the call stack.
     """
     stack = [formula]
     while stack:
         node = stack[-1]
-        waiting = [part for part in parts_of(node) if part not in known]
-        if waiting:
-            stack.extend(reversed(waiting))
+        pending = [part for part in parts_of(node) if part not in visited]
+        if pending:
+            stack.extend(reversed(pending))
             continue
         stack.pop()
-        if node not in known:
+        if node not in visited:
             yield node
 
 
 class Formulas:
     """Makes and interns formulas.
 
-    All are kept as long as this object, by what they are made of: so equal ones stay the same
-    object.
+    Every formula is kept as long as this object, keyed by its operands, so equal formulas are the
+    same object.
     """
 
     def __init__(self) -> None:
         self._leaves: dict[Assertion, Leaf] = {}
-        self._nots: dict[Formula, Formula] = {}
-        self._joined: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
+        self._negations: dict[Formula, Formula] = {}
+        self._by_parts: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
         self._depths: dict[Formula, int] = {}
         """The depth of each formula that has parts; any other has depth 0."""
 
     def leaf(self, assertion: Assertion) -> Leaf:
-        """Return the formula that a single assertion makes.
+        """Return the formula of a single assertion.
 
         Assertions are compared by value, and the formulas inside them by identity: these have to
         belong to this object too.
@@ -197,17 +197,17 @@ class Formulas:
         return found
 
     def negate(self, formula: Formula) -> Formula:
-        """Return the opposite.
+        """Return the negation.
 
-        Double negations cancel; nothing else is moved inside, so it costs nothing.
+        Double negations cancel; a negation is not moved inward, so this takes constant time.
         """
         if isinstance(formula, Constant):
             return FALSE if formula.value else TRUE
         if isinstance(formula, Not):
             return formula.item
-        found = self._nots.get(formula)
+        found = self._negations.get(formula)
         if found is None:
-            found = self._nots[formula] = self._new(Not(formula), (formula,))
+            found = self._negations[formula] = self._record_depth(Not(formula), (formula,))
         return found
 
     def all_of(self, formulas: Iterable[Formula]) -> Formula:
@@ -227,35 +227,35 @@ class Formulas:
         if isinstance(formula, Leaf | SchemaNode):
             spend(3)
             return leaf(formula)
-        # Parts before what they are part of, on a stack of our own: formulas nest deeper than calls
-        # may. ``known`` makes sure that a shared part is replaced once.
-        known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
+        # In postorder, with an explicit stack: formulas may nest deeper than the call stack. Each
+        # shared part is replaced once.
+        replaced: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
         stack: list[Formula] = [formula]
         while stack:
             node = stack[-1]
-            waiting: list[Formula] = []
+            pending: list[Formula] = []
             for part in parts_of(node):
-                if part not in known:
+                if part not in replaced:
                     if isinstance(part, Leaf | SchemaNode):
-                        known[part] = leaf(part)
+                        replaced[part] = leaf(part)
                     else:
-                        waiting.append(part)
-            if waiting:
-                stack += waiting
+                        pending.append(part)
+            if pending:
+                stack += pending
                 continue
             stack.pop()
-            if node not in known:
-                known[node] = self._with_parts(node, known)
-        spend(2 * len(known) - 3)
-        return known[formula]
+            if node not in replaced:
+                replaced[node] = self._replace_parts(node, replaced)
+        spend(2 * len(replaced) - 3)
+        return replaced[formula]
 
-    def _with_parts(self, node: Formula, known: dict[Formula, Formula]) -> Formula:
-        """Return a formula with each of its parts replaced by its replacement in ``known``."""
+    def _replace_parts(self, node: Formula, replaced: dict[Formula, Formula]) -> Formula:
+        """Return a formula with each of its operands replaced as ``replaced`` says."""
         if isinstance(node, Not):
-            inner = known[node.item]
+            inner = replaced[node.item]
             return node if inner is node.item else self.negate(inner)
         assert isinstance(node, AllOf | AnyOf), node
-        parts = [known[part] for part in node.parts]
+        parts = [replaced[part] for part in node.parts]
         if all(a is b for a, b in zip(parts, node.parts, strict=True)):
             return node
         return self.all_of(parts) if isinstance(node, AllOf) else self.any_of(parts)
@@ -268,12 +268,12 @@ class Formulas:
         neutral: Constant,
         absorbing: Constant,
     ) -> Formula:
-        """Compute ``all_of`` and ``any_of``, simplified and interned.
+        """Return the conjunction or disjunction of formulas, simplified and interned.
 
-        ``neutral`` parts are left out; an ``absorbing`` one is the result, and so it is with a part
-        and its opposite. Parts of the same kind are flattened. The order of parts is kept, so the
-        same parts in another order are another formula. Members are written in the order in which
-        parts name them.
+        ``neutral`` parts are left out; the result is ``absorbing`` if that is a part, or if a part
+        and its negation are. Parts of the same kind are flattened. The order of parts is kept,
+        since members are written in the order in which parts name them; so the same parts in
+        another order make another formula.
         """
         parts: dict[Formula, None] = {}
         for formula in formulas:
@@ -289,17 +289,17 @@ class Formulas:
             if isinstance(part, Not) and part.item in parts:
                 return absorbing
         key = (kind, tuple(parts))
-        found = self._joined.get(key)
+        found = self._by_parts.get(key)
         if found is None:
-            found = self._joined[key] = self._new(kind(key[1]), key[1])
+            found = self._by_parts[key] = self._record_depth(kind(key[1]), key[1])
         return found
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes, with what is known about each formula elsewhere."""
+        """About how many bytes it takes, including what machines store for each formula."""
         return _FORMULA_BYTES * (len(self._depths) + len(self._leaves))
 
-    def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
+    def _record_depth(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
         """Record the depth of a new formula; raises LimitExceededError past MAX_DEPTH.
 
         Leaves, constants and nodes are not recorded: their depth is 0, whatever a node leads to.
@@ -318,15 +318,15 @@ class Formulas:
         return formula
 
 
-def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
-    """Return the assertions of formulas, each once, in the order in which they are written.
+def leaves_of(formulas: Iterable[Formula]) -> list[Leaf]:
+    """Return the leaves of formulas, each once, in the order in which they are written.
 
     Those in a schema node, or in the formulas inside an assertion, are left out. Callers rely on
     the order: an object takes the order of its names from it.
     """
     found: dict[Leaf, None] = {}
     seen: set[Formula] = set()
-    stack = list(reversed(list(asks)))
+    stack = list(reversed(list(formulas)))
     while stack:
         node = stack.pop()
         if node in seen:
@@ -342,39 +342,40 @@ def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
     return list(found)
 
 
-def truth_vector(holding: Iterable[bool]) -> int:
+def pack_truth_vector(holding: Iterable[bool]) -> int:
     """Return one number that says which of several formulas hold: bit ``i`` for the ``i``-th."""
     return sum([holds << number for number, holds in enumerate(holding)])
 
 
 def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
-    """Return the value of a formula by a function that decides assertions, called once for each.
+    """Return the truth value of a formula; ``leaf`` decides each leaf, and is called once for it.
 
     Only for formulas without schema nodes, as ``Restriction.to`` makes them.
     """
     if isinstance(formula, Leaf):
         return leaf(formula)
-    known: dict[Formula, bool] = {TRUE: True, FALSE: False}
-    begun: list[tuple[Formula, int]] = [(formula, 0)]  # each with the first part still to be asked
-    while begun:
-        node, at = begun.pop()
-        if node in known:
+    value_of: dict[Formula, bool] = {TRUE: True, FALSE: False}
+    # Each formula with the index of the first operand that was not evaluated yet.
+    stack: list[tuple[Formula, int]] = [(formula, 0)]
+    while stack:
+        node, index = stack.pop()
+        if node in value_of:
             continue
-        if not len(known) % _OFTEN:
+        if not len(value_of) % _PAUSE_EVERY:
             pause_if_due()
         if isinstance(node, Leaf):
-            known[node] = leaf(node)
+            value_of[node] = leaf(node)
             continue
         assert isinstance(node, Not | AllOf | AnyOf), node
-        # A true part decides AnyOf, a false one AllOf: later parts are not evaluated.
+        # A true operand decides AnyOf, a false one AllOf: later operands are not evaluated.
         parts, decisive = parts_of(node), isinstance(node, AnyOf)
-        while at < len(parts) and known.get(parts[at]) is (not decisive):
-            at += 1
-        if at < len(parts) and parts[at] not in known:
-            begun += ((node, at), (parts[at], 0))
+        while index < len(parts) and value_of.get(parts[index]) is (not decisive):
+            index += 1
+        if index < len(parts) and parts[index] not in value_of:
+            stack += ((node, index), (parts[index], 0))
         elif isinstance(node, Not):
-            known[node] = not known[node.item]
+            value_of[node] = not value_of[node.item]
         else:
-            known[node] = decisive if at < len(parts) else not decisive
-    spend(len(known))
-    return known[formula]
+            value_of[node] = decisive if index < len(parts) else not decisive
+    spend(len(value_of))
+    return value_of[formula]

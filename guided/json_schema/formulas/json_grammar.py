@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from guided.json_schema.formulas.assertions import formulas_in
+from guided.json_schema.formulas.assertions import inner_formulas
 from guided.json_schema.formulas.formula import Formula, Formulas, Leaf, SchemaNode, parts_of
 
 __all__ = ["JsonGrammar"]
@@ -13,38 +13,37 @@ __all__ = ["JsonGrammar"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonGrammar:
-    """What a document has to fit.
+    """The formulas that a document has to fit.
 
-    A schema node leads to itself only through the members of objects and the items of arrays.
+    A schema node reaches itself only through the members of objects and the items of arrays.
     """
 
     formulas: Formulas
-    """What made the formulas of all nodes, and makes those that follow from them."""
+    """Interns the formulas of all nodes, and those derived from them."""
     root: Formula
-    source: Callable[[], int]
-    """About how many bytes the schema takes: all of it is kept, as nodes are lowered when needed.
-    """
+    schema_nbytes: Callable[[], int]
+    """Returns about how many bytes the schema takes, which is kept to lower nodes when needed."""
 
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes."""
-        return self.formulas.nbytes + self.source()
+        return self.formulas.nbytes + self.schema_nbytes()
 
     def nodes(self) -> list[SchemaNode]:
-        """Return all nodes that the root leads to, by number; this lowers every one of them."""
+        """Return all nodes reachable from the root, by number; this lowers every one of them."""
         found: set[SchemaNode] = set()
         seen: set[Formula] = set()
-        waiting = [self.root]
-        while waiting:
-            formula = waiting.pop()
+        worklist = [self.root]
+        while worklist:
+            formula = worklist.pop()
             if formula in seen:
                 continue
             seen.add(formula)
             if isinstance(formula, SchemaNode):
                 found.add(formula)
-                waiting.append(formula.formula)
+                worklist.append(formula.formula)
             elif isinstance(formula, Leaf):
-                waiting += formulas_in(formula.assertion)
+                worklist += inner_formulas(formula.assertion)
             else:
-                waiting += parts_of(formula)
+                worklist += parts_of(formula)
         return sorted(found, key=lambda node: node.number)

@@ -1,19 +1,21 @@
 """Bounds and multiples as tables, exact for numbers with any number of digits.
 
-The first tables leave numbers with exponent undecided, except for bounds of zero, which only need a
-sign. ``whole_with_exponent`` also follows exponents. What matters there is the least exponent that
+Most tables leave numbers with an exponent undecided, except for bounds of zero, which only need a
+sign. ``multiples_of_power`` also follows exponents. What matters there is the least exponent that
 makes the number whole: that of ``12.50`` is 1, that of ``1200`` is -2, and zero is whole with any.
 Exponents are compared with it digit by digit.
 
-All tables are kept and shared, so they must not be changed.
+All tables are cached and shared, so they must not be changed.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -35,50 +37,56 @@ from guided.json_schema.formulas.number_tables import (
     NumberTable,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
-__all__ = ["MAX_PLACES", "Grid", "bounded", "digits_alone", "multiples", "whole_with_exponent"]
+__all__ = [
+    "MAX_PLACES",
+    "Divisor",
+    "bound_table",
+    "multiples_of_power",
+    "multiples_table",
+    "plain_integers",
+]
 
-_KEPT_BYTES: Final = 8 * 2**20
-"""Bytes of the tables of bounds that are kept; one of many digits takes half a megabyte."""
+_CACHE_BYTES: Final = 8 * 2**20
+"""Bytes of cached tables of bounds; one of many digits takes half a megabyte."""
 _EQUAL: Final = 0
 _LESS: Final = 1
 _MORE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """The multiples of ``count * 10**power``; ten does not divide ``count``."""
+class Divisor:
+    """A divisor of numbers, ``count * 10**power``; ten does not divide ``count``."""
 
     count: int
     power: int
 
 
-@cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
-def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
-    """Return the numbers on one side of a bound.
-
-    The table is kept and shared, so it must not be changed.
-    """
-    order = _compared(bound.value)
-    met = _MORE if is_low else _LESS
-    held = (order.label == met) | ((order.label == _EQUAL) & (not bound.strict))
-    return NumberTable(order.next, np.where(held, HOLDS, FAILS).astype(np.int32))
+@cached(LRUCache(_CACHE_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
+def bound_table(bound: Bound, *, is_low: bool) -> NumberTable:
+    """Return the table of the numbers within a bound, which is the lower one if ``is_low``."""
+    order = _order_table(bound.value)
+    allowed = (order.label == (_MORE if is_low else _LESS)) | (
+        (order.label == _EQUAL) & (not bound.strict)
+    )
+    return NumberTable(order.next, np.where(allowed, HOLDS, FAILS).astype(np.int32))
 
 
-@cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
-def _compared(value: Decimal) -> NumberTable:
-    """Return a table whose labels are the order of a number and a value; linear in the digits.
+@cached(LRUCache(_CACHE_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
+def _order_table(value: Decimal) -> NumberTable:
+    """Return a table that compares numbers with ``value``: its labels are _LESS, _EQUAL and _MORE.
 
-    Kept and shared, as ``bounded`` is. Numbers with an exponent have no move, except for a value
-    of zero.
+    Its size is linear in the digits of ``value``. Numbers with an exponent have no move, except if
+    ``value`` is zero.
     """
     if value == 0:
-        return _sign()
+        return _sign_table()
     spend(len(exact_text(value)))
     whole, _, fraction = exact_text(value.copy_abs()).partition(".")
-    # For magnitudes: 3 rows for each number of whole digits read, by their order, then one for each
-    # number of digits after the point that were equal.
+    # For absolute values. ``wholes`` are the first of three rows (_EQUAL, _LESS, _MORE) for each
+    # number of digits read before the point; ``after`` are the rows by the number of digits read
+    # after the point, all equal so far; ``first`` is the row before the first digit.
     start, less, more, first = 0, 1, 2, 3
     wholes = first + 3 * np.arange(len(whole) + 1)
     after = int(wholes[-1]) + 3 + np.arange(len(fraction) + 1)
@@ -87,7 +95,7 @@ def _compared(value: Decimal) -> NumberTable:
 
     table[less, [*range(10), POINT]] = less
     table[more, [*range(10), POINT]] = more
-    table[wholes[:-1], ANY_DIGIT] = wholes[1:, None] + _orders(whole)
+    table[wholes[:-1], ANY_DIGIT] = wholes[1:, None] + _digit_orders(whole)
     for order in (_LESS, _MORE):
         table[wholes[:-1] + order, ANY_DIGIT] = wholes[1:, None] + order
     table[wholes[-1] + np.arange(3), ANY_DIGIT] = more
@@ -95,7 +103,7 @@ def _compared(value: Decimal) -> NumberTable:
     table[wholes[-1] + np.arange(3), POINT] = after[0], less, more
     # After the last digit only zeros are equal.
     following = np.append(after[1:], after[-1])
-    order_after = _orders(fraction + "0")
+    order_after = _digit_orders(fraction + "0")
     table[after, ANY_DIGIT] = np.where(order_after == _EQUAL, following[:, None], order_after)
 
     label[more] = label[wholes[-1] + _MORE] = _MORE
@@ -107,28 +115,27 @@ def _compared(value: Decimal) -> NumberTable:
     else:
         flipped = np.array((_EQUAL, _MORE, _LESS), dtype=np.int32)
         label = flipped[label]
-        table[start, ANY_DIGIT] = less  # a number with a smaller magnitude is greater
+        table[start, ANY_DIGIT] = less  # a number with a smaller absolute value is greater
         table[start, MINUS] = first
     return NumberTable(table, label)
 
 
-def _orders(digits: str) -> NDArray[np.int64]:
-    """Return where each digit in place of each leads; ``[digits, 10]``, less and more as rows.
+def _digit_orders(digits: str) -> NDArray[np.int64]:
+    """Return how each of the ten digits compares with each of ``digits``: int64 ``[digits, 10]``.
 
-    They are added to the first of three rows for equal, less and more, and so follow ``_EQUAL``,
-    ``_LESS`` and ``_MORE``.
+    The values are _EQUAL, _LESS and _MORE, which are also offsets of rows in ``_order_table``.
     """
-    due = np.frombuffer(digits.encode(), dtype=np.uint8).astype(np.int64) - ord("0")
-    sign = np.sign(np.arange(10) - due[:, None])
-    found: NDArray[np.int64] = np.array((_EQUAL, _MORE, _LESS), dtype=np.int64)[sign]
-    return found
+    expected = np.frombuffer(digits.encode(), dtype=np.uint8).astype(np.int64) - ord("0")
+    sign = np.sign(np.arange(10) - expected[:, None])
+    orders: NDArray[np.int64] = np.array((_EQUAL, _MORE, _LESS), dtype=np.int64)[sign]
+    return orders
 
 
-def _sign() -> NumberTable:
-    """Return the order of a number and zero, which no exponent changes.
+def _sign_table() -> NumberTable:
+    """Return the table that compares numbers with zero, whatever their exponent.
 
-    ``start`` and ``negative`` have read only zeros, the latter after a minus: the first nonzero
-    digit decides the order, and if an exponent comes before one the number is zero.
+    In the rows ``start`` and ``negative`` only zeros were read, in the latter after a minus. The
+    first nonzero digit decides; if an exponent comes before it, the number is zero.
     """
     start, negative, less, more, equal = range(5)
     table = np.full((5, WIDTH), DEAD, dtype=np.int32)
@@ -141,132 +148,225 @@ def _sign() -> NumberTable:
 
 
 @functools.cache
-def digits_alone() -> NumberTable:
-    """Return the numbers that are written without a point and without an exponent."""
+def plain_integers() -> NumberTable:
+    """Return the table of the numbers written without a point and without an exponent."""
     table = np.full((2, WIDTH), 1, dtype=np.int32)
     table[0, [*range(10), MINUS]] = 0
     return NumberTable(table, np.array((HOLDS, FAILS), dtype=np.int32))
 
 
 @functools.lru_cache(maxsize=8)
-def multiples(grid: Grid, *, pointless: bool, exponents: bool = False) -> NumberTable:
-    """Multiples, by the remainder of the digits read.
+def multiples_table(
+    divisor: Divisor, *, point_undecided: bool, exponents_hold: bool = False
+) -> NumberTable:
+    """Return the table of the multiples of a divisor; its rows are remainders of the digits read.
 
-    With ``pointless``, numbers that are written with a point are left undecided. With
-    ``exponents``, all numbers that have one hold: another table decides them. ``spend`` counts the
-    cells: ``numbers._is_listed`` ensures that there are not too many. The table is kept and shared.
+    With ``point_undecided``, multiples that are written with a point are left undecided. With
+    ``exponents_hold``, all numbers with an exponent hold: another table decides them. The table
+    grows with ``divisor.count``, which ``numbers._lists_multiples`` bounds.
     """
-    count, zeros, places = grid.count, max(grid.power, 0), max(-grid.power, 0)
+    count, zeros, places = divisor.count, max(divisor.power, 0), max(-divisor.power, 0)
     remainder, digit = np.arange(count), np.arange(10)
-    # By remainder: before the point, how many of the zeros that have to end the number are still
-    # missing; after it, how many further digits count.
-    missing = count * np.arange(zeros + 1)
-    left = missing[-1] + count + count * np.arange(places + 1)
-    failed, scaled = left[-1] + count, left[-1] + count + 1
-    table = np.full((scaled + 1, WIDTH), DEAD, dtype=np.int32)
+    # The first rows of blocks of ``count`` rows, one for each remainder. Before the point, by how
+    # many of the zeros that must end the number are still missing; after it, by how many further
+    # digits count.
+    whole = count * np.arange(zeros + 1)
+    fraction = whole[-1] + count + count * np.arange(places + 1)
+    failed, exponent = fraction[-1] + count, fraction[-1] + count + 1
+    table = np.full((exponent + 1, WIDTH), DEAD, dtype=np.int32)
     label = np.full(len(table), FAILS, dtype=np.int32)
     spend(table.size // 32)
 
-    for lack in range(zeros + 1):
-        rows = missing[lack] + remainder
-        shift = pow(10, zeros - lack + 1, count)
-        table[rows, ANY_DIGIT] = missing[-1] + (remainder[:, None] * shift + digit) % count
-        table[rows, 0] = missing[lack - 1] + remainder if lack else remainder * 10 % count
-        table[rows, POINT] = failed if lack else left[-1] + remainder
-    label[:count] = _verdicts(count, places)
+    for num_missing in range(zeros + 1):
+        rows = whole[num_missing] + remainder
+        shift = pow(10, zeros - num_missing + 1, count)
+        table[rows, ANY_DIGIT] = whole[-1] + (remainder[:, None] * shift + digit) % count
+        table[rows, 0] = (
+            whole[num_missing - 1] + remainder if num_missing else remainder * 10 % count
+        )
+        table[rows, POINT] = failed if num_missing else fraction[-1] + remainder
+    label[:count] = _labels_with_zeros(count, places)
     for further in range(1, places + 1):
-        rows = left[further] + remainder
-        table[rows, ANY_DIGIT] = left[further - 1] + (remainder[:, None] * 10 + digit) % count
-    table[left[0] + remainder, ANY_DIGIT] = failed
-    table[left[0], 0] = left[0]
+        rows = fraction[further] + remainder
+        table[rows, ANY_DIGIT] = fraction[further - 1] + (remainder[:, None] * 10 + digit) % count
+    table[fraction[0] + remainder, ANY_DIGIT] = failed
+    table[fraction[0], 0] = fraction[0]
     for further in range(places + 1):
-        label[left[further] + remainder] = _verdicts(count, further)
-    if pointless:
-        label[left[0] : failed] = np.where(label[left[0] : failed] == HOLDS, DEAD, FAILS)
+        label[fraction[further] + remainder] = _labels_with_zeros(count, further)
+    if point_undecided:
+        label[fraction[0] : failed] = np.where(label[fraction[0] : failed] == HOLDS, DEAD, FAILS)
     table[failed, [*range(10), POINT]] = failed
     table[:, MINUS] = np.arange(len(table))
-    if exponents:
-        table[:, LETTER] = scaled
-        table[scaled], label[scaled] = scaled, HOLDS
+    if exponents_hold:
+        table[:, LETTER] = exponent
+        table[exponent], label[exponent] = exponent, HOLDS
     return NumberTable(table, label)
 
 
-def _verdicts(count: int, places: int) -> NDArray[np.int32]:
-    """Return for each remainder whether a multiple results when ``places`` more zeros count."""
-    held = np.arange(count) * pow(10, places, count) % count == 0
-    return np.where(held, HOLDS, FAILS).astype(np.int32)
+def _labels_with_zeros(count: int, places: int) -> NDArray[np.int32]:
+    """Return by remainder whether it is a multiple after ``places`` more zeros: HOLDS or FAILS."""
+    is_multiple = np.arange(count) * pow(10, places, count) % count == 0
+    return np.where(is_multiple, HOLDS, FAILS).astype(np.int32)
 
 
 MAX_FRACTION_DIGITS: Final = 17
-"""Digits after the point of a number with exponent, or as many as the power of ten has."""
+"""Digits after the point that may precede an exponent, unless the power of ten has more."""
 MAX_PLACES: Final = 32
-"""The greatest power of ten: the table grows with its square."""
+"""The most decimal places of a power of ten: the table grows with their square."""
 MAX_WHOLE_ZEROS: Final = 4
-"""Zeros that end the digits before the point and that a negative exponent may take away."""
+"""Zeros at the end of a whole number that a negative exponent may shift behind the point."""
 
 
 @functools.lru_cache(maxsize=16)
-def whole_with_exponent(places: int, *, exact: bool) -> NumberTable:
-    """Multiples of ``10**-places``; unless ``exact``, other numbers are left undecided.
+def multiples_of_power(places: int, *, reject_others: bool) -> NumberTable:
+    """Return the multiples of ``10**-places``, in spellings with and without an exponent.
 
-    So are exponents after more digits than the limits of this module. The table is kept and shared.
-    ``places`` is at most MAX_PLACES (``numbers._follows_exponents``).
+    With ``reject_others``, all other numbers fail. Without it, other numbers with an exponent are
+    left undecided, and all numbers without one hold: another table decides those. Exponents after
+    more digits than the limits of this module are undecided. ``places`` is at most MAX_PLACES
+    (``numbers._follows_exponents``).
     """
-    deepest = max(MAX_FRACTION_DIGITS, places)
-    least = np.arange(-MAX_WHOLE_ZEROS, deepest + 1)  # by kind: with this exponent it is whole
-    wanted = least - places
-    kinds, levels = len(least), int(np.abs(wanted).max()) // 10 + 1
-    start, always, below, later, soon, unknown, deep, deep_below = range(8)
-    # In an exponent: ``always``, ``below``: a multiple or none, whatever digits follow. ``later``:
-    # none yet, always one after one more digit. ``soon``: still one, none after one more digit.
-    # ``unknown``: one, and undecided after one more digit. After the point, with more digits than
-    # are counted: ``deep`` for zeros only, which make a multiple, ``deep_below`` for others. Rows
-    # by the zeros that end the digits before the point; after it, by the kind, where the last is
-    # zero, and the digits there; then by kind and by the value of the exponent so far.
-    wholes = 8 + np.arange(MAX_WHOLE_ZEROS + 1)
-    after = wholes[-1] + 1 + np.arange((kinds + 1) * (deepest + 1)).reshape(kinds + 1, -1)
-    letter = after[-1, -1] + 1 + np.arange(kinds)
-    plus = letter[-1] + 1 + np.arange(kinds * levels).reshape(kinds, levels)
-    minus = plus[-1, -1] + 1 + np.arange(kinds * levels).reshape(kinds, levels)
-    table = np.full((minus[-1, -1] + 1, WIDTH), DEAD, dtype=np.int32)
-    label = np.full(len(table), HOLDS, dtype=np.int32)
+    return _PowerTable(places).build(reject_others=reject_others)
 
-    table[start, MINUS], table[start, 0] = start, after[-1, 0]
-    table[[start, *wholes], NONZERO] = wholes[0]
-    table[wholes, 0] = np.append(wholes[1:], wholes[-1])
-    table[wholes, POINT] = after[MAX_WHOLE_ZEROS::-1, 0]
-    table[after[-1, 0], POINT] = after[-1, 0]  # after 0 and 0. the same follows
 
-    plain_below = np.append(wanted > 0, False)
-    table[after[:, :-1], 0] = after[:, 1:]
-    table[after[:, :-1], NONZERO] = np.diag(after[MAX_WHOLE_ZEROS + 1 : -1, 1:])[:, None]
-    table[after[:, -1], 0] = np.where(plain_below, deep_below, deep)
-    table[after[:, -1], NONZERO] = table[[deep], NONZERO] = table[deep_below, ANY_DIGIT] = (
-        deep_below
-    )
-    table[deep, 0] = deep
+class _Row(IntEnum):
+    """The first rows of the table of ``multiples_of_power``.
 
-    table[wholes, LETTER] = letter[MAX_WHOLE_ZEROS::-1]
-    table[after[:-1], LETTER] = letter[:, None]
-    table[after[-1], LETTER] = always
-    table[always], table[below] = always, below
-    table[later, ANY_DIGIT], table[soon, ANY_DIGIT] = always, below
-    written = 10 * np.arange(levels)[:, None] + np.arange(10)  # [levels, 10]
-    due = wanted[:, None, None]  # [kinds, 1, 1]
-    table[plus, ANY_DIGIT] = np.select(
-        [written >= due, 10 * written >= due], [always, later], plus[:, :1, None] + written
-    )
-    table[minus, ANY_DIGIT] = np.select(
-        [written > -due, 10 * written > -due], [below, soon], minus[:, :1, None] + written
-    )
-    # More zeros might end the digits than were counted, so that a lower exponent would do.
-    uncounted = table[minus[0]]
-    table[minus[0]] = np.select([uncounted == below, uncounted == soon], [DEAD, unknown], uncounted)
-    table[letter] = table[plus[:, 0]]
-    table[letter, PLUS], table[letter, MINUS] = plus[:, 0], minus[:, 0]
+    Those from MULTIPLE to UNDECIDED_NEXT are inside an exponent, those named LONG after more digits
+    behind the point than are counted.
+    """
 
-    if exact:
-        label[after[plain_below]] = label[deep_below] = FAILS
-    label[[below, later]] = FAILS if exact else DEAD
-    label[plus] = np.where(wanted > 0, label[below], HOLDS)[:, None]
-    return NumberTable(table, label)
+    START = 0
+    """Nothing was read, or a minus."""
+    MULTIPLE = 1
+    """A multiple, whatever digits follow."""
+    OTHER = 2
+    """No multiple, whatever digits follow."""
+    MULTIPLE_NEXT = 3
+    """No multiple yet, but one after any further digit."""
+    OTHER_NEXT = 4
+    """Still a multiple, but none after any further digit."""
+    UNDECIDED_NEXT = 5
+    """Still a multiple, and undecided after any further digit."""
+    LONG_MULTIPLE = 6
+    """A multiple; an exponent would be undecided."""
+    LONG_OTHER = 7
+    """No multiple; an exponent would be undecided."""
+
+
+class _PowerTable:
+    """Builds the table of ``multiples_of_power``.
+
+    Numbers that are whole from the same least exponent on are of one *kind*. The rows after those
+    of ``_Row``, as arrays of row numbers::
+
+        whole     [zeros]         by the zeros that end the digits so far (the last: or more)
+        fraction  [kind, digits]  by the number of digits after the point; the last kind is zero
+        letter    [kind]          after the "e"
+        plus      [kind, value]   by the value of the exponent so far, which is positive
+        minus     [kind, value]   by its magnitude, if it is negative
+
+    For example ``12.50e-1`` with ``places`` 1. The kind named 1 is whole from exponent 1 on, and a
+    multiple of 0.1 from exponent 0 on, so it is none with exponent -1::
+
+        1, 2    whole[0 zeros]
+        .       fraction[kind 0, 0 digits]
+        5, 0    fraction[kind 1, 1 digit], fraction[kind 1, 2 digits]
+        e, -    letter[kind 1], minus[kind 1, value 0]
+        1       OTHER
+    """
+
+    def __init__(self, places: int) -> None:
+        max_digits = max(MAX_FRACTION_DIGITS, places)
+        least = np.arange(-MAX_WHOLE_ZEROS, max_digits + 1)
+        kinds = len(least)
+        self.needed = least - places
+        """By kind, the least exponent with which a number is a multiple."""
+        self.values = int(np.abs(self.needed).max()) // 10 + 1
+        """The number of exponents that have rows: those to which a digit may still be added."""
+        self.size = len(_Row)
+        self.whole = self._add_rows(MAX_WHOLE_ZEROS + 1)
+        self.fraction = self._add_rows(kinds + 1, max_digits + 1)
+        self.letter = self._add_rows(kinds)
+        self.plus = self._add_rows(kinds, self.values)
+        self.minus = self._add_rows(kinds, self.values)
+        self.table = np.full((self.size, WIDTH), DEAD, dtype=np.int32)
+        self.fails_plain = np.append(self.needed > 0, False)
+        """By kind, and for zero: whether a number without an exponent is no multiple."""
+
+    def _add_rows(self, *shape: int) -> NDArray[np.int64]:
+        """Return the numbers of as many new rows."""
+        first, self.size = self.size, self.size + math.prod(shape)
+        return np.arange(first, self.size).reshape(shape)
+
+    def build(self, *, reject_others: bool) -> NumberTable:
+        """Return the table, whose arrays are those of this object; to be called once."""
+        self._write_whole()
+        self._write_fraction()
+        self._write_exponent()
+        return NumberTable(self.table, self._labels(reject_others=reject_others))
+
+    def _write_whole(self) -> None:
+        """Write the moves from the start and from digits before the point."""
+        table, whole, fraction = self.table, self.whole, self.fraction
+        zero = fraction[-1, 0]  # after "0" and after "0." the same follows
+        table[_Row.START, MINUS], table[_Row.START, 0], table[zero, POINT] = _Row.START, zero, zero
+        table[[_Row.START, *whole], NONZERO] = whole[0]
+        table[whole, 0] = np.append(whole[1:], whole[-1])
+        # The kind of ``n`` zeros at the end is that of the least exponent -n.
+        table[whole, POINT] = fraction[MAX_WHOLE_ZEROS::-1, 0]
+        table[whole, LETTER] = self.letter[MAX_WHOLE_ZEROS::-1]
+
+    def _write_fraction(self) -> None:
+        """Write the moves from digits after the point."""
+        table, fraction = self.table, self.fraction
+        # A nonzero digit makes the kind of the least exponent that is the number of digits.
+        after_nonzero = np.diag(fraction[MAX_WHOLE_ZEROS + 1 : -1, 1:])
+        table[fraction[:, :-1], 0] = fraction[:, 1:]
+        table[fraction[:, :-1], NONZERO] = after_nonzero[:, None]
+        last = fraction[:, -1]
+        table[last, 0] = np.where(self.fails_plain, _Row.LONG_OTHER, _Row.LONG_MULTIPLE)
+        table[last, NONZERO] = _Row.LONG_OTHER
+        table[_Row.LONG_MULTIPLE, 0] = _Row.LONG_MULTIPLE
+        table[_Row.LONG_MULTIPLE, NONZERO] = _Row.LONG_OTHER
+        table[_Row.LONG_OTHER, ANY_DIGIT] = _Row.LONG_OTHER
+        table[fraction[:-1], LETTER] = self.letter[:, None]
+        table[fraction[-1], LETTER] = _Row.MULTIPLE
+
+    def _write_exponent(self) -> None:
+        """Write the moves from the letter of an exponent, and from its digits."""
+        table, plus, minus = self.table, self.plus, self.minus
+        table[_Row.MULTIPLE], table[_Row.OTHER] = _Row.MULTIPLE, _Row.OTHER
+        table[_Row.MULTIPLE_NEXT, ANY_DIGIT] = _Row.MULTIPLE
+        table[_Row.OTHER_NEXT, ANY_DIGIT] = _Row.OTHER
+        value = 10 * np.arange(self.values)[:, None] + np.arange(10)  # [values, 10]: with the digit
+        needed = self.needed[:, None, None]  # [kinds, 1, 1]
+        table[plus, ANY_DIGIT] = np.select(
+            [value >= needed, 10 * value >= needed],
+            [_Row.MULTIPLE, _Row.MULTIPLE_NEXT],
+            plus[:, :1, None] + value,
+        )
+        table[minus, ANY_DIGIT] = np.select(
+            [value > -needed, 10 * value > -needed],
+            [_Row.OTHER, _Row.OTHER_NEXT],
+            minus[:, :1, None] + value,
+        )
+        # The first kind has more zeros at the end than are counted, so that a lower exponent might
+        # do: what is OTHER for the others is undecided for it.
+        counted = table[minus[0]]
+        table[minus[0]] = np.select(
+            [counted == _Row.OTHER, counted == _Row.OTHER_NEXT],
+            [DEAD, _Row.UNDECIDED_NEXT],
+            counted,
+        )
+        table[self.letter] = table[plus[:, 0]]
+        table[self.letter, PLUS], table[self.letter, MINUS] = plus[:, 0], minus[:, 0]
+
+    def _labels(self, *, reject_others: bool) -> NDArray[np.int32]:
+        label = np.full(self.size, HOLDS, dtype=np.int32)
+        if reject_others:
+            label[self.fraction[self.fails_plain]] = label[_Row.LONG_OTHER] = FAILS
+        other = FAILS if reject_others else DEAD
+        label[[_Row.OTHER, _Row.MULTIPLE_NEXT]] = other
+        label[self.plus] = np.where(self.needed > 0, other, HOLDS)[:, None]
+        return label

@@ -1,4 +1,4 @@
-"""How numbers are spelled (RFC 8259, section 6): all of them, and listed ones, as tables."""
+"""Spellings of numbers (RFC 8259, section 6) as tables: of all numbers, and of listed ones."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ from guided.json_schema.formulas.number_tables import (
     POINT,
     WIDTH,
     NumberTable,
-    joined,
+    intersect,
 )
 from guided.regular.dfa import DEAD, Dfa
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
-__all__ = ["chosen", "exact_text", "number_syntax", "shortest_spellings", "split"]
+__all__ = [
+    "exact_text",
+    "listed_numbers",
+    "number_syntax",
+    "shortest_spellings",
+    "significant_digits",
+]
 
 
 def exact_text(value: Decimal) -> str:
@@ -39,11 +45,10 @@ def exact_text(value: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
-def split(value: Decimal) -> tuple[str, int]:
-    """Return the digits of a magnitude without outer zeros, and the power of ten of the last.
+def significant_digits(value: Decimal) -> tuple[str, int]:
+    """Return the digits of a number without outer zeros, and the power of ten of the last one.
 
-    Zero has no digits. The value is ``int(digits) * 10**power`` without its sign; the power of zero
-    is 0.
+    The absolute value is ``int(digits) * 10**power``. Zero has no digits, and power 0.
     """
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), value
@@ -53,19 +58,19 @@ def split(value: Decimal) -> tuple[str, int]:
 
 
 MAX_EXPONENT_DIGITS: Final = 3
-"""The most digits of an exponent: no double has more, and exact arithmetic would not end."""
+"""The most digits of an exponent: doubles have no more, and exact arithmetic would take too
+long."""
 
 
 @functools.lru_cache(maxsize=64)
 def number_syntax(
     canonical: bool, most_whole: int | None, most_fraction: int | None
 ) -> NumberTable:
-    """Return all numbers with at most this many digits before and after the point; ``None``: any.
+    """Return the table of all numbers with at most this many digits on each side of the point.
 
-    Canonical ones have neither an exponent nor a minus sign in front of zero. States that are
-    ``bare`` have read ``-0``, which needs a digit above 0 after its point where that matters. The
-    table is kept and shared, so it must not be changed. Other tables are joined with it, so numbers
-    that it does not spell never reach them.
+    ``None`` is no limit. Canonical numbers have neither an exponent nor a minus before zero: the
+    states named ``bare`` have read ``-0``, which then needs a nonzero digit after the point. The
+    table is cached and shared, so it must not be changed. Other tables are intersected with it.
     """
     whole, fraction = most_whole or 1, most_fraction or 1
     start, minus, zero, point, bare_zero, bare_point, letter, sign, first = range(9)
@@ -107,10 +112,10 @@ def number_syntax(
 
 @functools.cache
 def shortest_spellings() -> Dfa:
-    """Return every number once: without an exponent and without zeros that end a fraction.
+    """Return the automaton of one spelling of each number, to count numbers.
 
-    The result is kept for the process, and must not be changed. It serves to count numbers,
-    which have infinitely many spellings.
+    These spellings have no exponent, and no zeros at the end of a fraction. The result is cached,
+    and must not be changed.
     """
     syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
     fraction, zeros = 1, 2
@@ -119,33 +124,35 @@ def shortest_spellings() -> Dfa:
     table[[fraction, zeros], NONZERO] = fraction
     table[[fraction, zeros], 0] = zeros
     label = np.array((HOLDS, HOLDS, FAILS), dtype=np.int32)
-    return joined([syntax, NumberTable(table, label)], fails=False)
+    return intersect([syntax, NumberTable(table, label)], fails=False)
 
 
 _COLUMN: Final = {"-": MINUS, ".": POINT, "e": LETTER, "+": PLUS} | {str(d): d for d in range(10)}
 
 
-def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
-    """Return the numbers that equal one of the values, as a trie; zeros may follow after a point.
+def listed_numbers(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
+    """Return the table of the numbers that equal one of the values, made from a trie.
 
-    With ``shortest``, a value that is not spelled in the shortest way is left undecided. Among
-    numbers with exponent, those hold that programs write for a value; others are undecided. Texts
-    are written out in full, so callers check the digits of the values first
-    (``numbers._check_digits``).
+    With ``shortest``, only the shortest spelling of each value holds. Otherwise, zeros may end its
+    fraction, and of its spellings with an exponent those hold that programs write. All other
+    spellings of a value are undecided. Callers check the digits of the values first
+    (``numbers._check_digits``), as values are written out in full.
     """
     trie = _Trie()
     plain = [
         text for value in values for text in (["0", "-0"] if value == 0 else [exact_text(value)])
     ]
-    scientific = [] if shortest else [text for value in values for text in _scientific(value)]
-    # The order matters. All texts share one node after zeros, so what is inserted once there are
-    # zeros would follow any text; and nodes up to ``failed`` are those that no letter leads to.
-    held = [trie.insert(text) for text in plain]
+    scientific = (
+        [] if shortest else [text for value in values for text in _exponent_spellings(value)]
+    )
+    # The order matters: all texts share the node after zeros, so they must be inserted before it
+    # is reached. And the nodes up to ``failed`` are those that are not inside an exponent.
+    holding = [trie.insert(text) for text in plain]
     for text in scientific:
         trie.insert(text.partition("e")[0])
-    padded = {node for text in plain for node in trie.padded(text)}
-    failed = trie.node()
-    held += [trie.insert(text) for text in scientific]
+    padded = {node for text in plain for node in trie.insert_padded(text)}
+    failed = trie.add_node()
+    holding += [trie.insert(text) for text in scientific]
     spend(trie.size)
 
     table = np.full((trie.size, WIDTH), DEAD, dtype=np.int32)
@@ -153,19 +160,19 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
     label = np.full(trie.size, DEAD, dtype=np.int32)
     label[: failed + 1] = FAILS
     label[[*padded]] = DEAD if shortest else HOLDS
-    label[held] = HOLDS
-    # After the letter of an exponent, which only later nodes are, everything else is undecided.
+    label[holding] = HOLDS
+    # Inside an exponent, that is in later nodes, all other texts are undecided.
     elsewhere = table[: failed + 1, : POINT + 1]
     elsewhere[elsewhere == DEAD] = failed
     return NumberTable(table, label)
 
 
-def _scientific(value: Decimal) -> Iterator[str]:
-    """Yield spellings with exponent, as Python, JavaScript and people write extreme numbers.
+def _exponent_spellings(value: Decimal) -> Iterator[str]:
+    """Yield the spellings with an exponent that Python, JavaScript and people write.
 
     Yields nothing for zero, and for numbers that these programs write without an exponent.
     """
-    digits, last = split(value)
+    digits, last = significant_digits(value)
     exponent = last + len(digits) - 1
     if not digits or -4 <= exponent < 16:
         return
@@ -175,47 +182,46 @@ def _scientific(value: Decimal) -> Iterator[str]:
 
 
 class _Trie:
-    """Texts by their first characters; a node's moves are the cells of a table, row by row.
+    """A trie of the spellings of numbers, whose edges are the cells of a table.
 
-    Node 0 is the root. Nodes are numbered as they are made, and never removed.
+    Node 0 is the root. Nodes are numbered as they are added, and never removed.
     """
 
     def __init__(self) -> None:
         self.zeros = 1
-        """The node after zeros that no text continues."""
+        """The node after a zero that continues no inserted text: it stands for all further zeros.
+        """
         self.edges = {self.zeros * WIDTH: self.zeros}
-        """By cell, which is node * WIDTH + column, the node that it leads to."""
+        """The target node by cell, which is node * WIDTH + column."""
         self.size = 2
         """The number of nodes."""
 
-    def node(self) -> int:
+    def add_node(self) -> int:
+        """Add a node without edges, and return its number."""
         self.size += 1
         return self.size - 1
 
     def insert(self, text: str) -> int:
-        """Return the node of the text; nodes that it needs are added.
+        """Return the node of a text; adds the nodes that it needs.
 
-        A text that ends inside another one is a node like any other: the caller records what ends
-        where.
+        The trie does not record where texts end; the caller does.
         """
         node = 0
         for character in text:
             cell = node * WIDTH + _COLUMN[character]
             node = self.edges.get(cell, -1)
             if node < 0:
-                node = self.edges[cell] = self.node()
+                node = self.edges[cell] = self.add_node()
         return node
 
-    def padded(self, text: str) -> Iterator[int]:
-        """Yield the nodes of the text with zeros added after the point.
+    def insert_padded(self, text: str) -> Iterator[int]:
+        """Yield the nodes of a text with zeros added to its fraction, and insert them.
 
-        To be read to its end, and once all texts are in: it adds nodes for the point, and the move
-        into ``zeros`` last.
+        To be called after all other texts are inserted, and read to its end.
         """
         node = self.insert(text if "." in text else text + ".")
         while node != self.zeros and node * WIDTH in self.edges:
             node = self.edges[node * WIDTH]
             yield node
-        # No text continues like this: one node stands for all further zeros.
         self.edges[node * WIDTH] = self.zeros
         yield self.zeros

@@ -1,10 +1,10 @@
-"""Transition tables over the symbols that numbers are spelled with, and how they are joined.
+"""Transition tables over the symbols that numbers are spelled with, and their intersection.
 
     table.next   int32 [states, WIDTH]    one column for each symbol: 0 to 9, -, ., e, +
     table.label  int32 [states]           HOLDS or FAILS, DEAD if undecided
 
-A table only ever reads numbers as RFC 8259 spells them, since the table of the syntax is joined
-with it: where that one has no move, the others may have any.
+A table is always intersected with that of the syntax, so it only reads numbers as RFC 8259 spells
+them: where the syntax has no move, any move may be in the table.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa
-from guided.regular.minimize import minimal
+from guided.regular.minimize import minimize
 from guided.regular.reachability import coaccessible
-from guided.runtime.fuel import spend
-from guided.runtime.kernel import making_kernel
+from guided.runtime.kernel import allocating_kernel
+from guided.runtime.work_budget import spend
 
 __all__ = [
     "ANY_DIGIT",
@@ -36,39 +36,39 @@ __all__ = [
     "POINT",
     "WIDTH",
     "NumberTable",
-    "joined",
-    "only_holding",
+    "drop_failures",
+    "intersect",
 ]
 
 HOLDS: Final = 0
 FAILS: Final = 1
-"""Labels: the assertion holds of the number that was spelled, or fails."""
+"""Labels: the assertion holds of the number that was read, or fails."""
 ANY_DIGIT, NONZERO = slice(0, 10), slice(1, 10)
 MINUS: Final = 10
 POINT: Final = 11
 LETTER: Final = 12
 PLUS: Final = 13
 WIDTH: Final = 14
-"""Columns of a table; a digit is its own column."""
+"""The number of columns of a table; that of a digit is its value."""
 _SYMBOLS: Final = (
     *(CodePoints.single(digit) for digit in "0123456789"),
     CodePoints.single("-"),
     CodePoints.single("."),
-    CodePoints.of([(ord("e"), ord("e")), (ord("E"), ord("E"))]),
+    CodePoints.from_ranges([(ord("e"), ord("e")), (ord("E"), ord("E"))]),
     CodePoints.single("+"),
 )
 _MAX_PAIRS: Final = 16_000_000
-"""Pairs of states that two tables may have; few of them come up, but all have a cell."""
+"""The most pairs of states of two tables; few of them are reachable, but each takes memory."""
 _MAX_REFINED: Final = 4_000
-"""States of an automaton whose equal states are merged; larger ones have hardly any."""
+"""The most states of an automaton that is minimised; larger ones have hardly any equal states."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberTable:
-    """What is decided about a number by its spelling; state 0 is where it begins.
+    """An automaton that decides a condition on a number by its spelling; state 0 is the start.
 
     ``next`` is int32 ``[states, WIDTH]`` with DEAD for no move, ``label`` int32 ``[states]``:
-    HOLDS, FAILS, or DEAD if a number that ends there is left undecided. Tables are kept and
+    HOLDS, FAILS, or DEAD if a number that ends there is left undecided. Tables are cached and
     shared, so the arrays must not be changed.
     """
 
@@ -77,24 +77,24 @@ class NumberTable:
 
 
 @functools.lru_cache(maxsize=64)
-def only_holding(table: NumberTable) -> NumberTable:
-    """Return the table that leaves undecided the numbers for which this one fails.
+def drop_failures(table: NumberTable) -> NumberTable:
+    """Return a table that leaves undecided the numbers for which this one fails.
 
-    Results are kept by the identity of the table, and shared.
+    Results are cached by the identity of the table, and shared.
     """
     label = np.where(table.label == HOLDS, HOLDS, DEAD).astype(np.int32)
-    return NumberTable(*minimal(table.next, label))
+    return NumberTable(*minimize(table.next, label))
 
 
-def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
-    """Return the numbers for which every table holds; with ``fails``, also those where one fails.
+def intersect(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
+    """Return the automaton of the numbers for which every table holds, labelled HOLDS.
 
-    If one of them is undecided, so is the result. Raises LimitExceededError if there may be
-    too many states. The given tables are not changed, and their order does not matter to what is
-    accepted.
+    With ``fails`` it also accepts those for which one of the tables fails, labelled FAILS. It
+    rejects numbers for which one is undecided. Raises LimitExceededError if there may be too many
+    states. The given tables are not changed, and their order does not matter.
     """
     if not fails:
-        tables = [only_holding(table) for table in tables]
+        tables = [drop_failures(table) for table in tables]
     if not all(len(table.label) for table in tables):
         return _EMPTY
     table, label = tables[0].next, tables[0].label
@@ -105,21 +105,21 @@ def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
                 limit=_MAX_PAIRS,
                 hint="use fewer digits in bounds and divisors",
             )
-        table, label = _side_by_side(table, label, other.next, other.label)
+        table, label = _product(table, label, other.next, other.label)
         spend(table.size // 64)
-    table, label = minimal(table, label) if len(label) <= _MAX_REFINED else _trimmed(table, label)
+    table, label = minimize(table, label) if len(label) <= _MAX_REFINED else _trim(table, label)
     return Dfa(_SYMBOLS, table, label) if len(label) else _EMPTY
 
 
 _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
-@making_kernel
-def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
-    """Pair the states of two tables that a text leads to, and decide what both say together.
+@allocating_kernel
+def _product(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
+    """Return the product of two tables and its labels; state 0 is the pair of both starts.
 
-    Returns a table and its labels; the pair of both starts is its state 0. If one has no move, the
-    pair has none. Room for all pairs is allocated at once, which is why ``_MAX_PAIRS`` bounds them.
+    A pair has no move if one of its states has none. Room for all pairs is allocated at once, which
+    is why ``_MAX_PAIRS`` bounds them.
     """
     rows = len(right)
     number = np.full(len(left) * rows, DEAD, dtype=np.int32)
@@ -145,18 +145,18 @@ def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-unty
                 count += 1
             table[done, column] = number[pair]
         # FAILS is above HOLDS: a number fails where either table says so.
-        known = left_label[a] != DEAD and right_label[b] != DEAD
-        label[done] = max(left_label[a], right_label[b]) if known else DEAD
+        is_decided = left_label[a] != DEAD and right_label[b] != DEAD
+        label[done] = max(left_label[a], right_label[b]) if is_decided else DEAD
         done += 1
     return table[:count], label[:count]
 
 
-def _trimmed(
+def _trim(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the states that lead to a label, renumbered in order; none if the start does not.
+    """Return the states from which a label can be reached, renumbered; none without the start.
 
-    For tables that are too large for ``minimal``, which trims as well.
+    For tables that are too large for ``minimize``, which trims as well.
     """
     live = coaccessible(table, label != DEAD)
     if not live[0]:

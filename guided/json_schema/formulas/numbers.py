@@ -5,13 +5,13 @@ zeros at the end of a fraction are free: a model that writes ``19.90`` must not 
 ``19.901``. With ``Spelling.ANY`` every spelling without exponent counts by its value: ``1.0``,
 ``-0``. A spelling with exponent is followed where that takes a small automaton:
 
-- where nothing is asked, or, by bounds of zero, only a sign;
+- where no condition is set, or only bounds of zero, which are about the sign;
 - under ``integer``, and under a ``multiple_of`` that divides 1, for the numbers that are whole
   (under ``0.01`` and other powers of ten: for all), within the limits of ``number_conditions``;
 - for listed numbers, in the spellings that programs write: ``1e-07``, ``1.5e+16``.
 
-An integer of draft 4 is one by its spelling: only digits, so that ``1.0`` and ``1e0`` are none. All
-others are left out: they neither hold nor fail, so that nothing is allowed that is not decided.
+Integers of draft 4 are recognised by their spelling: only digits, so that ``1.0`` and ``1e0`` are
+none. All other spellings are undecided: they neither hold nor fail, and so are never allowed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,19 @@ from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
 from guided.json_schema.formulas.number_conditions import (
     MAX_PLACES,
-    Grid,
-    bounded,
-    digits_alone,
-    multiples,
-    whole_with_exponent,
+    Divisor,
+    bound_table,
+    multiples_of_power,
+    multiples_table,
+    plain_integers,
 )
-from guided.json_schema.formulas.number_spellings import chosen, exact_text, number_syntax, split
-from guided.json_schema.formulas.number_tables import NumberTable, joined, only_holding
+from guided.json_schema.formulas.number_spellings import (
+    exact_text,
+    listed_numbers,
+    number_syntax,
+    significant_digits,
+)
+from guided.json_schema.formulas.number_tables import NumberTable, drop_failures, intersect
 from guided.regular.dfa import Dfa
 from guided.spec import Spelling
 
@@ -45,76 +50,76 @@ __all__ = [
     "MAX_LISTED_MULTIPLES",
     "digit_limit",
     "holds",
-    "is_narrowed",
     "number_dfa",
     "number_verdicts",
+    "omits_multiples",
 ]
 
 MAX_DIGITS: Final = 2_000
-"""Digits of a number in an assertion, on either side of the point."""
-_KEPT_BYTES: Final = 32 * 2**20
-"""Bytes of the automata that are kept; one of long numbers takes megabytes."""
-_LEAST: Final = 1_000
-"""Bytes that an automaton takes at least."""
+"""The most digits of a number in an assertion, on either side of the point."""
+_CACHE_BYTES: Final = 32 * 2**20
+"""Bytes of cached automata; one of long numbers takes megabytes."""
+_MIN_DFA_BYTES: Final = 1_000
+"""The fewest bytes that an automaton counts as."""
 MAX_LISTED_MULTIPLES: Final = 200
-"""The multiples allowed of a divisor whose remainders are too many for an automaton."""
+"""The number of multiples allowed of a divisor with too many remainders for an automaton."""
 _MAX_STATES: Final = 20_000
-"""States of an automaton that follows remainders."""
+"""The most states of an automaton that computes remainders."""
 _MAX_STATES_BY_DIGITS: Final = 5_000
-"""States of one that also counts the digits of the whole part."""
+"""The most states of one that also counts the digits of the whole part."""
 NumberAssertion: TypeAlias = Numbers | NumberChoices
 
 
 def holds(assertion: NumberAssertion, value: Decimal) -> bool:
     """Return whether the assertion holds of a number, exactly.
 
-    By value alone: ``number_dfa`` may leave out numbers that fulfil it, and never includes
+    Only the value counts: ``number_dfa`` may leave out some of these numbers, and never includes
     others.
     """
     if isinstance(assertion, NumberChoices):
         return value in assertion.values
-    low, high, grid = assertion.low, assertion.high, _grid(assertion)
+    low, high, divisor = assertion.low, assertion.high, _divisor(assertion)
     if low is not None and not (value > low.value or (value == low.value and not low.strict)):
         return False
     if high is not None and not (value < high.value or (value == high.value and not high.strict)):
         return False
-    return grid is None or _on_grid(grid, value)
+    return divisor is None or _is_multiple(divisor, value)
 
 
-def is_narrowed(assertion: NumberAssertion) -> bool:
-    """Return whether multiples are left out: a large divisor lists only those nearest to zero.
+def omits_multiples(assertion: NumberAssertion) -> bool:
+    """Return whether the automaton of an assertion leaves out multiples of its divisor.
 
-    Limits on digits and spellings do not count. The result has to agree with what the automaton of
-    the assertion accepts.
+    It does if the divisor is so large that only the multiples nearest to zero are listed. Numbers
+    left out for their digits or their spelling do not count.
     """
-    if not isinstance(assertion, Numbers) or not _is_listed(assertion):
+    if not isinstance(assertion, Numbers) or not _lists_multiples(assertion):
         return False
-    return not all(_multiples(assertion)[1])
+    return not all(_nearest_multiples(assertion)[1])
 
 
 def _follows_exponents(assertion: NumberAssertion) -> bool:
-    """Return whether numbers with an exponent are decided, even if only the whole ones (``1e3``).
+    """Return whether numbers with an exponent are decided, or at least the integers among them.
 
     Exponents are not followed under a bound other than 0, for which the sign is enough. Multiples
-    are decided if every whole number is one, as for 1 and 0.25; see ``whole_with_exponent``.
+    are decided if every whole number is one, as for 1 and 0.25; see ``multiples_of_power``.
     """
     if isinstance(assertion, NumberChoices):
         return False
     bounds = [bound for bound in (assertion.low, assertion.high) if bound is not None]
-    grid = _grid(assertion)
-    if grid is None:
+    divisor = _divisor(assertion)
+    if divisor is None:
         return all(bound.value == 0 for bound in bounds)
-    if bounds or not 0 <= -grid.power <= MAX_PLACES:
+    if bounds or not 0 <= -divisor.power <= MAX_PLACES:
         return False
-    wholes: int = 10**-grid.power
-    return wholes % grid.count == 0
+    wholes: int = 10**-divisor.power
+    return wholes % divisor.count == 0
 
 
 def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -> int | None:
-    """Digits that numbers under all these assertions may need on a side, at least ``max_digits``.
+    """Return the limit of digits on either side of the point for automata to be combined.
 
-    Automata that will be combined are made with one limit, or one cuts what a bound of another
-    needs.
+    It is ``max_digits``, or more if a number in an assertion needs more. Automata that will be
+    combined must have the same limit, or one would exclude numbers near a bound of another.
     """
     limits = _digit_limits(assertions, max_digits)
     return None if limits is None else max(limits)
@@ -123,17 +128,18 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """``digit_limit`` before and after the point, ``None`` for none; checks the numbers anyway.
+    """Return the limits of digits before and after the point; ``None`` without ``max_digits``.
 
-    What the assertions need is kept even above ``max_digits``.
+    They exceed ``max_digits`` if a number in an assertion needs more digits. Raises
+    LimitExceededError for a number of too many digits in any case.
     """
-    landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
-    for value in landmarks:
+    constants = [value for assertion in assertions for value in _constants(assertion)]
+    for value in constants:
         _check_digits(value)
     if max_digits is None:
         return None
     most_whole, most_fraction = max_digits, max_digits
-    for value in landmarks:
+    for value in constants:
         # One digit more: between 99.9 and 100 lies 99.91, above 99 lies 100.
         whole, _, fraction = exact_text(value.copy_abs()).partition(".")
         most_whole = max(most_whole, len(whole) + 1 if len(whole) >= max_digits else 0)
@@ -145,7 +151,7 @@ def _digit_limits(
 def _check_digits(value: Decimal) -> None:
     """Raise LimitExceededError for a number whose automaton would have too many states.
 
-    Called before anything writes the number out: ``1E+999999`` has a short text.
+    To be called before the number is written out: ``1E+999999`` has a million digits.
     """
     if max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
         raise LimitExceededError(
@@ -155,98 +161,99 @@ def _check_digits(value: Decimal) -> None:
         )
 
 
-@cached(LRUCache(_KEPT_BYTES, lambda dfa: _LEAST + dfa.next.nbytes), lock=threading.Lock())
+@cached(LRUCache(_CACHE_BYTES, lambda dfa: _MIN_DFA_BYTES + dfa.next.nbytes), lock=threading.Lock())
 def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
-    """Return the spellings of the numbers that the assertion allows, labelled HOLDS.
+    """Return the automaton of the numbers that the assertion allows, labelled HOLDS.
 
     ``max_digits`` bounds the digits on either side of the point, except for what the assertion
-    needs and for the whole part of multiples of large divisors. The complement is not what the
-    assertion forbids: ``number_verdicts`` returns that. The results of both are kept, and not to be
-    changed. Both raise LimitExceededError for numbers of too many digits, and for automata that
-    grow too large.
+    needs and for the whole part of multiples of large divisors. Spellings that it does not accept
+    are not all forbidden: ``number_verdicts`` tells which are. The results of both are cached, and
+    must not be changed. Both raise LimitExceededError for numbers of too many digits, and for
+    automata that grow too large.
     """
-    return _dfa(assertion, spelling, max_digits, fails=False)
+    return _build_dfa(assertion, spelling, max_digits, fails=False)
 
 
-@cached(LRUCache(_KEPT_BYTES, lambda dfa: _LEAST + dfa.next.nbytes), lock=threading.Lock())
+@cached(LRUCache(_CACHE_BYTES, lambda dfa: _MIN_DFA_BYTES + dfa.next.nbytes), lock=threading.Lock())
 def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
-    """Return the spellings of all numbers, labelled HOLDS or FAILS; undecided ones are left out."""
-    return _dfa(assertion, spelling, max_digits, fails=True)
+    """Return the automaton of all numbers, labelled HOLDS or FAILS; it rejects undecided ones."""
+    return _build_dfa(assertion, spelling, max_digits, fails=True)
 
 
-def _dfa(
+def _build_dfa(
     assertion: NumberAssertion, spelling: Spelling, max_digits: int | None, *, fails: bool
 ) -> Dfa:
-    """Return the syntax of numbers joined with a table for each condition of the assertion.
+    """Return the intersection of the syntax of numbers and each condition of the assertion.
 
-    With ``fails`` numbers that break a condition are kept, labelled FAILS.
+    With ``fails``, numbers that break a condition are accepted too, labelled FAILS.
     """
     canonical = spelling is Spelling.CANONICAL
     most_whole, most_fraction = _digit_limits((assertion,), max_digits) or (None, None)
     if isinstance(assertion, NumberChoices):
-        conditions = [chosen(assertion.values, shortest=canonical)]
-    elif _is_listed(assertion):
-        listed, (from_first, to_last) = _multiples(assertion)
-        conditions = [chosen(listed, shortest=canonical)]
-        # Numbers beyond the listed ones are undecided, where there are more multiples.
-        known = Numbers(
+        conditions = [listed_numbers(assertion.values, shortest=canonical)]
+    elif _lists_multiples(assertion):
+        listed, (from_first, to_last) = _nearest_multiples(assertion)
+        conditions = [listed_numbers(listed, shortest=canonical)]
+        # Numbers beyond the listed ones are undecided if there are more multiples.
+        listed_range = Numbers(
             low=None if from_first else Bound(listed[0]),
             high=None if to_last else Bound(listed[-1]),
         )
-        conditions += map(only_holding, _bounds(known))
+        conditions += map(drop_failures, _bound_tables(listed_range))
     else:
-        conditions = [*_bounds(assertion), *_grids(assertion, canonical=canonical)]
-        states = _states(assertion)
-        # Digits are counted in states, once for each state that follows remainders.
+        conditions = [*_bound_tables(assertion), *_multiple_tables(assertion, canonical=canonical)]
+        states = _estimate_states(assertion)
+        # Counting digits multiplies the states that compute remainders.
         if states > 1 and states * (most_whole or 1) > _MAX_STATES_BY_DIGITS:
             most_whole = None
-    if isinstance(assertion, Numbers) and assertion.literal and not canonical:
-        conditions.append(digits_alone())
+    if isinstance(assertion, Numbers) and assertion.by_spelling and not canonical:
+        conditions.append(plain_integers())
     syntax = number_syntax(canonical, most_whole, most_fraction)
-    return joined([syntax, *conditions], fails=fails)
+    return intersect([syntax, *conditions], fails=fails)
 
 
-def _bounds(assertion: Numbers) -> list[NumberTable]:
+def _bound_tables(assertion: Numbers) -> list[NumberTable]:
     """Return a table for each bound."""
     low, high = assertion.low, assertion.high
-    tables = [] if low is None else [bounded(low, is_low=True)]
-    return tables if high is None else [*tables, bounded(high, is_low=False)]
+    tables = [] if low is None else [bound_table(low, is_low=True)]
+    return tables if high is None else [*tables, bound_table(high, is_low=False)]
 
 
-def _grids(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
-    """Return one table for whole numbers and multiples, two where exponents are followed as well.
+def _multiple_tables(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
+    """Return the tables for the divisor of an assertion, which is 1 for integers.
 
-    Canonical whole numbers have no point: ``pointless`` leaves those that are written with one
-    undecided.
+    There are two tables if exponents are decided by a table of their own. Canonical integers have
+    no point: ``point_undecided`` leaves those that are written with one undecided.
     """
-    grid = _grid(assertion)
-    if grid is None:
+    divisor = _divisor(assertion)
+    if divisor is None:
         return []
     if canonical or not _follows_exponents(assertion):
-        return [multiples(grid, pointless=canonical and grid.power >= 0)]
-    if grid.count == 1:
-        return [whole_with_exponent(-grid.power, exact=True)]
-    whole = whole_with_exponent(0, exact=False)
-    return [multiples(grid, pointless=False, exponents=True), whole]
+        return [multiples_table(divisor, point_undecided=canonical and divisor.power >= 0)]
+    if divisor.count == 1:
+        return [multiples_of_power(-divisor.power, reject_others=True)]
+    whole = multiples_of_power(0, reject_others=False)
+    return [multiples_table(divisor, point_undecided=False, exponents_hold=True), whole]
 
 
-def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
+def _constants(assertion: NumberAssertion) -> list[Decimal]:
+    """Return the numbers that occur in an assertion."""
     if isinstance(assertion, NumberChoices):
         return list(assertion.values)
     bounds = [bound.value for bound in (assertion.low, assertion.high) if bound is not None]
     return bounds if assertion.multiple_of is None else [*bounds, assertion.multiple_of]
 
 
-def _grid(assertion: Numbers) -> Grid | None:
-    """Return what the number has to be a multiple of; ``None`` if no multiple is asked.
+def _divisor(assertion: Numbers) -> Divisor | None:
+    """Return what the number has to be a multiple of; ``None`` for an assertion without that.
 
-    A number that also has to be whole is a multiple of the least common multiple of that and 1. A
-    divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, so equal multiples have
-    equal grids.
+    An integer that is a multiple of a number is one of the least common multiple of that and 1. A
+    divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, so divisors of the same
+    multiples are equal.
     """
     if assertion.multiple_of is None:
-        return Grid(1, 0) if assertion.integer else None
-    digits, power = split(assertion.multiple_of)
+        return Divisor(1, 0) if assertion.integer else None
+    digits, power = significant_digits(assertion.multiple_of)
     count = int(digits)
     if assertion.integer and power < 0:
         # lcm(1, count / 10**p) = count / gcd(count, 10**p)
@@ -254,58 +261,60 @@ def _grid(assertion: Numbers) -> Grid | None:
         power = 0
     while count % 10 == 0:
         count, power = count // 10, power + 1
-    return Grid(count, power)
+    return Divisor(count, power)
 
 
-def _on_grid(grid: Grid, value: Decimal) -> bool:
-    """Return whether a number is a multiple of ``count * 10 ** power`` of the grid, exactly."""
-    digits, last = split(value)
+def _is_multiple(divisor: Divisor, value: Decimal) -> bool:
+    """Return whether a number is a multiple of ``divisor``, exactly."""
+    digits, last = significant_digits(value)
     if not digits:
         return True
-    shift = last - grid.power
+    shift = last - divisor.power
     # Zeros beyond the factors of the divisor change nothing, and 1E+999999 would have too many.
-    shift = min(shift, grid.count.bit_length())
-    return shift > -1 and int(digits) * 10**shift % grid.count == 0
+    shift = min(shift, divisor.count.bit_length())
+    return shift > -1 and int(digits) * 10**shift % divisor.count == 0
 
 
-def _states(assertion: Numbers) -> int:
-    """Return about the greatest number of states of the automaton that follows remainders.
+def _estimate_states(assertion: Numbers) -> int:
+    """Return about how many states the automaton of an assertion may have.
 
-    An estimate: where it is too large multiples are listed (``_is_listed``), or the digits before
-    the point are not counted (``_dfa``), so changing it may change which numbers are allowed.
+    If there are too many, multiples are listed (``_lists_multiples``) or digits before the point
+    are not counted (``_build_dfa``). So changing the estimate may change which numbers are allowed.
     """
-    grid = _grid(assertion)
-    if grid is None or grid.count == 1:
+    divisor = _divisor(assertion)
+    if divisor is None or divisor.count == 1:
         return 1
     ends = [bound.value for bound in (assertion.low, assertion.high) if bound and bound.value]
     same = len(ends) == 2 and (ends[0] < 0) == (ends[1] < 0)
     digits = max((len(exact_text(end.copy_abs())) for end in ends), default=0)
-    return grid.count * (abs(grid.power) + 1) * (1 + digits * (3 if same else 2))
+    return divisor.count * (abs(divisor.power) + 1) * (1 + digits * (3 if same else 2))
 
 
 @functools.lru_cache(maxsize=512)
-def _is_listed(assertion: Numbers) -> bool:
-    """Return whether multiples are listed, because following remainders takes too many states.
+def _lists_multiples(assertion: Numbers) -> bool:
+    """Return whether multiples are listed, because computing remainders takes too many states.
 
-    Also with fewer states, if bounds on both sides leave few multiples, which are then all listed.
+    They are also listed with fewer states if bounds on both sides leave so few that all are.
     """
-    states = _states(assertion)
+    states = _estimate_states(assertion)
     if states > _MAX_STATES:
         return True
     bounded_twice = assertion.low is not None and assertion.high is not None
-    return states > _MAX_STATES_BY_DIGITS and bounded_twice and all(_multiples(assertion)[1])
+    return (
+        states > _MAX_STATES_BY_DIGITS and bounded_twice and all(_nearest_multiples(assertion)[1])
+    )
 
 
 @functools.lru_cache(maxsize=64)
-def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], tuple[bool, bool]]:
-    """Return the multiples in range nearest to zero, ascending.
+def _nearest_multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], tuple[bool, bool]]:
+    """Return the multiples nearest to zero within the bounds, ascending.
 
     Also returns whether these include all multiples below the last of them, and all above the
-    first. There are none where bounds cross, and these are then all.
+    first. If bounds cross there are none, and both are true.
     """
-    grid = _grid(assertion)
-    assert grid is not None, assertion  # only asked of assertions with a divisor
-    step = Fraction(grid.count) * Fraction(10) ** grid.power
+    divisor = _divisor(assertion)
+    assert divisor is not None, assertion  # only called for assertions with a divisor
+    step = Fraction(divisor.count) * Fraction(10) ** divisor.power
     low = high = None
     if assertion.low is not None:
         steps = Fraction(assertion.low.value) / step
@@ -325,5 +334,5 @@ def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], tuple[bool, boo
         first = last - MAX_LISTED_MULTIPLES + 1
         first = first if low is None else max(low, first)
     numbers = range(first, last + 1)
-    listed = tuple(Decimal(f"{n * grid.count}E{grid.power}") for n in numbers)
+    listed = tuple(Decimal(f"{n * divisor.count}E{divisor.power}") for n in numbers)
     return listed, (first == low, last == high)

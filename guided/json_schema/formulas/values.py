@@ -1,6 +1,6 @@
-"""JSON values, and the formulas that only given values fit.
+"""JSON values, and formulas that only given values fit.
 
-``enum`` and ``const`` become such formulas, and so do the earlier items of an array, from which
+Such formulas are made of ``enum`` and ``const``, and of the earlier items of an array, from which
 further items have to differ.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from guided.json_schema.formulas.assertions import (
     Booleans,
-    Has,
+    HasMember,
     ItemCount,
     Items,
     JsonType,
@@ -25,18 +25,18 @@ from guided.json_schema.formulas.assertions import (
     Unique,
 )
 from guided.json_schema.formulas.formula import FALSE, Formula, Formulas
-from guided.runtime.fuel import spend, with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 
 __all__ = [
     "Json",
-    "differs",
+    "differs_from_earlier",
     "equals_earlier",
     "formula_of_value",
     "is_number",
     "one_of_values",
     "read_value",
     "value_key",
-    "with_value",
+    "with_earlier_item",
 ]
 
 Json: TypeAlias = Any
@@ -44,7 +44,7 @@ Json: TypeAlias = Any
 
 
 def read_value(text: bytes) -> Json:
-    """Return the value of a JSON text; numbers become Decimal."""
+    """Parse a JSON text; numbers become Decimal."""
     return json.loads(text, parse_int=Decimal, parse_float=Decimal)
 
 
@@ -54,9 +54,10 @@ def is_number(value: Json) -> bool:
 
 
 def value_key(value: Json) -> Hashable:
-    """Return a key that is equal for equal values: booleans are no numbers, members have no order.
+    """Return a hashable key of a value; equal values, in the sense of JSON, have equal keys.
 
-    A boolean is put into a tuple, since ``True == 1`` in Python.
+    Members have no order, and booleans are no numbers: they are put into a tuple, since
+    ``True == 1`` in Python.
     """
     if isinstance(value, list):
         return ("array", *[value_key(item) for item in value])
@@ -69,9 +70,9 @@ def value_key(value: Json) -> Hashable:
 
 
 def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
-    """Return the formula that a value equals one of these; a boolean is no number.
+    """Return the formula that holds of the values equal to one of these; FALSE without values.
 
-    Numbers compare by value. Without values it is FALSE; equal values count once.
+    Numbers are compared by value, and booleans are no numbers.
     """
     spend(len(values))
     scalars = [value for value in with_pauses(values) if not isinstance(value, dict | list)]
@@ -82,7 +83,7 @@ def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
 
 
 def formula_of_value(value: Json, formulas: Formulas) -> Formula:
-    """Exactly this value.
+    """Return the formula that holds only of this value.
 
     Recurses once for each level of the value: the depth of schemas is bounded, and so is that of
     the shortest values that a search finds.
@@ -94,18 +95,18 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
     parts = tuple([formula_of_value(item, formulas) for item in inner])
     if isinstance(value, list):
         count = ItemCount(len(parts), len(parts))
-        kind, said = JsonType.ARRAY, [leaf(Items(parts, FALSE)), leaf(count)]
+        kind, assertions = JsonType.ARRAY, [leaf(Items(parts, FALSE)), leaf(count)]
     else:
         members = Members(tuple(zip(value, parts, strict=True)), (), FALSE)
-        kind, said = JsonType.OBJECT, [leaf(members), *(leaf(Has(name)) for name in value)]
-    return formulas.all_of([leaf(Types(frozenset({kind}))), *said])
+        kind = JsonType.OBJECT
+        assertions = [leaf(members), *(leaf(HasMember(name)) for name in value)]
+    return formulas.all_of([leaf(Types(frozenset({kind}))), *assertions])
 
 
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
-    """Return one assertion for each type that occurs, so that long lists stay small formulas.
+    """Return the formula of some scalars: one assertion for each type, however many values.
 
-    Callers pass at least one value: none would make an assertion that nothing fits, which is not
-    FALSE.
+    There must be at least one value: for none, the result would not be FALSE.
     """
     texts = [each for each in with_pauses(values) if isinstance(each, str)]
     strings = tuple(dict.fromkeys(with_pauses(texts)))
@@ -118,7 +119,7 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
         types.add(JsonType.NULL)
     if booleans:
         types.add(JsonType.BOOLEAN)
-        # If a value may be both, its type says enough.
+        # If both are allowed, the type is enough.
         if len(booleans) == 1:
             parts.append(formulas.leaf(Booleans(booleans)))
     if numbers:
@@ -133,34 +134,34 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
 # --- the earlier items of an array ------------------------------------------------------------
 
 
-def equals_earlier(about: Unique, formulas: Formulas) -> Formula:
-    """Return the formula that a value equals an earlier item of an array; FALSE if there is none.
+def equals_earlier(unique: Unique, formulas: Formulas) -> Formula:
+    """Return the formula of the values equal to an earlier item of an array; FALSE without any.
 
-    Strings and numbers are each one list, with their type beside it: a list alone would hold of all
+    The lists of strings and of numbers are each joined with their type: a list alone holds of all
     values of other types.
     """
-    leaf, parts = formulas.leaf, list(about.others)
+    leaf, parts = formulas.leaf, list(unique.others)
     for kind, values in (
-        (JsonType.STRING, StringChoices(about.strings) if about.strings else None),
-        (JsonType.NUMBER, NumberChoices(about.numbers) if about.numbers else None),
+        (JsonType.STRING, StringChoices(unique.strings) if unique.strings else None),
+        (JsonType.NUMBER, NumberChoices(unique.numbers) if unique.numbers else None),
     ):
         if values is not None:
             parts.append(formulas.all_of([leaf(Types(frozenset((kind,)))), leaf(values)]))
     return formulas.any_of(parts)
 
 
-def differs(about: Unique, formulas: Formulas) -> Formula:
-    """Return the formula that a value differs from all earlier items of an array."""
-    return formulas.negate(equals_earlier(about, formulas))
+def differs_from_earlier(unique: Unique, formulas: Formulas) -> Formula:
+    """Return the formula of the values that differ from all earlier items of an array."""
+    return formulas.negate(equals_earlier(unique, formulas))
 
 
-def with_value(about: Unique, value: Json, formulas: Formulas) -> Unique:
-    """Return the same after one more item, as ``read_value`` reads it.
+def with_earlier_item(unique: Unique, value: Json, formulas: Formulas) -> Unique:
+    """Return the assertion after one more item, a value as ``read_value`` returns it.
 
-    Items of one type are kept together, so that all of them are one list in a formula.
+    Strings and numbers are kept separately, so that each become one list in a formula.
     """
     if isinstance(value, str):
-        return replace(about, strings=(*about.strings, value))
+        return replace(unique, strings=(*unique.strings, value))
     if isinstance(value, Decimal):
-        return replace(about, numbers=(*about.numbers, value))
-    return replace(about, others=(*about.others, formula_of_value(value, formulas)))
+        return replace(unique, numbers=(*unique.numbers, value))
+    return replace(unique, others=(*unique.others, formula_of_value(value, formulas)))

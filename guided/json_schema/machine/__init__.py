@@ -2,19 +2,23 @@
 
 Words used throughout (those of the whole project are in docs/architecture.md):
 
-    ask        a formula that a value is asked to fit; one value may have several
-    must       the first ask, or the only goal, has to hold
-    goal       what is left of an ask for an open container
-    link       which assertion of a container fails unless a value fits an ask
-    sure       of an awaited value: any value that fits leaves a completion
-    owed       what has to come before an end: code points, items, members
-    plain      of an object: it only has to fit ``Members`` assertions, and to have some names
-    order      the names that the schema spells out for an object; a place is an index in it
-    free name  any other name; a key is a name as it is written
-    class      free names for which the same holds; a rare one has a limited number of names
-    hazy       of an array: an item that others must differ from is not known
-    chain      the rows that spell one text
-    overlay    rows laid over others, with other targets for some bytes
+    formulas      what is asked of one value; bit ``i`` of its truth vector is for ``formulas[i]``
+    required      the first formula, or the only goal, has to hold
+    goal          what is left to fit of a formula after the items or members so far
+    link          an assertion of a container that fails unless a value fits a certain formula
+    completion    the shortest text that ends the document, or one container, from a state
+    completable   of a frame or a stack: a completion of it was found
+    owed          what has to come before the end: code points, items, members
+    plain goal    of an object: ``Members`` assertions and required names, all of which must hold
+    order         the names that the schema spells out for an object; a place is an index in it
+    free name     any other name; a key is a name as JSON spells it
+    class         free names for which the same holds; a rare one has a limited number of names
+    unknown item  an item that others must differ from, but whose text a walk does not know
+    chain         the rows that spell one text
+    overlay       rows added over others, with other targets for some bytes
+
+A row is a state of an automaton in the transition table; a state of the whole machine is a stack,
+a row, a count and remembered texts (``guided.machine.recognizer.State``).
 
 Names in capitals are columns of rows, see ``guided.machine.table_layout``.
 """

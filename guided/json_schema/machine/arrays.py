@@ -1,4 +1,4 @@
-"""Arrays, evaluated item by item: what is left to fit, and what may follow."""
+"""Arrays, evaluated item by item: what is left to fit, and what is asked of the next item."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ from guided.json_schema.formulas.formula import (
     Leaf,
     evaluate,
     leaves_of,
-    truth_vector,
+    pack_truth_vector,
 )
-from guided.json_schema.formulas.values import differs, read_value, with_value
-from guided.json_schema.machine.containers import asked_of, one_fewer, replaced
+from guided.json_schema.formulas.values import differs_from_earlier, read_value, with_earlier_item
+from guided.json_schema.machine.containers import (
+    decrement_count,
+    derive_value_formulas,
+    replace_leaves,
+)
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame, Pending
@@ -32,8 +36,8 @@ __all__ = ["ArrayRules"]
 class ArrayRules:
     """The rules of arrays: how they open, what their items decide, and how they close.
 
-    Nothing here knows what surrounds an array. A frame is a value: methods never change one, they
-    return others. What is remembered depends only on its key, and is kept as long as the machine.
+    Nothing here depends on what surrounds an array. Frames are immutable: methods return new ones.
+    Caches live as long as the machine.
     """
 
     def __init__(
@@ -41,137 +45,154 @@ class ArrayRules:
     ) -> None:
         self.formulas = formulas
         self.restriction = restriction
-        self.sharing = restriction.sharing
+        self.inliner = restriction.inliner
         self.values = values
-        self._begun: dict[ArrayFrame, Pending | None] = {}
-        self._shifted: dict[Leaf, Formula] = {}
-        """What an assertion about items, with a prefix, asks of those after the first."""
+        self._awaited_items: dict[ArrayFrame, Pending | None] = {}
+        self._without_first_cache: dict[Leaf, Formula] = {}
+        """What is left of an ``Items`` with a prefix after its first item."""
 
     # --- evaluation -----------------------------------------------------------------------
 
-    def open(self, asks: tuple[Formula, ...], *, must: bool) -> ArrayFrame:
-        """Return an array that is asked these formulas, before its first item."""
-        return ArrayFrame(tuple(self.restriction.to(JsonType.ARRAY, ask) for ask in asks), must)
+    def open(self, formulas: tuple[Formula, ...], *, required: bool) -> ArrayFrame:
+        """Return the frame of an array before its first item, which is to fit these formulas."""
+        return ArrayFrame(
+            tuple(self.restriction.to_type(JsonType.ARRAY, formula) for formula in formulas),
+            required,
+        )
 
-    def item_begun(self, frame: ArrayFrame) -> Pending | None:
-        """Return the next item as an awaited value; ``None`` if there must not be one."""
-        if frame not in self._begun:
-            self._begun[frame] = self._item_begun(frame)
-        return self._begun[frame]
+    def await_item(self, frame: ArrayFrame) -> Pending | None:
+        """Return the frame that awaits the next item; ``None`` if no item may follow."""
+        if frame not in self._awaited_items:
+            self._awaited_items[frame] = self._await_item(frame)
+        return self._awaited_items[frame]
 
-    def _item_begun(self, frame: ArrayFrame) -> Pending | None:
-        """Compute ``item_begun``: what is asked of the item, and of the array after it.
+    def _await_item(self, frame: ArrayFrame) -> Pending | None:
+        """Compute ``await_item``: the formulas of the item, and the frame of the array after it.
 
-        ``every`` has for each assertion about all items what it asks of this one, ``some`` likewise
-        for those that count items.
+        ``universal`` and ``counting`` are as for ``derive_value_formulas``.
         """
         goals = frame.goals
-        # The common array, whose items all fit one formula: nothing is left to decide about it.
-        if frame.must and isinstance(goals[0], Leaf) and _says_one_thing(goals[0].assertion):
-            item = self._child(goals[0])
-            inner = ArrayFrame(goals, must=True, begun=True)
-            pending = Pending(inner, (item,), must=True, hazy=frame.hazy, sure=True)
+        # The common array, whose items all have to fit one formula: its frame stays the same.
+        if frame.required and isinstance(goals[0], Leaf) and _is_uniform(goals[0].assertion):
+            item = self._item_formula(goals[0])
+            inner = ArrayFrame(goals, required=True, has_items=True)
+            pending = Pending(
+                inner,
+                (item,),
+                required=True,
+                has_unknown_item=frame.has_unknown_item,
+                always_completable=True,
+            )
             return None if item is FALSE else pending
         leaves = leaves_of(goals)
         by: dict[Leaf, Formula] = {}
         for leaf in leaves:
             if isinstance(leaf.assertion, ItemCount):
-                by[leaf] = one_fewer(leaf.assertion, self.formulas)
-        goals = replaced(self.formulas, goals, by)
-        # Earlier items come last: the names of an item keep the order of the schema.
-        every = [
-            (leaf, self._child(leaf))
+                by[leaf] = decrement_count(leaf.assertion, self.formulas)
+        goals = replace_leaves(self.formulas, goals, by)
+        # ``Unique``, which knows earlier items, comes last, so that the names of an item keep the
+        # order of the schema.
+        universal = [
+            (leaf, self._item_formula(leaf))
             for kind in (Items, Unique)
             for leaf in leaves
             if isinstance(leaf.assertion, kind)
         ]
-        some = [
-            (leaf, self.sharing.of(leaf.assertion.item))
+        counting = [
+            (leaf, self.inliner.inline(leaf.assertion.item))
             for leaf in leaves
             if isinstance(leaf.assertion, Contains)
         ]
-        asked, failed = asked_of(goals, every, some, self.formulas, must=frame.must)
-        goals = replaced(self.formulas, goals, dict.fromkeys(failed, FALSE))
-        if frame.must and (goals[0] is FALSE or asked.asks[0] is FALSE):
+        value, failed = derive_value_formulas(
+            goals, universal, counting, self.formulas, required=frame.required
+        )
+        goals = replace_leaves(self.formulas, goals, dict.fromkeys(failed, FALSE))
+        if frame.required and (goals[0] is FALSE or value.formulas[0] is FALSE):
             return None
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
-        inner = ArrayFrame(goals, frame.must, begun=True)
-        pending = Pending(inner, asked.asks, asked.must, asked.links, remembers, frame.hazy)
-        # If the array could close after any item that fits, every such item leaves a completion.
-        if frame.must and len(asked.asks) == 1 and not remembers:
-            after = self.value_done(pending, 1, None)
-            if after is not None and evaluate(after.goals[0], at_the_end):
-                return pending._replace(sure=True)
+        inner = ArrayFrame(goals, frame.required, has_items=True)
+        pending = Pending(
+            inner, value.formulas, value.required, value.links, remembers, frame.has_unknown_item
+        )
+        # If the array may close after any item that fits, every such item leaves a completion.
+        if frame.required and len(value.formulas) == 1 and not remembers:
+            after = self.finish_item(pending, 1, None)
+            if after is not None and evaluate(after.goals[0], holds_at_close):
+                return pending._replace(always_completable=True)
         return pending
 
-    def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
-        """Return the array after an item with this truth vector; ``None`` if it had to fit better.
+    def finish_item(
+        self, pending: Pending, truth_vector: int, text: bytes | None
+    ) -> ArrayFrame | None:
+        """Return the array after an item with this truth vector; ``None`` if it does not fit.
 
-        ``text`` is the item as it was written; without it, further items may equal this one, and if
-        that matters, the array is hazy. An ``ItemCount`` was lowered when the item began.
+        ``text`` is the item as it was written, ``None`` if it is not known. Then later items are
+        not compared with it, and if they had to be, the frame says so (``has_unknown_item``). An
+        ``ItemCount`` was lowered when the item began.
         """
         frame = pending.frame
         assert isinstance(frame, ArrayFrame)
-        if pending.must and not truth & 1:
+        if pending.required and not truth_vector & 1:
             return None
-        fits = {leaf: bool(truth >> ask & 1) for leaf, ask in pending.links}
+        fits = {leaf: bool(truth_vector >> number & 1) for leaf, number in pending.links}
         by: dict[Leaf, Formula] = {}
         for leaf in leaves_of(frame.goals):
-            about = leaf.assertion
-            if isinstance(about, Contains):
-                # What was not asked holds of every item, or of none.
-                met = fits.get(leaf, self.sharing.of(about.item) is TRUE)
-                by[leaf] = one_fewer(about, self.formulas) if met else leaf
+            assertion = leaf.assertion
+            if isinstance(assertion, Contains):
+                # Without a link it holds of every item, or of none.
+                met = fits.get(leaf, self.inliner.inline(assertion.item) is TRUE)
+                by[leaf] = decrement_count(assertion, self.formulas) if met else leaf
             elif not fits.get(leaf, True):
                 by[leaf] = FALSE
-            elif isinstance(about, Items):
-                by[leaf] = self._without_first(leaf, about)
-            elif isinstance(about, Unique) and text is not None:
-                by[leaf] = self.formulas.leaf(with_value(about, read_value(text), self.formulas))
-        goals = replaced(self.formulas, frame.goals, by)
-        return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
+            elif isinstance(assertion, Items):
+                by[leaf] = self._without_first(leaf, assertion)
+            elif isinstance(assertion, Unique) and text is not None:
+                by[leaf] = self.formulas.leaf(
+                    with_earlier_item(assertion, read_value(text), self.formulas)
+                )
+        goals = replace_leaves(self.formulas, frame.goals, by)
+        return ArrayFrame(
+            goals,
+            frame.required,
+            has_items=True,
+            has_unknown_item=pending.remembers_text and text is None,
+        )
 
-    def truth(self, frame: ArrayFrame) -> int:
-        """Return which formulas the array fits if it closes here, one bit each."""
-        return truth_vector(evaluate(goal, at_the_end) for goal in frame.goals)
+    def closing_vector(self, frame: ArrayFrame) -> int:
+        """Return the truth vector of the array if it closes here."""
+        return pack_truth_vector(evaluate(goal, holds_at_close) for goal in frame.goals)
 
-    def _child(self, leaf: Leaf) -> Formula:
-        """Return what an assertion asks of the next item.
+    def _item_formula(self, leaf: Leaf) -> Formula:
+        """Return what an assertion asks of the next item; it is an ``Items`` or a ``Unique``."""
+        assertion = leaf.assertion
+        if isinstance(assertion, Items):
+            return self.inliner.inline(assertion.prefix[0] if assertion.prefix else assertion.rest)
+        assert isinstance(assertion, Unique), leaf
+        return differs_from_earlier(assertion, self.formulas)
 
-        Only ``Items`` and ``Unique`` ask something of every item; counts are handled elsewhere.
-        """
-        about = leaf.assertion
-        if isinstance(about, Items):
-            return self.sharing.of(about.prefix[0] if about.prefix else about.rest)
-        assert isinstance(about, Unique), leaf
-        return differs(about, self.formulas)
-
-    def _without_first(self, leaf: Leaf, about: Items) -> Formula:
-        """Return what an assertion about items asks of those after the first.
-
-        TRUE if it asks nothing of those.
-        """
-        if not about.prefix:
+    def _without_first(self, leaf: Leaf, assertion: Items) -> Formula:
+        """Return what is left of ``leaf``, an ``Items``, after its first item; TRUE for nothing."""
+        if not assertion.prefix:
             return leaf
-        if leaf not in self._shifted:
-            rest = Items(about.prefix[1:], about.rest)
+        if leaf not in self._without_first_cache:
+            rest = Items(assertion.prefix[1:], assertion.rest)
             trivial = not rest.prefix and rest.rest is TRUE
-            self._shifted[leaf] = TRUE if trivial else self.formulas.leaf(rest)
-        return self._shifted[leaf]
+            self._without_first_cache[leaf] = TRUE if trivial else self.formulas.leaf(rest)
+        return self._without_first_cache[leaf]
 
 
-def _says_one_thing(about: Assertion) -> bool:
-    """Return whether an assertion asks the same of every item, and nothing of the array."""
-    return isinstance(about, Items) and not about.prefix
+def _is_uniform(assertion: Assertion) -> bool:
+    """Return whether an assertion asks the same of every item, and nothing else of the array."""
+    return isinstance(assertion, Items) and not assertion.prefix
 
 
-def at_the_end(leaf: Leaf) -> bool:
-    """Return whether an open assertion holds of an array that closes.
+def holds_at_close(leaf: Leaf) -> bool:
+    """Return whether an assertion that is still open holds of an array that closes.
 
-    Each item lowered the counts (``one_fewer``): what is left of ``low`` is missing, and a count
-    whose ``high`` was passed is FALSE by now, so ``high`` need not be checked.
+    Each item lowered the counts (``decrement_count``): what is left of ``low`` is missing, and a
+    count whose ``high`` was passed is FALSE by now, so ``high`` need not be checked.
     """
-    about = leaf.assertion
-    if isinstance(about, ItemCount | Contains):
-        return about.low == 0
+    assertion = leaf.assertion
+    if isinstance(assertion, ItemCount | Contains):
+        return assertion.low == 0
     return True

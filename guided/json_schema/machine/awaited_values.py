@@ -8,45 +8,51 @@ from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula
 from guided.json_schema.formulas.values import Json, formula_of_value
 from guided.json_schema.machine.container_completions import ContainerCompletions
-from guided.json_schema.machine.stacks import ArrayFrame, Frame, ObjectFrame, Pending, is_sure
+from guided.json_schema.machine.stacks import (
+    ArrayFrame,
+    Frame,
+    ObjectFrame,
+    Pending,
+    accepts_any_fitting,
+)
 from guided.json_schema.machine.truth_vectors import TruthVectors
 
 __all__ = ["AwaitedValues"]
 
-_FITTING: Final = (1,)
-"""The truth vector of a sure value, which has one formula to fulfil and fulfils it."""
-_OPENED: Final = {ord("{"): JsonType.OBJECT, ord("["): JsonType.ARRAY}
-MAX_TOLD_TRUTHS: Final = 64
-"""With more truth vectors than this, any that some value has will do for a short value."""
+_ONLY_FITTING: Final = (1,)
+"""The truth vectors accepted where ``accepts_any_fitting``: there is one formula, which holds."""
+_TYPE_BY_BRACKET: Final = {ord("{"): JsonType.OBJECT, ord("["): JsonType.ARRAY}
+MAX_JOINED_VECTORS: Final = 64
+"""With more accepted truth vectors than this, ``short_value`` tries them one by one."""
 
 
 class AwaitedValues:
     """The stacks in which a value is awaited, and the moves into and out of containers.
 
-    A truth vector is *accepted* in a stack if a value that has it leaves a completion. Results are
-    kept by stack and are final, except for stacks that ``enter_by_value`` gives a hint for.
-    ``None`` and ``False`` may mean that a search gave up: ``Searches`` counts that, and such texts
-    are left out of the language.
+    A truth vector is *accepted* in a stack if a completion follows a value that has it. Results are
+    cached by stack and final, except for stacks that ``enter_by_value`` gives a hint for. ``None``
+    and ``False`` may mean that a search gave up: ``Searches`` counts that, and such texts are left
+    out of the language.
     """
 
-    def __init__(self, truths: TruthVectors, ends: ContainerCompletions) -> None:
-        self.truths: Final = truths
-        self.values: Final = truths.values
-        self.ends: Final = ends
-        self.objects: Final = ends.objects
-        self.arrays: Final = ends.arrays
-        self.stacks: Final = ends.stacks
-        self.searches: Final = ends.searches
-        # ``ends`` calls this for the containers around one, further and further out.
-        ends.accepted = self.accepted
-        self._accepted: dict[int, tuple[int, ...]] = {}
+    def __init__(self, vectors: TruthVectors, completions: ContainerCompletions) -> None:
+        self.vectors: Final = vectors
+        self.values: Final = vectors.values
+        self.completions: Final = completions
+        self.objects: Final = completions.objects
+        self.arrays: Final = completions.arrays
+        self.stacks: Final = completions.stacks
+        self.searches: Final = completions.searches
+        # ``completions`` calls this for the containers around one, further and further out.
+        completions.accepted_vectors = self.accepted_vectors
+        self._accepted_vectors: dict[int, tuple[int, ...]] = {}
         """The accepted truth vectors among the possible ones, by stack."""
-        self._acceptable: dict[tuple[int, int], bool] = {}
-        """By stack and truth vector, whether or not the vector is a likely one."""
+        self._accepts: dict[tuple[int, int], bool] = {}
+        """The results of ``accepts``, by stack and truth vector."""
         self._short_values: dict[int, bytes] = {}
-        self._completable: dict[int, bool] = {}
+        self._has_completion: dict[int, bool] = {}
         """The results of ``has_completion`` by stack."""
-        self._closed: dict[int, int] = {}
+        self._closing_vectors: dict[int, int] = {}
         """The truth vector of a container that closes, by its stack."""
 
     # --- moves ----------------------------------------------------------------------------
@@ -54,66 +60,64 @@ class AwaitedValues:
     def open(self, stack: int, kind: JsonType) -> int | None:
         """Return the stack of a container that opens where a value is awaited.
 
-        ``None`` if nothing completes it, as far as searches find. ``kind`` is OBJECT or ARRAY.
-        The container gets the asks of the value, so its truth vector is that of the value.
+        ``kind`` is OBJECT or ARRAY. ``None`` if no completion of it was found. The container has
+        the formulas of the value, so its truth vector is that of the value.
         """
         pending = self.pending(stack)
         # With one formula that must hold there is one goal to reach, which keeps frames equal.
-        must = pending.must and len(pending.asks) == 1
+        required = pending.required and len(pending.formulas) == 1
         frame = (
-            self.objects.open(pending.asks, must=must)
+            self.objects.open(pending.formulas, required=required)
             if kind is JsonType.OBJECT
-            else self.arrays.open(pending.asks, must=must)
+            else self.arrays.open(pending.formulas, required=required)
         )
-        if not self.ends.can_end(frame, stack):
+        if not self.completions.can_complete(frame, stack):
             return None
         return self.stacks.enter(frame, stack)
 
-    def value_done(self, stack: int, truth: int, text: bytes | None = None) -> int | None:
+    def finish_value(self, stack: int, truth_vector: int, text: bytes | None = None) -> int | None:
         """Return the stack after a value; not for the value of the whole document.
 
-        ``None`` if the value had to fit better, or nothing completes its container after it.
-        ``text`` is as for ``ArrayRules.value_done``.
+        ``None`` if the value does not fit, or nothing completes its container after it. ``text`` is
+        as for ``ArrayRules.finish_item``.
         """
         pending = self.pending(stack)
         parent = self.stacks.parents[stack]
         frame: Frame | None
         if isinstance(pending.frame, ObjectFrame):
-            frame = self.objects.value_done(pending, truth)
+            frame = self.objects.finish_value(pending, truth_vector)
         else:
-            frame = self.arrays.value_done(pending, truth, text)
-        if frame is None or not (pending.sure or self.ends.can_end(frame, parent)):
+            frame = self.arrays.finish_item(pending, truth_vector, text)
+        if frame is None or not (
+            pending.always_completable or self.completions.can_complete(frame, parent)
+        ):
             return None
         return self.stacks.enter(frame, parent)
 
-    def closed(self, stack: int) -> int:
-        """Return the truth vector of a container that closes here.
-
-        Results are kept by stack: only its frame decides it. It is returned even if the container
-        may not close.
-        """
-        found = self._closed.get(stack)
+    def closing_vector(self, stack: int) -> int:
+        """Return the truth vector of a container if it closes here, even if it may not."""
+        found = self._closing_vectors.get(stack)
         if found is None:
             frame = self.stacks.frames[stack]
             if isinstance(frame, ObjectFrame):
-                found = self.objects.truth(frame)
+                found = self.objects.closing_vector(frame)
             else:
                 assert isinstance(frame, ArrayFrame), frame
-                found = self.arrays.truth(frame)
-            self._closed[stack] = found
+                found = self.arrays.closing_vector(frame)
+            self._closing_vectors[stack] = found
         return found
 
     def may_close(self, stack: int) -> bool:
         """Return whether a container may close."""
         parent = self.stacks.parents[stack]
-        return self.accepts(parent, self.closed(stack))
+        return self.accepts(parent, self.closing_vector(stack))
 
     # --- stacks in which a value is awaited -----------------------------------------------
 
     def enter(self, stack: int, pending: Pending | None) -> int | None:
-        """Return the stack that awaits a value if some value leaves a completion; else ``None``.
+        """Return the stack in which ``pending`` takes the place of its container in ``stack``.
 
-        ``stack`` is that of the container, and ``pending`` takes its place.
+        ``None`` if no value is known after which the document can be completed.
         """
         if pending is None:
             return None
@@ -121,184 +125,181 @@ class AwaitedValues:
         return inner if self.has_completion(inner) else None
 
     def enter_by_value(self, stack: int, pending: Pending, value: Json) -> int | None:
-        """Like ``enter``, where the search knows one value that leaves a completion.
+        """Like ``enter``, where a search has found a value after which there is a completion.
 
-        Its truth vector need not be a likely one: it is kept as a hint, and what was found without
-        it is forgotten. ``None`` if even so none is found that can be written here.
+        Its truth vector may be none of the likely ones: it is stored as a hint, and results found
+        without it are dropped. ``None`` if even so no value is found that can be written here.
         """
         inner = self.stacks.enter(pending, self.stacks.parents[stack])
-        truth = self.truths.of_value(pending.asks, value)
-        self.ends.hints[inner] = truth
-        for known in (self._completable, self._accepted, self._short_values):
-            known.pop(inner, None)
+        truth_vector = self.vectors.of_value(pending.formulas, value)
+        self.completions.hints[inner] = truth_vector
+        for cache in (self._has_completion, self._accepted_vectors, self._short_values):
+            cache.pop(inner, None)
         return inner if self.has_completion(inner) else None
 
     def enter_only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
-        """Return the stack of one known value only: others with its vector may be dead ends."""
-        self.searches.incomplete += 1
-        narrowed = self.narrowed(pending, formula_of_value(value, self.truths.formulas))
-        return None if narrowed is None else self.enter_by_value(stack, narrowed, value)
+        """Like ``enter_by_value``, but allow only ``value``; count that others are left out.
 
-    def narrowed(self, pending: Pending, also: Formula) -> Pending | None:
-        """``pending`` with one more formula that the value has to fit; ``None`` if no value can.
-
-        The formula joins the ask that must be fitted, or becomes that ask: then links move up by
-        one. The result is not ``sure``, so completions are searched for by truth vector.
+        For where other values with the same truth vector may be dead ends.
         """
-        asks, links = pending.asks, pending.links
-        if pending.must:
-            asks = (self.truths.formulas.all_of([asks[0], also]), *asks[1:])
+        self.searches.num_incomplete += 1
+        only = self.require_also(pending, formula_of_value(value, self.vectors.formulas))
+        return None if only is None else self.enter_by_value(stack, only, value)
+
+    def require_also(self, pending: Pending, also: Formula) -> Pending | None:
+        """Return ``pending`` with one more formula that the value has to fit.
+
+        ``None`` if no value can fit it. The formula joins the required one, or becomes that: then
+        links move up by one. The result is not ``always_completable``, so completions are searched
+        for by truth vector.
+        """
+        formulas, links = pending.formulas, pending.links
+        if pending.required:
+            formulas = (self.vectors.formulas.all_of([formulas[0], also]), *formulas[1:])
         else:
-            asks = (also, *asks)
+            formulas = (also, *formulas)
             links = tuple([(leaf, number + 1) for leaf, number in links])
-        if asks[0] is FALSE:
+        if formulas[0] is FALSE:
             return None
-        return Pending(pending.frame, asks, True, links, pending.remembers, pending.hazy)
+        return Pending(
+            pending.frame, formulas, True, links, pending.remembers_text, pending.has_unknown_item
+        )
 
     def has_completion(self, stack: int) -> bool:
-        """Return whether some value leaves a completion; the first one found suffices.
-
-        Results are kept by stack until ``enter_by_value`` gives a hint for it. ``False`` may mean
-        that a search gave up.
-        """
-        found = self._completable.get(stack)
+        """Return whether a completion follows some value; ``False`` also if a search gave up."""
+        found = self._has_completion.get(stack)
         if found is None:
             pending = self.pending(stack)
             # If any value that fits will do, there only has to be one.
             found = (
-                self.values.text(pending.asks[0]) is not None
-                if pending.sure
+                self.values.text(pending.formulas[0]) is not None
+                if pending.always_completable
                 else self._find_completion(stack, pending)
             )
-            self._completable[stack] = found
+            self._has_completion[stack] = found
         return found
 
     def _find_completion(self, stack: int, pending: Pending) -> bool:
-        """Return whether some value leaves a completion and can be written, by truth vector.
+        """Compute ``has_completion``, by truth vector.
 
-        If only likely truth vectors were tried, a refusal is counted as a place where something
-        may be missed.
+        If only likely truth vectors were tried, ``False`` is counted as a possible miss.
         """
-        for truth in self.possible(stack, pending):
-            if self.leaves_completion(stack, truth):
-                wish = self.truths.as_formula(pending.asks, (truth,))
-                if self._writable(stack, wish) is not None:
+        for truth_vector in self.possible_vectors(stack, pending):
+            if self.leaves_completion(stack, truth_vector):
+                formula = self.vectors.as_formula(pending.formulas, (truth_vector,))
+                if self._find_text(stack, formula) is not None:
                     return True
-        self.ends.note_unlikely(stack)
+        self.completions.count_possible_miss(stack)
         return False
 
-    def _writable(self, stack: int, wish: Formula) -> bytes | None:
-        """Return a text that fits ``wish`` and can be written where it is awaited, if one is found.
+    def _find_text(self, stack: int, formula: Formula) -> bytes | None:
+        """Return a text that fits ``formula`` and may be written here; ``None`` if none is found.
 
-        The search for the end of a container knows all accepted truth vectors at once, and may give
-        up on them where it finds a value of one truth vector.
+        A container may not open if the search for its completion gave up, which looks for all
+        accepted truth vectors at once: then a scalar is tried.
         """
-        text = self.values.text(wish)
-        kind = None if text is None else _OPENED.get(text[0])
+        text = self.values.text(formula)
+        kind = None if text is None else _TYPE_BY_BRACKET.get(text[0])
         if kind is None or self.open(stack, kind) is not None:
             return text
-        return self.values.scalar(wish)
+        return self.values.scalar(formula)
 
     # --- what may come of a value ---------------------------------------------------------
 
-    def accepts(self, stack: int, truth: int) -> bool:
-        """Return whether a value with this truth vector leaves a completion.
+    def accepts(self, stack: int, truth_vector: int) -> bool:
+        """Return whether a completion follows a value with this truth vector.
 
-        Results are kept by stack and truth vector, and are final: stack transitions rely on it.
+        Results never change: stack transitions rely on that.
         """
         # Containers have truth vectors that are not among the likely ones.
-        key = (stack, truth)
-        found = self._acceptable.get(key)
+        key = (stack, truth_vector)
+        found = self._accepts.get(key)
         if found is None:
-            found = truth in self.accepted(stack) or self.leaves_completion(stack, truth)
-            self._acceptable[key] = found
+            found = truth_vector in self.accepted_vectors(stack) or self.leaves_completion(
+                stack, truth_vector
+            )
+            self._accepts[key] = found
         return found
 
-    def accepted(self, stack: int) -> tuple[int, ...]:
-        """Return the truth vectors in ``possible`` that a value may end with.
+    def accepted_vectors(self, stack: int) -> tuple[int, ...]:
+        """Return those truth vectors in ``possible_vectors`` that are accepted.
 
-        If there are too many to list, others may be accepted too; ``accepts`` decides each.
+        Where it lists only likely ones, others may be accepted too; ``accepts`` decides each.
         """
-        found = self._accepted.get(stack)
+        found = self._accepted_vectors.get(stack)
         if found is None:
             pending = self.pending(stack)
-            if is_sure(pending):
-                return _FITTING
-            possible = self.possible(stack, pending)
+            if accepts_any_fitting(pending):
+                return _ONLY_FITTING
+            possible = self.possible_vectors(stack, pending)
             found = tuple(v for v in possible if self.leaves_completion(stack, v))
-            self._accepted[stack] = found
+            self._accepted_vectors[stack] = found
         return found
 
-    def possible(self, stack: int, pending: Pending) -> list[int]:
+    def possible_vectors(self, stack: int, pending: Pending) -> list[int]:
         """Return the truth vectors that a value may have: all, or only likely ones of very many.
 
-        The list may be shared by all stacks with the same asks: it is not to be changed. It
-        includes a hint (``ContainerEnds.hints``). A sure value has one ask, which it has to fit:
-        1 is its only truth vector.
+        Includes the hint for the stack (``ContainerCompletions.hints``). The list may be shared:
+        callers must not change it.
         """
-        if is_sure(pending):
+        if accepts_any_fitting(pending):
             return [1]
-        likely = self.truths.possible(pending.asks)
-        hint = self.ends.hints.get(stack)
+        likely = self.vectors.possible_vectors(pending.formulas)
+        hint = self.completions.hints.get(stack)
         return likely if hint is None or hint in likely else [*likely, hint]
 
-    def leaves_completion(self, stack: int, truth: int) -> bool:
-        """Return whether the containers around a value with this vector can still be completed.
+    def leaves_completion(self, stack: int, truth_vector: int) -> bool:
+        """Compute whether the containers around a value with this vector can be completed after it.
 
-        If later items have to differ from it, an example stands for all values of the vector.
-        Results are kept by ``accepted`` and ``accepts``, not here. A sure value has only one ask,
-        so 1 is the truth vector of all that fit; whatever marks a value as sure must guarantee
-        that.
+        If later items have to differ from the value, an example stands for all values with the
+        vector. ``accepted_vectors`` and ``accepts`` cache the result.
         """
         pending = self.pending(stack)
-        if is_sure(pending):
-            return truth == 1
-        if pending.must and not truth & 1:
+        if accepts_any_fitting(pending):
+            return truth_vector == 1
+        if pending.required and not truth_vector & 1:
             return False
-        example = self._example(pending, truth)
+        example = self._example_text(pending, truth_vector)
         frame = (
-            self.objects.value_done(pending, truth)
+            self.objects.finish_value(pending, truth_vector)
             if isinstance(pending.frame, ObjectFrame)
-            else self.arrays.value_done(pending, truth, example)
+            else self.arrays.finish_item(pending, truth_vector, example)
         )
         if isinstance(frame, ArrayFrame):
-            # Before it is needed: a search for what is already known may give up.
-            self.ends.inherit_by_truth(pending, frame, truth)
+            # Before ``can_complete``, whose search may give up where a completion is known.
+            self.completions.reuse_completion(pending, frame, truth_vector)
         parent = self.stacks.parents[stack]
-        return frame is not None and self.ends.can_end(frame, parent)
+        return frame is not None and self.completions.can_complete(frame, parent)
 
-    def _example(self, pending: Pending, truth: int) -> bytes | None:
-        """Return an item with this truth vector, if others have to differ from it or to repeat it.
+    def _example_text(self, pending: Pending, truth_vector: int) -> bytes | None:
+        """Return an item with this truth vector where what follows depends on its text.
 
-        ``None`` if no item needs to be known, if an earlier one is not known either, or if none was
-        found.
+        Else ``None``, and also if an earlier item is not known either, or if none was found.
         """
-        if not pending.remembers or pending.hazy:
+        if not pending.remembers_text or pending.has_unknown_item:
             return None
-        return self.values.text(self.truths.as_formula(pending.asks, (truth,)))
+        return self.values.text(self.vectors.as_formula(pending.formulas, (truth_vector,)))
 
     def short_value(self, stack: int) -> bytes:
-        """Return a short value that leaves a completion.
+        """Return a short value with an accepted truth vector.
 
-        Only for stacks that a machine has entered. These have a completion that begins with a value
-        of an accepted truth vector, and that value was found for the vector alone. So one of the
-        searches below finds it again; if ``accepted`` listed vectors without a value, the assertion
-        would fail.
+        Only for stacks with a completion (``has_completion``), which was found with a value of one
+        accepted truth vector: so one of the searches below finds a value again.
         """
         found = self._short_values.get(stack)
         if found is None:
-            asks, truths = self.pending(stack).asks, self.accepted(stack)
-            # All at once give the shortest, but the search may give up on that formula, which has
-            # as many parts as all of them together, where it finds a value of one truth vector.
-            wishes: list[tuple[int, ...]] = [(truth,) for truth in truths]
-            if len(truths) <= MAX_TOLD_TRUTHS:
-                wishes.insert(0, truths)
+            formulas, truth_vectors = self.pending(stack).formulas, self.accepted_vectors(stack)
+            # The formula of all vectors gives the shortest value, but its search may give up where
+            # one for a single vector succeeds.
+            choices: list[tuple[int, ...]] = [(truth_vector,) for truth_vector in truth_vectors]
+            if len(truth_vectors) <= MAX_JOINED_VECTORS:
+                choices.insert(0, truth_vectors)
             text: bytes | None = None
-            for wish in wishes:
-                text = self._writable(stack, self.truths.as_formula(asks, wish))
+            for formula in choices:
+                text = self._find_text(stack, self.vectors.as_formula(formulas, formula))
                 if text is not None:
                     break
-            assert text is not None, asks
+            assert text is not None, formulas
             found = self._short_values[stack] = text
         return found
 

@@ -1,4 +1,4 @@
-"""The recogniser of a schema's strings as they are, between texts or special tokens, not quotes.
+"""The recogniser of a schema's strings without quotes, between texts or special tokens.
 
 ::
 
@@ -24,20 +24,28 @@ from guided.json_schema.machine.scalar_blocks import Signatures, shared_block
 from guided.json_schema.machine.stacks import ROOT
 from guided.json_schema.machine.string_automata import (
     StringAutomata,
-    code_points_left,
-    counting_ways,
-    without_length,
+    limit_path_code_points,
+    min_remaining_code_points,
+    split_length_bounds,
 )
-from guided.machine.block import CLOSE_STRING, CODE_POINT_END, INSIDE, START, STOP, Block, block_of
+from guided.machine.block import (
+    CLOSE_STRING,
+    CODE_POINT_END,
+    INSIDE,
+    START,
+    STOP,
+    Block,
+    make_block,
+)
 from guided.machine.facts import NONE
 from guided.machine.parts import MachineParts
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
 from guided.machine.special_bytes import special_bytes
 from guided.machine.table import END_ROW, UNCOUNTED, TransitionTable
-from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa, followed_by
+from guided.regular.byte_dfa import ByteDfa, append_bytes, byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa
-from guided.regular.first_end import up_to_first, without_text
+from guided.regular.first_end import up_to_first_end, without_substring
 from guided.regular.utf8 import utf8_sequences
 from guided.spec.bare_string import BareString
 from guided.spec.special_token import SpecialToken
@@ -48,7 +56,7 @@ _END: Final = State(ROOT, END_ROW)
 
 
 class BareStringMachine(PushdownMachine):
-    """Recognises ``asked``, whose schema is a ``JsonGrammar`` here, byte by byte.
+    """Recognises the strings of ``spec``, byte by byte; ``grammar`` is made from its schema.
 
     ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError if no
     string is left, and LimitExceededError past the limit of the table.
@@ -56,7 +64,7 @@ class BareStringMachine(PushdownMachine):
 
     def __init__(
         self,
-        asked: BareString,
+        spec: BareString,
         grammar: JsonGrammar,
         missing: frozenset[int],
         table: TransitionTable,
@@ -65,10 +73,10 @@ class BareStringMachine(PushdownMachine):
         super().__init__(parts, StateSharing())
         if not table.num_rows:
             table.add_row({})  # END_ROW
-        row = table.add_block(_block_of(asked, grammar, missing), {0: DONE})
-        if isinstance(asked.begin, str) and not missing.isdisjoint(asked.begin.encode()):
-            raise _empty(grammar)
-        for byte in reversed(_spelled(asked.begin)):
+        row = table.add_block(_build_block(spec, grammar, missing), {0: DONE})
+        if isinstance(spec.begin, str) and not missing.isdisjoint(spec.begin.encode()):
+            raise _empty_error(grammar)
+        for byte in reversed(_spell(spec.begin)):
             row = table.add_row({byte: row})
         self.start = State(ROOT, row)
 
@@ -86,7 +94,7 @@ class BareStringMachine(PushdownMachine):
         assert self.table.label[state.row] == DEAD, state
         return None
 
-    def _entered(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
+    def _enter_row(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
         """Return the state after a byte that leads to a row, ``None`` if a string gets too long."""
         table = self.table
         if table.label[row] != DEAD:
@@ -94,8 +102,8 @@ class BareStringMachine(PushdownMachine):
         high = int(table.high[row])
         if high == UNCOUNTED:
             return State(ROOT, row)
-        beat = int(table.count_event[row])
-        count = 0 if beat == START else before.count + (beat == CODE_POINT_END)
+        count_event = int(table.count_event[row])
+        count = 0 if count_event == START else before.count + (count_event == CODE_POINT_END)
         # The code points that must still come (MIN_REMAINING) would make the string too long.
         return State(ROOT, row, count) if count + int(table.min_remaining[row]) <= high else None
 
@@ -106,14 +114,14 @@ class BareStringMachine(PushdownMachine):
     def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the text, with no more code points than a bound allows."""
         text, row = bytearray(), state.row
-        while (way := int(self.table.next_byte[row])) != STOP:
-            text.append(way)
-            row = self.table.step(row, way)
+        while (byte := int(self.table.next_byte[row])) != STOP:
+            text.append(byte)
+            row = self.table.step(row, byte)
         return bytes(text)
 
 
 class _OneStack:
-    """The stacks of a machine in which nothing is ever open."""
+    """The only stack of a machine without containers."""
 
     def __init__(self) -> None:
         self.facts: NDArray[np.int32] = np.full((1, 3), NONE, dtype=np.int32)
@@ -123,11 +131,11 @@ class _OneStack:
     def __len__(self) -> int:
         return 1
 
-    def depth(self, number: int) -> int:  # noqa: ARG002 - there is but one
+    def num_texts(self, number: int) -> int:  # noqa: ARG002 - there is but one
         """None is remembered."""
         return 0
 
-    def taken(self, number: int) -> int:  # noqa: ARG002
+    def max_names_taken(self, number: int) -> int:  # noqa: ARG002
         """There are no names."""
         return 0
 
@@ -136,60 +144,60 @@ class _OneStack:
         return set()
 
 
-def _spelled(text: str | SpecialToken) -> bytes:
+def _spell(text: str | SpecialToken) -> bytes:
     """Return the bytes that a recogniser reads for a text or a special token."""
     return text.encode() if isinstance(text, str) else special_bytes(text.name)
 
 
-def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
-    """Return the strings that fit, each up to the first end; a greatest length counts separately.
+def _build_block(spec: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
+    """Return the block of the strings that fit, each with its end.
 
-    Results are kept for the whole process, once for all bounds.
+    A greatest length is counted outside the automaton, which is shared by all such bounds.
     """
-    ask = Restriction(grammar.formulas).to(JsonType.STRING, grammar.root)
-    rest, high = _without_bound(ask, grammar.formulas)
+    formula = Restriction(grammar.formulas).to_type(JsonType.STRING, grammar.root)
+    rest, high = _split_max_length(formula, grammar.formulas)
     counts = high is not None
     block = shared_block(
-        ("bare string", asked.end, asked.without, missing, counts, Signatures().of(rest)),
-        lambda: _new_block(
-            _ended(StringAutomata(grammar.formulas).formula_dfa(rest), asked, missing), counts
+        ("bare string", spec.end, spec.without, missing, counts, Signatures().of(rest)),
+        lambda: _block_of_content(
+            _append_end(StringAutomata(grammar.formulas).formula_dfa(rest), spec, missing), counts
         ),
     )
     if block is None:
-        raise _empty(grammar)
+        raise _empty_error(grammar)
     if high is None or block.min_remaining is None:
         return block
-    # Characters of the end count too.
-    bound = high + (len(asked.end) if isinstance(asked.end, str) else 0)
+    # The code points of the end are counted too.
+    bound = high + (len(spec.end) if isinstance(spec.end, str) else 0)
     if int(block.min_remaining[0]) > bound:
-        raise _empty(grammar)
+        raise _empty_error(grammar)
     return replace(block, bounds=(0, bound))
 
 
-def _without_bound(ask: Formula, formulas: Formulas) -> tuple[Formula, int | None]:
-    """Return the ask without a greatest length, and that length; ``None`` for no bound."""
-    (rest,), (low, high) = without_length(ask, formulas)
+def _split_max_length(formula: Formula, formulas: Formulas) -> tuple[Formula, int | None]:
+    """Split the upper bound on the length off a formula; it is ``None`` for no bound."""
+    (rest,), (low, high) = split_length_bounds(formula, formulas)
     if low:
-        # The automaton counts a least length that is left, whatever else is asked.
+        # The automaton itself counts a least length.
         rest = formulas.all_of([rest, formulas.leaf(Length(low, None))])
     return rest, high
 
 
-def _ended(strings: Dfa, asked: BareString, missing: frozenset[int]) -> ByteDfa:
-    """Return the strings, each with its end, and with no earlier end in it."""
-    if asked.without:
-        strings = without_text(asked.without, strings)
-    if isinstance(asked.end, str):
-        return byte_dfa_from_dfa(up_to_first(asked.end, strings), utf8_sequences, missing)
+def _append_end(strings: Dfa, spec: BareString, missing: frozenset[int]) -> ByteDfa:
+    """Return the automaton of the strings followed by the end, which does not occur earlier."""
+    if spec.without:
+        strings = without_substring(spec.without, strings)
+    if isinstance(spec.end, str):
+        return byte_dfa_from_dfa(up_to_first_end(spec.end, strings), utf8_sequences, missing)
     # What is read for a special token contains a byte that no text has, so none stands earlier.
-    return followed_by(_spelled(asked.end), byte_dfa_from_dfa(strings, utf8_sequences, missing))
+    return append_bytes(_spell(spec.end), byte_dfa_from_dfa(strings, utf8_sequences, missing))
 
 
-def _new_block(content: ByteDfa, counts: bool) -> Block | None:
-    """Return the block of strings with their ends; ``None`` if there is none.
+def _block_of_content(content: ByteDfa, counts: bool) -> Block | None:
+    """Return the block of an automaton, ``None`` if it is empty; ``counts`` for code points.
 
-    State 0, from which a count begins, is a copy of the automaton's first state, which may be
-    entered again.
+    State 0, where the count begins, is a copy of the automaton's first state, which may be entered
+    again.
     """
     if not len(content):
         return None
@@ -198,19 +206,21 @@ def _new_block(content: ByteDfa, counts: bool) -> Block | None:
     label = np.concatenate([content.label[:1], content.label])
     whole = ByteDfa(content.byte_class, table, label)
     if not counts:
-        return block_of(whole)
-    need = code_points_left(content)
-    need = np.concatenate([need[:1], need])
-    beat = np.full(len(label), INSIDE, dtype=np.int8)
-    beat[1 : 1 + content.between] = CODE_POINT_END
-    beat[0] = START
-    ticks = beat == CODE_POINT_END
-    beat[label != DEAD] = CLOSE_STRING
-    block = block_of(whole, count_event=beat, min_remaining=need, bounds=(0, None))
-    return counting_ways(block, ticks, need, is_firm=True)
+        return make_block(whole)
+    min_remaining = min_remaining_code_points(content)
+    min_remaining = np.concatenate([min_remaining[:1], min_remaining])
+    count_event = np.full(len(label), INSIDE, dtype=np.int8)
+    count_event[1 : 1 + content.num_boundary_states] = CODE_POINT_END
+    count_event[0] = START
+    completes = count_event == CODE_POINT_END
+    count_event[label != DEAD] = CLOSE_STRING
+    block = make_block(
+        whole, count_event=count_event, min_remaining=min_remaining, bounds=(0, None)
+    )
+    return limit_path_code_points(block, completes, min_remaining, is_schema_bound=True)
 
 
-def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
+def _empty_error(grammar: JsonGrammar) -> UnsatisfiableError:
     """Return the error for a schema with no string that can stand without quotes."""
     place = grammar.root
     # If the schema is only a reference, its target says more.

@@ -1,4 +1,4 @@
-"""Shortest completions of JSON documents: bytes that end the text from any state."""
+"""Shortest completions of JSON documents: the bytes that end the document from any state."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from guided.machine.table import (
     STOP,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import spend, with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 
-__all__ = ["Completions"]
+__all__ = ["DocumentCompletions"]
 
-_REMEMBERED_ENDS: Final = 65_536
-_END_BYTES: Final = 200
-"""About what a state with its completion takes; its text is shared with others."""
+_MAX_STATES_KEPT: Final = 65_536
+_SUFFIX_BYTES: Final = 200
+"""About what a state and its suffix take; the text is shared with other states."""
 _BYTE_WORK: Final = 4
 """Units of work per byte of a completion, which is walked to find where it leads."""
-_FROM_HERE: Final = -2
-"""In place of an exit action: nothing of the next value was written yet."""
+_BETWEEN_VALUES: Final = -2
+"""In place of an exit action: the state is between two values."""
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """A text from a place on: states along one completion share its bytes."""
+class _Suffix:
+    """The completion of one state: a text from ``start`` on, which states along it share."""
 
     text: bytes
-    place: int
+    start: int
 
     def __len__(self) -> int:
-        return len(self.text) - self.place
+        return len(self.text) - self.start
 
-    def rest(self) -> bytes:
-        return self.text[self.place :]
+    def to_bytes(self) -> bytes:
+        return self.text[self.start :]
 
 
-class Completions:
-    """Finds shortest completions for one machine, and remembers them.
+class DocumentCompletions:
+    """Finds and caches the completions of one machine's states.
 
-    Inside an automaton the table knows the way to the nearest exit action; between values the
-    evaluation knows what a container still needs. Each state on a completion remembers the rest
-    of it.
+    Inside an automaton the table has the shortest path to an exit action; between values
+    ``ContainerCompletions`` has what a container still needs. What is found is cached for each
+    state along it.
     """
 
     def __init__(
@@ -71,15 +71,15 @@ class Completions:
         self._rows = rows
         self._exits = exits
         self._names = names
-        self._rests: dict[tuple[int, int], int] = {}
-        """Bytes to the end of the document, by stack and action; see ``_rest``."""
-        self._ends: dict[State, _End] = {}
-        """The shortest completion found from a state; ``_rests`` has lengths of these."""
+        self._lengths: dict[tuple[int, int], int] = {}
+        """The results of ``_bytes_after``, by stack and action."""
+        self._suffixes: dict[State, _Suffix] = {}
+        """The shortest completion found, by state; ``_lengths`` are lengths of these."""
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the remembered completions take."""
-        return _END_BYTES * len(self._ends)
+        """About how many bytes the cached completions take."""
+        return _SUFFIX_BYTES * len(self._suffixes)
 
     def bytes_left(self, state: State) -> int:
         """Return an upper bound on the length of ``shortest_completion``.
@@ -88,39 +88,39 @@ class Completions:
         """
         if state.row == END_ROW:
             return 0
-        known = self._ends.get(state)
-        if known is not None:
-            return len(known)
-        # With texts the nearest end may be one already taken, which only the search finds out.
+        cached = self._suffixes.get(state)
+        if cached is not None:
+            return len(cached)
+        # With texts the nearest name or item may be taken already, which only the search finds out.
         if state.texts:
             return len(self.shortest_completion(state))
         if state.row in self._rows.structural.between:
-            return self._rest(state.stack, _FROM_HERE, state)
+            return self._bytes_after(state.stack, _BETWEEN_VALUES, state)
         action = int(self._table.nearest_label[state.row])
         if action == DEAD:
             return len(self.shortest_completion(state))
-        left = int(self._table.distance[state.row]) + self._owed(state)
-        return left + self._rest(state.stack, action, state)
+        left = int(self._table.distance[state.row]) + self._owed_code_points(state)
+        return left + self._bytes_after(state.stack, action, state)
 
     def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the document from here, close to as few as possible.
 
-        After every byte of it the shortest end is no longer than the rest of it. After a call of
-        ``bytes_left``, it does little work and needs no more stacks or rows.
+        After each byte of it, the completion found is no longer than the rest of this one. After a
+        call of ``bytes_left`` it takes little work and adds no stacks or rows.
         """
         text = bytearray()
         passed: list[tuple[int, State]] = []
         at = state
         while not self._machine.is_accepting(at):
-            end = self._end_between(at)
-            if end is None and (after := self._after_automaton(at)) is not None:
-                end = self._end_between(after)
-            if end is not None:
-                text += end.rest()
+            suffix = self._known_suffix(at)
+            if suffix is None and (after := self._exit_here(at)) is not None:
+                suffix = self._known_suffix(after)
+            if suffix is not None:
+                text += suffix.to_bytes()
                 break
-            ahead = self._ahead(at)
+            ahead = self._next_bytes(at)
             spend(1 + _BYTE_WORK * len(ahead))
-            filled = self._filled(at, ahead)
+            filled = self._read_filler(at, ahead)
             if filled is not None:
                 passed.append((len(text), at))
                 text += ahead
@@ -133,108 +133,109 @@ class Completions:
                     assert count, (state, bytes(text), byte)
                     break
                 passed.append((len(text), at))
-                transition = self._transition(at, byte)
+                transition = self._exit_before(at, byte)
                 if transition is not None:
                     passed.append((len(text), transition))
                 text.append(byte)
                 at = reached
-        return self._remembered_end(state, passed, bytes(text))
+        return self._store(state, passed, bytes(text))
 
-    def _rest(self, stack: int, action: int, state: State) -> int:
-        """Return how many bytes end the document after an exit action, or from between values.
+    def _bytes_after(self, stack: int, action: int, state: State) -> int:
+        """Return the length of the completion after an exit action.
 
-        Remembered by stack and action. ``state`` is read only for _FROM_HERE, when it is a state
-        between two values with this stack and no texts. All such states of a stack have ends of
-        the same length, so the first one serves for all. For other actions the state after the
-        action is found from the stack; it exists, as NEAREST_LABEL of a row names only actions that may be
-        taken whatever was written (see ``TransitionTable.add_block``).
+        ``action`` is NEAREST_LABEL of a row, which names only actions that may be taken whatever
+        was written (``TransitionTable.add_block``); or _BETWEEN_VALUES for the completion of
+        ``state`` itself, a state between two values without texts. Those of one stack have equal
+        lengths, so one result serves for all of them.
         """
-        rest = self._rests.get((stack, action))
+        rest = self._lengths.get((stack, action))
         if rest is None:
             if stack == ROOT and action == DONE:
                 rest = 0
-            elif action == _FROM_HERE:
+            elif action == _BETWEEN_VALUES:
                 rest = len(self.shortest_completion(state))
             else:
                 after = self._exits.take(stack, action, ())
                 assert after is not None, (stack, action)
                 rest = len(self.shortest_completion(after))
-            self._rests[stack, action] = rest
+            self._lengths[stack, action] = rest
         return rest
 
-    def _owed(self, state: State) -> int:
-        """Return the number of code points that a string still needs."""
+    def _owed_code_points(self, state: State) -> int:
+        """Return the number of code points that a string still needs to reach its least length."""
         return max(0, int(self._table.low[state.row]) - state.count)
 
-    def _transition(self, state: State, byte: int) -> State | None:
-        """Return the state between two automata where one ends without a byte, as for numbers."""
+    def _exit_before(self, state: State, byte: int) -> State | None:
+        """Return the state after the exit action of a row that ``byte`` does not continue.
+
+        ``None`` if the byte continues its automaton. So a number ends with the byte after it.
+        """
         has_action = int(self._table.label[state.row]) != DEAD
         ends = has_action and self._table.step(state.row, byte) == DEAD
         return self._machine.after_exit(state) if ends else None
 
-    def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
-        """Return the shorter of a completion and the one known before; remembers it and its parts.
+    def _store(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
+        """Cache a completion for the states along it; return the best one known for ``start``.
 
-        ``passed`` are states along the completion, each with the number of its bytes before the
-        state. A call adds at most _REMEMBERED_ENDS states, so ``_ends`` has at most twice as many
-        and one more.
+        ``passed`` are these states, each with the number of bytes before it. A call adds at most
+        _MAX_STATES_KEPT states, so ``_suffixes`` has at most twice as many and one more.
         """
-        known = self._ends.get(start)
-        if known is not None and len(known) <= len(text):
-            return known.rest()
-        if len(self._ends) > _REMEMBERED_ENDS:
-            # ``_rests`` has lengths of ends in ``_ends``. Without these a later search might find a
-            # longer end than the bound already returned, so both are forgotten together.
-            self._ends.clear()
-            self._rests.clear()
-        # From the end on: if the work is broken off, every remembered part of the completion still
-        # leads to its end.
-        for place, before in with_pauses(reversed(passed[:_REMEMBERED_ENDS])):
-            known = self._ends.get(before)
-            if known is None or len(known) > len(text) - place:
-                self._ends[before] = _End(text, place)
+        cached = self._suffixes.get(start)
+        if cached is not None and len(cached) <= len(text):
+            return cached.to_bytes()
+        if len(self._suffixes) > _MAX_STATES_KEPT:
+            # Without its text, a later search might find a longer completion than the length in
+            # ``_lengths``, so both are cleared together.
+            self._suffixes.clear()
+            self._lengths.clear()
+        # Backwards: if this is interrupted, states with a longer rest have no suffix yet, and the
+        # suffixes that are stored agree with each other.
+        for place, before in with_pauses(reversed(passed[:_MAX_STATES_KEPT])):
+            cached = self._suffixes.get(before)
+            if cached is None or len(cached) > len(text) - place:
+                self._suffixes[before] = _Suffix(text, place)
         return text
 
-    def _ahead(self, state: State) -> bytes:
-        """Return the next bytes of the completion: an automaton's, or the rest of a container.
+    def _next_bytes(self, state: State) -> bytes:
+        """Return the next bytes of the completion: to the end of an automaton or a container.
 
-        A free name comes first: its automaton leads to the nearest name, which may be taken. Never
-        empty, or ``shortest_completion`` would not advance; the bytes need not reach the end at once.
+        Never empty. For a free name they end it as one that is not taken, which its automaton
+        does not know.
         """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
-            return self._names.ending(state.stack, state.row, state.texts[-1])
+            return self._names.closing_text(state.stack, state.row, state.texts[-1])
         if state.row in self._rows.structural.between:
-            return self._evaluation.ends.shortest(state.stack)
-        if self._owed(state):
+            return self._evaluation.completions.shortest(state.stack)
+        if self._owed_code_points(state):
             return self._owed_text(state)
-        text = self._to_exit(state.row)
+        text = self._path_to_exit(state.row)
         if text:
             return text
-        # The way ends in this row, as that of a number does: its exit action comes next.
-        after = self._after_automaton(state)
+        # The path ends in this row, as that of a number does: its exit action comes next.
+        after = self._exit_here(state)
         assert after is not None, state
-        return self._ahead(after)
+        return self._next_bytes(after)
 
-    def _after_automaton(self, state: State) -> State | None:
-        """Return the state after an automaton that ends here without a byte, as for numbers."""
-        ends = int(self._table.next_byte[state.row]) == STOP and not self._owed(state)
+    def _exit_here(self, state: State) -> State | None:
+        """Return the state after the exit action here if the shortest path takes it."""
+        ends = int(self._table.next_byte[state.row]) == STOP and not self._owed_code_points(state)
         return self._machine.after_exit(state) if ends else None
 
-    def _end_between(self, state: State) -> _End | None:
-        """Return the known end from a state between two values, or with a text to remember.
+    def _known_suffix(self, state: State) -> _Suffix | None:
+        """Return the cached completion of a state between two values, or with texts; else ``None``.
 
-        Bounds on other states rely on these; inside an automaton a shorter way may be found, so
-        for a state there it is ``None``.
+        The lengths of other completions rely on these. Inside an automaton a shorter one may be
+        found later, so what is cached there is not used.
         """
         is_between = state.texts or state.row in self._rows.structural.between
-        return self._ends.get(state) if is_between else None
+        return self._suffixes.get(state) if is_between else None
 
-    def _filled(self, state: State, ahead: bytes) -> State | None:
-        """Return the state after ``ahead``, if that is all that a string owes and is only counted.
+    def _read_filler(self, state: State, ahead: bytes) -> State | None:
+        """Return the state after ``ahead`` if it is the filler of a string, which is only counted.
 
-        Each letter of it then does what the first one does, and there may be very many.
+        It may be very long, so it is not read byte by byte; ``None`` for any other bytes.
         """
-        owed = self._owed(state)
+        owed = self._owed_code_points(state)
         if owed != len(ahead) or ahead.strip(ahead[:1]):
             return None
         counted = self._machine.step(state, ahead[0])
@@ -242,28 +243,28 @@ class Completions:
             return None
         return state._replace(count=state.count + owed)
 
-    def _to_exit(self, row: int) -> bytes:
-        """Return the bytes to the nearest exit action, or into a string that owes code points.
+    def _path_to_exit(self, row: int) -> bytes:
+        """Return the bytes from a row to the nearest exit action.
 
-        It stops early in the first state for which ``_ahead`` has another way: inside a free name,
-        or in a string that owes code points.
+        They end early in a state where ``_next_bytes`` does not follow the table: inside a free
+        name, or in a string that owes code points.
         """
         text = bytearray()
-        while (way := int(self._table.next_byte[row])) != STOP:
-            text.append(way)
-            row = self._table.step(row, way)
+        while (byte := int(self._table.next_byte[row])) != STOP:
+            text.append(byte)
+            row = self._table.step(row, byte)
             if self._table.role[row] in (IN_KEY, IN_RARE_KEY) or (
-                self._table.count_event[row] == START and self._owed(State(ROOT, row))
+                self._table.count_event[row] == START and self._owed_code_points(State(ROOT, row))
             ):
                 break
         return bytes(text)
 
     def _owed_text(self, state: State) -> bytes:
-        """Return the rest of a begun code point, or the other code points a string owes, in bytes.
+        """Return the rest of an incomplete code point, or code points that a string owes.
 
-        All of them where they leave the row as it is, else the first. Any letters will do: a least
-        length is counted outside the automaton only for strings with no other ask
-        (``StringRules._counted_bounds``).
+        All that are owed if they leave the row as it is, else the first. Any letters do: a least
+        length is counted outside the automaton only for strings with no other formula
+        (``StringRules._split_counted_bounds``).
         """
         text, row = bytearray(), state.row
         while self._table.count_event[row] == INSIDE:
@@ -273,4 +274,4 @@ class Completions:
             return bytes(text)
         filler = self._rows.scalars.shortest_strings.filler
         stays = self._table.step(row, filler[0]) == row
-        return filler * self._owed(state) if stays else filler
+        return filler * self._owed_code_points(state) if stays else filler

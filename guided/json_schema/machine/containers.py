@@ -1,4 +1,4 @@
-"""What objects and arrays have in common: the asks of the next value, and deciding assertions."""
+"""What objects and arrays have in common: the formulas of the next value, and their counts."""
 
 from __future__ import annotations
 
@@ -8,91 +8,93 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, MemberCount
 from guided.json_schema.formulas.formula import FALSE, TRUE, AllOf, Formula, Formulas, Leaf
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
-__all__ = ["Asked", "asked_of", "one_fewer", "replaced"]
+__all__ = ["ValueFormulas", "decrement_count", "derive_value_formulas", "replace_leaves"]
 
 
-class Asked:
-    """Formulas asked of a value; see ``stacks.Pending`` for the fields."""
+class ValueFormulas:
+    """The formulas asked of a value; see ``stacks.Pending`` for the fields."""
 
-    __slots__ = ("asks", "links", "must")
+    __slots__ = ("formulas", "links", "required")
 
     def __init__(
-        self, asks: tuple[Formula, ...], must: bool, links: tuple[tuple[Leaf, int], ...]
+        self, formulas: tuple[Formula, ...], required: bool, links: tuple[tuple[Leaf, int], ...]
     ) -> None:
-        self.asks: Final = asks
-        self.must: Final = must
+        self.formulas: Final = formulas
+        self.required: Final = required
         self.links: Final = links
 
 
-def asked_of(
+def derive_value_formulas(
     goals: tuple[Formula, ...],
-    every: Sequence[tuple[Leaf, Formula]],
-    some: Sequence[tuple[Leaf, Formula]],
+    universal: Sequence[tuple[Leaf, Formula]],
+    counting: Sequence[tuple[Leaf, Formula]],
     formulas: Formulas,
     *,
-    must: bool,
-) -> tuple[Asked, list[Leaf]]:
-    """Return what to ask of a value, and which assertions fail whatever it is.
+    required: bool,
+) -> tuple[ValueFormulas, list[Leaf]]:
+    """Return the formulas to ask of a container's next value, and the assertions that must fail.
 
-    ``every`` are assertions with what they ask of each value, ``some`` those that only count the
-    values that fit. What has to hold in any case, if the container is to fit, becomes one ask: with
-    ``must`` it is the first. Without a link, an assertion in ``every`` that has not failed holds of
-    the value, and one in ``some`` counts it only if it asks for TRUE. The asks are in the order in
-    which they first come up, and links number them so.
+    ``universal`` are assertions about each value, ``counting`` those that count the values that
+    fit, both with the formula that they ask of this value. If ``required``, the only goal has to
+    hold, and all that it asks of the value in any case becomes the first formula. The others are
+    in the order in which they first occur, each linked to its assertions. Of assertions that are
+    neither linked nor failed, a universal one holds of any value that is written, and a counting
+    one counts it if its formula is TRUE.
     """
-    # The assertions that the goal names outright must hold: what they ask is due, whatever the
-    # value decides otherwise. All others are only linked to a formula, whose truth decides them.
-    certain: set[Formula] = set()
-    if must:
+    # The conjuncts of the goal have to hold, so what they ask of the value is required. All other
+    # assertions are linked to a formula, and hold or fail with it.
+    conjuncts: set[Formula] = set()
+    if required:
         goal = goals[0]
-        certain.update(goal.parts if isinstance(goal, AllOf) else (goal,))
-    due = formulas.all_of(child for leaf, child in every if leaf in certain)
-    # What is due holds of every value that is written, so it need not be asked again.
-    known: set[Formula] = set()
-    if must and due is not TRUE:
-        known.update(due.parts if isinstance(due, AllOf) else (due,))
-    asks: dict[Formula, int] = {due: 0} if must else {}
+        conjuncts.update(goal.parts if isinstance(goal, AllOf) else (goal,))
+    first = formulas.all_of(formula for leaf, formula in universal if leaf in conjuncts)
+    # What is required holds of every value that is written, so it need not be asked again.
+    implied: set[Formula] = set()
+    if required and first is not TRUE:
+        implied.update(first.parts if isinstance(first, AllOf) else (first,))
+    numbers: dict[Formula, int] = {first: 0} if required else {}
     links: list[tuple[Leaf, int]] = []
     failed: list[Leaf] = []
-    for leaf, child in every:
-        if leaf in certain or child is TRUE or child in known:
+    for leaf, formula in universal:
+        if leaf in conjuncts or formula is TRUE or formula in implied:
             continue
-        if child is FALSE:
+        if formula is FALSE:
             failed.append(leaf)
         else:
-            links.append((leaf, asks.setdefault(child, len(asks))))
-    for leaf, child in some:
-        if child in known:
+            links.append((leaf, numbers.setdefault(formula, len(numbers))))
+    for leaf, formula in counting:
+        if formula in implied:
             links.append((leaf, 0))
-        elif child is not TRUE and child is not FALSE:
-            links.append((leaf, asks.setdefault(child, len(asks))))
-    # A value always has an ask, or there would be no truth vector to accept.
-    if not asks:
-        return Asked((TRUE,), must=True, links=()), failed
-    return Asked(tuple(asks), must=must, links=tuple(links)), failed
+        elif formula is not TRUE and formula is not FALSE:
+            links.append((leaf, numbers.setdefault(formula, len(numbers))))
+    # A value always has a formula, or there would be no truth vector to accept.
+    if not numbers:
+        return ValueFormulas((TRUE,), required=True, links=()), failed
+    return ValueFormulas(tuple(numbers), required=required, links=tuple(links)), failed
 
 
-def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
-    """Return what is left of a count after one more of what it counts.
+def decrement_count(assertion: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
+    """Return what is left of a counting assertion after one more of what it counts.
 
-    FALSE if it was one too many, TRUE if nothing is left to count.
+    FALSE if it was one too many, TRUE if any further number is right.
     """
-    high = None if about.high is None else about.high - 1
-    low = max(about.low - 1, 0)
+    high = None if assertion.high is None else assertion.high - 1
+    low = max(assertion.low - 1, 0)
     if high is not None and high < 0:
         return FALSE
-    return TRUE if low == 0 and high is None else formulas.leaf(replace(about, low=low, high=high))
+    return (
+        TRUE if low == 0 and high is None else formulas.leaf(replace(assertion, low=low, high=high))
+    )
 
 
-def replaced(
+def replace_leaves(
     formulas: Formulas, goals: tuple[Formula, ...], by: dict[Leaf, Formula]
 ) -> tuple[Formula, ...]:
-    """Return what is left of goals after some assertions are decided, or brought nearer to that.
+    """Return the goals with each assertion in ``by`` replaced by what is left of it.
 
-    Assertions that are not in ``by`` stay; goals keep their places, by which truth vectors refer to
-    them.
+    Other assertions stay. Goals keep their places, by which truth vectors refer to them.
     """
     if not by:
         return goals

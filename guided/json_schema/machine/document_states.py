@@ -1,4 +1,4 @@
-"""The states of a JSON document in the transition table, laid down when a text first gets there."""
+"""The states of a JSON document in the transition table, added when a text first gets there."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _COLON: Final = ord(":")
 
 
 class DocumentStates:
-    """Lays down what stands between values; equal places of different stacks share their states.
+    """Adds the states between and before values; equal places of different stacks share them.
 
-    The first to use a table lays down the state after the document, which all of them share.
-
-    Methods that lay states down raise LimitExceededError past the limit of the table.
+    A state here is the number of a row. The first machine that uses a table adds END_ROW, the state
+    after the document, which all machines share. Methods that add states raise LimitExceededError
+    past the limit of the table.
     """
 
     def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
@@ -43,18 +43,18 @@ class DocumentStates:
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
-        """For ``first_item``, ``next_item`` and ``_only_close``, whose keys cannot be equal."""
+        """For ``after_bracket``, ``after_item`` and ``_only_close``, whose keys always differ."""
         # State 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})
             assert end_row == END_ROW, end_row
         self.chains = Chains(self.table)
         self.names = NameStates(self.chains, self.labels)
-        self._edges = ValueEdges(evaluation, self.chains, self.labels)
+        self._value_edges = ValueEdges(evaluation, self.chains, self.labels)
 
     # --- values ---------------------------------------------------------------------------
 
-    def value(self, stack: int, *, spaced: bool = True) -> int:
+    def before_value(self, stack: int, *, spaced: bool = True) -> int:
         """Return the state in which the value awaited in a stack begins.
 
         ``spaced`` allows white space before it, as the options do; else its first byte comes next.
@@ -62,131 +62,128 @@ class DocumentStates:
         key = self._value_key(stack, spaced)
         found = self._values.get(key)
         if found is None:
-            # ``way`` is the first byte of a short value. The table cannot find it without help: an
-            # opening bracket looks like one byte.
-            edges, way = self._edges.of(stack)
-            found = self._values[key] = self.structural.state(edges, spaced=spaced, way=way)
+            # The first byte of a short value. The table cannot find it by itself: an opening
+            # bracket looks like a value of one byte.
+            edges, next_byte = self._value_edges.first_bytes(stack)
+            found = self._values[key] = self.structural.add(
+                edges, spaced=spaced, next_byte=next_byte
+            )
         return found
 
-    def colon_and_value(self, stack: int) -> int:
-        """Return the state after a name.
-
-        It is the same for all stacks whose values begin in the same state.
-        """
-        value = self.value(stack)
+    def after_name(self, stack: int) -> int:
+        """Return the state after a name: a colon, then the value that ``stack`` awaits."""
+        value = self.before_value(stack)
         found = self._colons.get(value)
         if found is None:
-            found = self._colons[value] = self.structural.state({_COLON: value})
+            found = self._colons[value] = self.structural.add({_COLON: value})
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
-        """Return all that the state where a value begins depends on, so stacks can share it."""
-        return (*self._edges.key(stack), spaced)
+        """Return the cache key of ``before_value``: all that the state depends on."""
+        return (*self._value_edges.cache_key(stack), spaced)
 
     # --- objects --------------------------------------------------------------------------
 
-    def members(self, stack: int) -> int:
-        """Return the state in which the next member or the closing brace is due.
+    def before_member(self, stack: int) -> int:
+        """Return the state before the next member or the closing brace.
 
-        The frame of a plain object determines everything except whether it may close, so stacks
-        with equal frames share a state by these two; other objects have a state for each stack.
+        Objects with a plain goal share a state by their frame and whether they may close, which is
+        all that it depends on; other objects have a state for each stack.
         """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         closable = self.evaluation.awaited.may_close(stack)
-        # Only its frame determines which names a plain object may be given.
-        plain = self.evaluation.objects.plain(frame) is not None
+        plain = self.evaluation.objects.plain_goal(frame) is not None
         place: object = (frame, closable) if plain else stack
         found = self._members.get(place)
         if found is None:
-            found = self._members[place] = self._new_members(stack, frame, closable)
+            found = self._members[place] = self._build_members(stack, frame, closable)
         return found
 
-    def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
-        """Compute ``members`` for a new place; states with the same edges are still one.
-
-        The three parts of ``key`` are all that the edges depend on.
-        """
+    def _build_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
+        """Compute ``before_member``; states with the same edges are shared by ``key``."""
         names, classes = self.evaluation.names.candidates(stack)
-        after_quote = self._name(frame, names, classes) if names or classes else None
-        key = (frame.begun, closable, after_quote)
+        after_quote = self._add_name(frame, names, classes) if names or classes else None
+        key = (frame.has_members, closable, after_quote)
         if key not in self._member_rows:
             edges = {ord("}"): self.chains.exit_state(CLOSE)} if closable else {}
             if after_quote is not None:
                 quote = {ord('"'): after_quote}
-                if frame.begun:
+                if frame.has_members:
                     edges[ord(",")] = self._after_comma(quote)
                 else:
                     edges |= quote
-            way = ord("}") if closable else None
-            self._member_rows[key] = self.structural.state(edges, way=way, between=True)
+            next_byte = ord("}") if closable else None
+            self._member_rows[key] = self.structural.add(edges, next_byte=next_byte, between=True)
         return self._member_rows[key]
 
     def _after_comma(self, quote: dict[int, int]) -> int:
         """Return the state after a comma where only a name may come; ``quote`` is its only edge."""
         after_quote = quote[ord('"')]
         if after_quote not in self._commas:
-            self._commas[after_quote] = self.structural.state(quote)
+            self._commas[after_quote] = self.structural.add(quote)
         return self._commas[after_quote]
 
-    def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
+    def _add_name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
         """Return the state after the opening quote of a name.
 
-        Names spelled out come in the order of the schema; ``classes`` are those of all other names
-        that may be written. One of the two is not empty.
+        ``names`` are the spelled-out names that may be written, in order, and ``classes`` those of
+        free names. One of the two is not empty.
         """
         if not classes:
-            return self.names.closed(names)
+            return self.names.only_spelled(names)
         spelled = self.evaluation.objects.orders[frame.order].names
-        space = self.evaluation.objects.members.space(frame.goals)
-        return self.names.open(space, classes, spelled, names)
+        space = self.evaluation.objects.members.name_space(frame.goals)
+        return self.names.any_allowed(space, classes, spelled, names)
 
     # --- arrays ---------------------------------------------------------------------------
 
-    def first_item(self, stack: int, item: int | None) -> tuple[int, int]:
-        """Return the stack and the state after an opening bracket.
+    def after_bracket(self, stack: int, item: int | None) -> tuple[int, int]:
+        """Return the stack and the state after the opening bracket of an array.
 
-        ``item`` is the stack of the first item, ``None`` if there must not be one. Then the
-        array closes at once: it would not have been opened without a completion.
+        ``item`` is the stack of the first item, ``None`` if there must not be one: then the array
+        may close, or it would not have been opened.
         """
         closable = self.evaluation.awaited.may_close(stack)
         if item is None:
             assert closable, self.evaluation.stacks.frames[stack]
             return stack, self._only_close()
-        truth = self.evaluation.awaited.closed(stack) if closable else None
-        key = (self._value_key(item, True), truth)
+        truth_vector = self.evaluation.awaited.closing_vector(stack) if closable else None
+        key = (self._value_key(item, True), truth_vector)
         if key not in self._items:
-            edges, way = self._edges.of(item)
-            if truth is not None:
+            edges, next_byte = self._value_edges.first_bytes(item)
+            if truth_vector is not None:
                 # Edges are shared by all places that await this value.
                 edges = dict(edges)
-                edges[ord("]")] = self.chains.exit_state(self.labels.number(EmptyArray(truth)))
-                way = ord("]")
-            self._items[key] = self.structural.state(edges, way=way)
+                edges[ord("]")] = self.chains.exit_state(
+                    self.labels.number(EmptyArray(truth_vector))
+                )
+                next_byte = ord("]")
+            self._items[key] = self.structural.add(edges, next_byte=next_byte)
         return item, self._items[key]
 
-    def next_item(self, stack: int) -> int:
-        """Return the state after an item: a comma, the closing bracket, or both.
+    def after_item(self, stack: int) -> int:
+        """Return the state after an item: before a comma, the closing bracket, or both.
 
-        All arrays that may do the same share one state: ITEM finds the next item from the stack.
-        At least one of the two edges is there, since the stack has a completion.
+        All arrays share these states, as ITEM finds the next item from the stack. Each has at least
+        one edge, since the stack has a completion.
         """
         closable = self.evaluation.awaited.may_close(stack)
-        more = self.evaluation.items.begun(stack) is not None
+        more = self.evaluation.items.enter_item(stack) is not None
         key = (closable, more)
         if key not in self._items:
             edges = {ord("]"): self.chains.exit_state(CLOSE)} if closable else {}
             if more:
                 edges[ord(",")] = self.chains.exit_state(ITEM)
-            self._items[key] = self.structural.state(
-                edges, way=ord("]") if closable else None, between=True
+            self._items[key] = self.structural.add(
+                edges, next_byte=ord("]") if closable else None, between=True
             )
         return self._items[key]
 
     def _only_close(self) -> int:
         """Return the state in which only the closing bracket of an array may come."""
         if "close" not in self._items:
-            self._items["close"] = self.structural.state(
+            self._items["close"] = self.structural.add(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True
             )
         return self._items["close"]

@@ -1,13 +1,13 @@
-"""Documents, evaluated as they are written: the parts that know what may still come.
+"""The services that decide what may still come in a document.
 
-    TruthVectors    which formulas hold of a value
-    ContainerEnds   what completes an open container
-    AwaitedValues   which values leave a completion of all that is open around them
-    NextNames       which names may come next in an object
-    NextItems       which items may come next in an array
+    TruthVectors          which formulas hold of a value
+    ContainerCompletions  what completes an open container
+    AwaitedValues         which values leave a completion of all that is open around them
+    NextNames             which names may come next in an object
+    NextItems             which items may come next in an array
 
-Each relies on those above it. ``ContainerEnds`` and ``AwaitedValues`` call each other by turns,
-for containers further and further out.
+Each uses those above it. ``ContainerCompletions`` and ``AwaitedValues`` also call each other, each
+time for a container further out, up to the root.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """All that is known about the documents of one grammar; the parts share what they find out.
+    """Makes and holds the services of one machine, which share their caches.
 
-    There is one for each machine, and it only grows; not thread-safe.
+    It only grows; not thread-safe.
     """
 
     def __init__(
@@ -45,26 +45,25 @@ class Evaluation:
         missing: frozenset[int],
         max_stacks: int,
     ) -> None:
-        """Make the parts, each after those that it relies on.
+        """Make the services, each after those that it uses.
 
-        ``ends`` needs ``values``, which needs ``ends`` for containers: so ``values.object`` and
-        ``values.array`` are set afterwards, and ``AwaitedValues`` sets ``ends.accepted``. The parts
-        may not be used before that.
+        Two cycles are closed afterwards: ``values.object`` and ``values.array`` are set here, and
+        ``AwaitedValues`` sets ``completions.accepted_vectors``. Nothing may be used before that.
         """
         self.restriction: Final = Restriction(grammar.formulas)
         self.scalars: Final = Scalars(grammar.formulas, options, missing)
         self.searches: Final = Searches()
         self.values: Final = ShortestValues(self.restriction, self.scalars, self.searches)
-        self.stacks: Final = Stacks(Pending(None, (grammar.root,), must=True), max_stacks)
+        self.stacks: Final = Stacks(Pending(None, (grammar.root,), required=True), max_stacks)
         self.objects: Final = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
         arrays = ArrayRules(grammar.formulas, self.restriction, self.values)
-        truths = TruthVectors(self.restriction, self.scalars, self.values)
-        self.ends: Final = ContainerCompletions(
-            truths, self.objects, arrays, self.stacks, self.searches
+        vectors = TruthVectors(self.restriction, self.scalars, self.values)
+        self.completions: Final = ContainerCompletions(
+            vectors, self.objects, arrays, self.stacks, self.searches
         )
         # The shortest value of a formula may be a container, and so its shortest completion.
-        self.values.object = self.ends.shortest_object
-        self.values.array = self.ends.shortest_array
-        self.awaited: Final = AwaitedValues(truths, self.ends)
+        self.values.object = self.completions.shortest_object
+        self.values.array = self.completions.shortest_array
+        self.awaited: Final = AwaitedValues(vectors, self.completions)
         self.names: Final = NextNames(self.awaited)
         self.items: Final = NextItems(self.awaited)

@@ -1,4 +1,4 @@
-"""Exit actions: what the end of a block does to the stack, numbered when first needed."""
+"""Exit actions: how the end of an automaton changes the stack, numbered when first needed."""
 
 from __future__ import annotations
 
@@ -24,33 +24,34 @@ CLOSE: Final = 1
 ITEM: Final = 2
 OPEN_OBJECT: Final = 3
 OPEN_ARRAY: Final = 4
-"""A value is complete and as it had to be, a container closes, an item follows, one opens."""
+"""A value that fits its only formula is complete; a container closes; an item follows; an object or
+an array opens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A value is complete; ``truth`` says which of the formulas asked of it hold."""
+    """A value with this truth vector is complete."""
 
-    truth: int
+    truth_vector: int
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyArray:
-    """An array closes before its first item, with this truth vector of the array."""
+    """An array with this truth vector closes before its first item."""
 
-    truth: int
+    truth_vector: int
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The name of a member was written, and its colon."""
+    """A name that the schema spells out was written, with its closing quote."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class KeyClass:
-    """A name that the schema does not spell out was written, one of this class of names."""
+    """A free name of this class was written, with its closing quote."""
 
     number: int
 
@@ -65,7 +66,7 @@ class ExitActions:
     def __init__(self) -> None:
         self._meanings: list[Hashable] = [Done(1), "close", "item", "object", "array"]
         self._numbers: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
-        self._of_keys: dict[str, int] = {}
+        self._actions_by_name: dict[str, int] = {}
 
     def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
         """Return the action that has this meaning.
@@ -77,11 +78,11 @@ class ExitActions:
             self._meanings.append(meaning)
         return number
 
-    def of_key(self, name: str) -> int:
-        """Return the action of a name that the schema spells out."""
-        number = self._of_keys.get(name)
+    def number_of_key(self, name: str) -> int:
+        """Return ``number(Key(name))``, cached by name."""
+        number = self._actions_by_name.get(name)
         if number is None:
-            number = self._of_keys[name] = self.number(Key(name))
+            number = self._actions_by_name[name] = self.number(Key(name))
         return number
 
     def meaning(self, action: int) -> Hashable:

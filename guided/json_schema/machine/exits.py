@@ -1,4 +1,4 @@
-"""What exit actions do to the stack of a JSON document: open and close containers, end values."""
+"""How exit actions change the stack of a JSON document: containers open and close, values end."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _TEXTLESS: Final = frozenset((DONE, CLOSE, *_OPENING))
 
 
 class Exits:
-    """Takes exit actions: each returns a stack and the row where what follows begins.
+    """Takes exit actions: each leads to a stack and the row where what follows begins.
 
-    ``None`` instead means that the action must not be taken. Results are never dropped, and
-    entering a stack may lay down rows.
+    ``None`` instead means that the action must not be taken. Caches are never cleared. Methods may
+    add stacks and rows, and raise LimitExceededError past their limits.
     """
 
     def __init__(self, evaluation: Evaluation, rows: DocumentStates) -> None:
@@ -42,10 +42,10 @@ class Exits:
         self._rows = rows
         self._meaning = rows.labels.meaning
         # Strings, numbers and every closing bracket of a value are handled in one place.
-        self._after_values: dict[tuple[int, int], tuple[int, int] | None] = {}
-        """By stack and truth vector, for values whose text is not known or does not matter."""
-        self._after_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
-        """By a stack of ``after_names`` and the number of a class."""
+        self._after_value_cache: dict[tuple[int, int], tuple[int, int] | None] = {}
+        """By stack and truth vector, for values whose text is unknown or does not matter."""
+        self._after_unknown_name_cache: dict[tuple[int, int], tuple[int, int] | None] = {}
+        """By a stack of ``skip_spelled_names`` and the number of a class."""
 
     def take(
         self, stack: int, action: int, texts: tuple[bytes, ...], key: bytes | None = None
@@ -56,89 +56,88 @@ class Exits:
         The state keeps those of values that are still being written, and gets an empty one for a
         value that begins. ``None`` if the action must not be taken; ``key`` as for ``resolve``.
         """
-        ended = self._ends_value_of(stack, action)
+        ended = self._ended_value_stack(stack, action)
         item = None
-        # Remembered texts are in order from the outermost, so that of a value is at its depth.
-        if ended is not None and self._remembers(ended):
-            item = texts[self._stacks.depth(ended) - 1]
+        # Texts are ordered from the outermost value in.
+        if ended is not None and self._remembers_text(ended):
+            item = texts[self._stacks.num_texts(ended) - 1]
         resolved = self.resolve(stack, action, item=item, key=key)
         if resolved is None:
             return None
         after, row = resolved
-        depth = self._stacks.depth(after)
-        texts = texts[:depth]
-        return state_of(after, row, 0, texts + (b"",) * (depth - len(texts)))
+        num_texts = self._stacks.num_texts(after)
+        texts = texts[:num_texts]
+        return state_of(after, row, 0, texts + (b"",) * (num_texts - len(texts)))
 
     def resolve(
         self, stack: int, action: int, *, item: bytes | None = None, key: bytes | None = None
     ) -> tuple[int, int] | None:
         """Return the stack and the row after an action, ``None`` if it must not be taken.
 
-        ``stack`` is that of the container for CLOSE, ITEM and names. For DONE, ``Done``,
-        OPEN_OBJECT and OPEN_ARRAY it is that of the awaited value, for ``EmptyArray`` that of the
-        first item.
-        ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of a
-        free name that is closed: without it the set of names becomes unknown. Without ``item`` and
-        ``key`` the result is never dropped (``JsonMachine.transition``), so it must depend only on
-        stack and action. Stacks and rows may be added.
+        ``stack`` is that of the container for CLOSE, ITEM and names, that of the awaited value for
+        DONE, ``Done``, OPEN_OBJECT and OPEN_ARRAY, and that of the first item for ``EmptyArray``.
+        ``item`` is the text of the value that ends, where the stack remembers it. ``key`` is the
+        free name that ends; without it the keys of the object become unknown. Without both the
+        result depends only on stack and action, as ``JsonMachine.transition`` requires.
         """
         evaluation, rows = self._evaluation, self._rows
         if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
-            return self._value_done(stack, 1, item)
+            return self._finish_value(stack, 1, item)
         if action == CLOSE:
-            truth = evaluation.awaited.closed(stack)
-            return self._value_done(self._stacks.parents[stack], truth, item)
+            truth_vector = evaluation.awaited.closing_vector(stack)
+            return self._finish_value(self._stacks.parents[stack], truth_vector, item)
         if action == ITEM:
-            begun = evaluation.items.begun(stack)
-            return None if begun is None else (begun, rows.value(begun))
+            item_stack = evaluation.items.enter_item(stack)
+            return None if item_stack is None else (item_stack, rows.before_value(item_stack))
         if action == OPEN_OBJECT:
             opened = evaluation.awaited.open(stack, JsonType.OBJECT)
-            return None if opened is None else (opened, rows.members(opened))
+            return None if opened is None else (opened, rows.before_member(opened))
         if action == OPEN_ARRAY:
             opened = evaluation.awaited.open(stack, JsonType.ARRAY)
             if opened is None:
                 return None
-            return rows.first_item(opened, evaluation.items.begun(opened))
+            return rows.after_bracket(opened, evaluation.items.enter_item(opened))
         meaning = self._meaning(action)
         if isinstance(meaning, Done):
-            return self._value_done(stack, meaning.truth, item)
+            return self._finish_value(stack, meaning.truth_vector, item)
         if isinstance(meaning, EmptyArray):
-            return self._value_done(self._stacks.parents[stack], meaning.truth, item)
+            return self._finish_value(self._stacks.parents[stack], meaning.truth_vector, item)
         if isinstance(meaning, Key):
-            named = evaluation.names.name_written(stack, meaning.name)
+            named = evaluation.names.enter_named_value(stack, meaning.name)
         else:
             assert isinstance(meaning, KeyClass), meaning
             if key is None:
-                # Whichever name it is, the same follows in all stacks that ``after_names`` maps to
-                # one, so it is found once for all of them.
-                return self._unknown_name(evaluation.names.after_names(stack), meaning.number)
-            named = evaluation.names.class_written(stack, meaning.number, key)
-        return None if named is None else (named, rows.colon_and_value(named))
+                # The same follows in all stacks that ``skip_spelled_names`` maps to one, so it is
+                # found once for all of them.
+                return self._after_unknown_name(
+                    evaluation.names.skip_spelled_names(stack), meaning.number
+                )
+            named = evaluation.names.enter_class_value(stack, meaning.number, key)
+        return None if named is None else (named, rows.after_name(named))
 
     def needs_text(self, stack: int, action: int) -> bool:
-        """Return whether what follows an action depends on which item or name was written.
+        """Return whether what follows an action depends on the text of the item or name.
 
-        If so, ``resolve`` without that text cannot decide what follows: walks leave it to the exact
-        state (EXACT). ``True`` is always right and only costs time.
+        Then ``JsonMachine.transition`` returns NEEDS_EXACT_STATE: only a state with its texts can
+        decide. A needless ``True`` only costs time.
         """
-        if not self._stacks.depth(stack) and action in _TEXTLESS:
+        if not self._stacks.num_texts(stack) and action in _TEXTLESS:
             return False
-        ended = self._ends_value_of(stack, action)
+        ended = self._ended_value_stack(stack, action)
         if ended is None:
             meaning = self._meaning(action)
             if isinstance(meaning, KeyClass):
                 return self._evaluation.names.is_rare(stack, meaning.number)
             return False
-        if not self._remembers(ended):
+        if not self._remembers_text(ended):
             return False
-        # ``is_roomy`` is about scalars; a value that ends in another stack is a container.
-        return ended != stack or not self._evaluation.items.is_roomy(ended)
+        # ``ignores_text`` is about scalars; a value that ends in another stack is a container.
+        return ended != stack or not self._evaluation.items.ignores_text(ended)
 
-    def _ends_value_of(self, stack: int, action: int) -> int | None:
-        """Return the stack in which a value ends by an action, ``None`` for other actions.
+    def _ended_value_stack(self, stack: int, action: int) -> int | None:
+        """Return the stack that awaits the value which an action ends; ``None`` for other actions.
 
-        It is the stack that ``resolve`` passes to ``_value_done`` for the same action: change both
-        or none.
+        It must be the stack that ``resolve`` passes to ``_finish_value`` for the same action.
         """
         if action == DONE:
             return stack
@@ -151,50 +150,52 @@ class Exits:
             return self._stacks.parents[stack]
         return stack if isinstance(meaning, Done) else None
 
-    def _remembers(self, stack: int) -> bool:
-        """Return whether the text of the value awaited in a stack has to be remembered."""
+    def _remembers_text(self, stack: int) -> bool:
+        """Return whether a stack awaits a value whose text has to be remembered."""
         frame = self._stacks.frames[stack]
-        return isinstance(frame, Pending) and frame.remembers
+        return isinstance(frame, Pending) and frame.remembers_text
 
-    def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """Return what follows any free name of a class; ``None`` if none may be written.
+    def _after_unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
+        """Return what follows an unknown free name of a class; ``None`` if none may be written.
 
-        ``stack`` is one that ``after_names`` returned. Kept, as it depends on no key.
+        ``stack`` is one that ``skip_spelled_names`` returned.
         """
         at = stack, number
-        if at not in self._after_unknown_names:
-            named = self._evaluation.names.class_written(stack, number, None)
-            found = None if named is None else (named, self._rows.colon_and_value(named))
-            self._after_unknown_names[at] = found
-        return self._after_unknown_names[at]
+        if at not in self._after_unknown_name_cache:
+            named = self._evaluation.names.enter_class_value(stack, number, None)
+            found = None if named is None else (named, self._rows.after_name(named))
+            self._after_unknown_name_cache[at] = found
+        return self._after_unknown_name_cache[at]
 
-    def _value_done(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
-        """``_after_value``, remembered unless it depends on the text of an item.
+    def _finish_value(
+        self, stack: int, truth_vector: int, item: bytes | None
+    ) -> tuple[int, int] | None:
+        """Return stack and row after a value with a truth vector; ``None`` if it must not stand.
 
-        What is remembered has to be final: compiled code does not read a transition again.
+        ``item`` is its text, where later items depend on it and it is known. Results without one
+        are cached and final: compiled code does not read a transition again.
         """
         if item is not None:
-            return self._after_value(stack, truth, item)
-        key = stack, truth
-        if key not in self._after_values:
-            self._after_values[key] = self._after_value(stack, truth, None)
-        return self._after_values[key]
+            return self._compute_after_value(stack, truth_vector, item)
+        key = stack, truth_vector
+        if key not in self._after_value_cache:
+            self._after_value_cache[key] = self._compute_after_value(stack, truth_vector, None)
+        return self._after_value_cache[key]
 
-    def _after_value(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
-        """Return stack and row after a value with a truth vector; ``None`` if it must not.
-
-        ``item`` is its text, where later items depend on it and it is known.
-        """
-        # This also decides for the document, and is remembered; ``value_done`` below may still
-        # refuse an item for its text, which is not in the truth vector.
-        if not self._evaluation.awaited.accepts(stack, truth):
+    def _compute_after_value(
+        self, stack: int, truth_vector: int, item: bytes | None
+    ) -> tuple[int, int] | None:
+        """Compute ``_finish_value``."""
+        # ``finish_value`` below may still refuse an item for its text, which the truth vector does
+        # not contain.
+        if not self._evaluation.awaited.accepts(stack, truth_vector):
             return None
         if stack == ROOT:
             return ROOT, END_ROW
-        after = self._evaluation.awaited.value_done(stack, truth, item)
+        after = self._evaluation.awaited.finish_value(stack, truth_vector, item)
         if after is None:
             return None
         frame = self._stacks.frames[after]
         if isinstance(frame, ArrayFrame):
-            return after, self._rows.next_item(after)
-        return after, self._rows.members(after)
+            return after, self._rows.after_item(after)
+        return after, self._rows.before_member(after)

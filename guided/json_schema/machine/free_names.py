@@ -1,4 +1,4 @@
-"""Names that the schema does not spell out: which may still be closed, and how."""
+"""Names that the schema does not spell out: whether a prefix can be completed, and how."""
 
 from __future__ import annotations
 
@@ -18,83 +18,84 @@ from guided.machine.table import TransitionTable
 
 __all__ = ["FreeNames"]
 
-_REMEMBERED_KEYS: Final = 16_384
+_MAX_CACHED: Final = 16_384
+"""The most results of ``can_close`` that are cached."""
 _KEY_TRIES: Final = 2_000
-"""The most names tried to find one that is not taken."""
+"""The most names tried in ``can_close``."""
 
 
 class FreeNames:
-    """Finds how names that were begun in an object may end.
+    """Finds how a free name that was begun may end.
 
-    A key is what stands between the quotes, as JSON spells it. ``row`` is a row of such a name in
-    the table, ``stack`` that of its object, ``begun`` the bytes of the name so far.
+    ``stack`` is that of the object, ``row`` the row inside the name, and ``prefix`` the bytes of
+    the name so far. A key is a name as JSON spells it, without the quotes.
     """
 
     def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
         self._evaluation = evaluation
         self._stacks = evaluation.stacks
         self._table = table
-        self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
+        self._can_close_cache: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_MAX_CACHED)
 
-    def can_close(self, stack: int, row: int, begun: bytes) -> bool:
-        """Return whether a begun name, now in ``row``, can become one that is not taken.
+    def can_close(self, stack: int, row: int, prefix: bytes) -> bool:
+        """Return whether a name that begins with ``prefix`` is left that may be written.
 
-        After _KEY_TRIES names that are taken it returns False, which forbids a name and lets none
-        in. A forgotten result is computed again and is the same.
+        ``False`` also after _KEY_TRIES names that are taken, so that some may be left out.
         """
-        # The state leads to more names than can be taken, so one of them is free.
-        if self._table.names_left[row] > self._stacks.taken(stack):
+        # More names begin so than can be taken.
+        if self._table.names_left[row] > self._stacks.max_names_taken(stack):
             return True
-        at = (stack, row, begun)
-        found = self._closable.get(at)
+        at = (stack, row, prefix)
+        found = self._can_close_cache.get(at)
         if found is None:
-            ends = itertools.islice(self._endings(row), _KEY_TRIES)
+            closing_texts = itertools.islice(self._closing_texts(row), _KEY_TRIES)
             taken = self._stacks.free_keys(stack)
-            found = any(self._may_stand(stack, begun + text[:-1], taken) for text in ends)
-            self._closable[at] = found
+            found = any(
+                self._is_allowed(stack, prefix + text[:-1], taken) for text in closing_texts
+            )
+            self._can_close_cache[at] = found
         return found
 
-    def ending(self, stack: int, row: int, begun: bytes) -> bytes:
-        """Return the bytes that close a begun name, as one that the object owes if one fits.
+    def closing_text(self, stack: int, row: int, prefix: bytes) -> bytes:
+        """Return the rest of a name with its closing quote.
 
-        Only for states that a machine has entered: these leave a name, which for a rare one
-        ``can_close`` has found. More names are tried than can be refused, so one of them is it.
+        It is a name in the completion of the object, if one begins so, else the shortest that is
+        allowed. Only for states that a machine has entered, which ``can_close`` has checked: one
+        more name is tried than can be refused.
         """
-        owed = self._evaluation.ends.shortest(stack).lstrip(b",")
+        owed = self._evaluation.completions.shortest(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
-            # One that comes later in the order of names may owe others before it.
-            if key.startswith(begun) and self._may_stand(stack, key[:-1], ()):
-                return key[len(begun) :]
+            # A name late in the order may not be allowed until others were written.
+            if key.startswith(prefix) and self._is_allowed(stack, key[:-1], ()):
+                return key[len(prefix) :]
         taken = self._stacks.free_keys(stack)
         refused = len(taken) + len(self._order(stack).spelled)
-        for text in itertools.islice(self._endings(row), refused + 1):
-            if self._may_stand(stack, begun + text[:-1], taken):
+        for text in itertools.islice(self._closing_texts(row), refused + 1):
+            if self._is_allowed(stack, prefix + text[:-1], taken):
                 return text
-        raise AssertionError(f"no name is left in stack {stack} after {begun!r}")
+        raise AssertionError(f"no name is left in stack {stack} after {prefix!r}")
 
     def _order(self, stack: int) -> Order:
         frame = self._stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         return self._evaluation.objects.orders[frame.order]
 
-    def _may_stand(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
-        """Return whether a name may be given here.
+    def _is_allowed(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
+        """Return whether the name ``key`` may be written here.
 
-        ``key`` is how it is written between its quotes, in the one spelling that names have, and
-        ``taken`` are the free names of the object. The row that a free name was found from implies
-        that its class is allowed, so only whether the object already has it is checked.
+        ``taken`` are the free names of the object. The class of a free name is not checked: the row
+        that it was found from implies it.
         """
         if key in self._order(stack).spelled:
             name = json.loads(b'"' + key + b'"')
-            return self._evaluation.names.name_written(stack, name) is not None
+            return self._evaluation.names.enter_named_value(stack, name) is not None
         return key not in taken
 
-    def _endings(self, row: int) -> Iterator[bytes]:
-        """Yield the texts from inside a name to the end of its closing quote, shortest first.
+    def _closing_texts(self, row: int) -> Iterator[bytes]:
+        """Yield the texts from ``row`` to the end of the closing quote, shortest first.
 
-        Endless where names are: callers take as many as they need. All of them are spelled by the
-        rows from ``row`` on, including those of the schema.
+        There may be infinitely many. Names that the schema spells out are included.
         """
         # The order: bytes in all, minus those so far, a number for ties. Then the row and the text.
         ties = itertools.count()

@@ -1,7 +1,7 @@
 """The recogniser of JSON constraints: a pushdown machine whose frames are open containers.
 
-A stack is the nest of open containers with what is left to fit of each; ``exits`` defines what the
-end of an automaton does to it. While a string that has to differ from others is written, its text
+A stack is the nest of open containers with what is left to fit of each; ``exits`` defines how it
+changes when an automaton ends. While a value that has to differ from others is written, its text
 is part of the state; code points of strings are counted outside their automaton.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.json_grammar import JsonGrammar
-from guided.json_schema.machine.completions import Completions
+from guided.json_schema.machine.completions import DocumentCompletions
 from guided.json_schema.machine.document_states import DocumentStates
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
@@ -21,7 +21,7 @@ from guided.json_schema.machine.stacks import ROOT
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
-from guided.machine.stack_transitions import EXACT
+from guided.machine.stack_transitions import NEEDS_EXACT_STATE
 from guided.machine.table import (
     CLOSE_STRING,
     CODE_POINT_END,
@@ -45,7 +45,7 @@ class JsonMachine(PushdownMachine):
     ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.
     ``table`` is one that several recognisers share, whose own limit replaces ``limits.max_cells``.
     Raises UnsatisfiableError if no document is left, and LimitExceededError, from any method
-    that may lay down rows, past ``limits``.
+    that may add rows to the table, past ``limits``.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class JsonMachine(PushdownMachine):
             stacks,
             [Pool("stacks", stacks.frames, limits.max_stacks)],
             "ask for less at once: shorter strings, smaller lists, fewer members",
-            num_given_up=lambda: evaluation.values.missing,
-            beside=self._nbytes_beside,
+            num_given_up=lambda: evaluation.values.num_given_up,
+            extra_nbytes=self._nbytes_outside_table,
         )
         super().__init__(parts, _Sharing(evaluation))
         self._grammar = grammar
@@ -76,14 +76,16 @@ class JsonMachine(PushdownMachine):
         self.labels = self.rows.labels
         self.exits = Exits(evaluation, self.rows)
         self._names = FreeNames(evaluation, table)
-        self._completions = Completions(self, evaluation, self.rows, self.exits, self._names)
-        # Before rows need a short document: what was made so far has laid down only END_ROW.
+        self._completions = DocumentCompletions(
+            self, evaluation, self.rows, self.exits, self._names
+        )
+        # Before rows need a short document: so far only END_ROW was added to the table.
         if evaluation.values.text(grammar.root) is None:
-            raise self._empty()
-        self.start = State(ROOT, self.rows.value(ROOT, spaced=False))
+            raise self._empty_error()
+        self.start = State(ROOT, self.rows.before_value(ROOT, spaced=False))
 
-    def _nbytes_beside(self) -> int:
-        """Return about how many bytes the schema, string automata and kept completions take."""
+    def _nbytes_outside_table(self) -> int:
+        """Return about how many bytes the schema, string automata and cached completions take."""
         strings = self.evaluation.scalars.strings.nbytes
         return self._grammar.nbytes + strings + self._completions.nbytes
 
@@ -99,11 +101,10 @@ class JsonMachine(PushdownMachine):
         Callers keep the result as a stack transition, so it depends only on the arguments.
         """
         at = stack, action
-        # Continue through rows that read no byte and only have an exit action, as ``_entered``
-        # does.
+        # Like ``_enter_row``, continue through rows that read no byte and only have an exit action.
         while True:
             if self.exits.needs_text(*at):
-                return EXACT, DEAD
+                return NEEDS_EXACT_STATE, DEAD
             resolved = self.exits.resolve(*at)
             if resolved is None:
                 return at[0], DEAD
@@ -119,31 +120,31 @@ class JsonMachine(PushdownMachine):
         action = int(self.table.label[state.row])
         return None if action == DEAD else self.exits.take(state.stack, action, state.texts)
 
-    def _entered(self, before: State, row: int, byte: int) -> State | None:
-        """Return the state after a byte that leads to a row, as far as counts and names allow it.
+    def _enter_row(self, before: State, row: int, byte: int) -> State | None:
+        """Return the state after a byte that leads to a row; ``None`` if it must not be read.
 
-        All remembered texts grow by the byte: those of values by depth, then that of a free name.
-        A free name that is closed must be new to its object. Rows that read no byte are left at
-        once by their exit action; only the first of them can be the end of the free name ``key``.
+        The byte is refused if a count passes its bounds or a free name occurs twice. All remembered
+        texts grow by the byte: those of values by depth, then that of a free name. Rows that read
+        no byte are left at once by their exit action; only the first of them can end a free name.
         """
         stack, _, count, texts = before
-        counted = self._counted(row, count)
-        if counted is None:
+        new_count = self._update_count(row, count)
+        if new_count is None:
             return None
-        written = texts
+        texts_before = texts
         if texts:
             texts = tuple(text + bytes((byte,)) for text in texts)
         role = self.table.role[row]
         # The opening quote of a free name leads here: from now on its text is remembered, last.
-        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.stacks.depth(stack):
+        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.stacks.num_texts(stack):
             texts = (*texts, b"")
         # The text without the closing quote, which is the byte.
-        key = written[-1] if role == KEY_CLOSED else None
+        key = texts_before[-1] if role == KEY_CLOSED else None
         if key is not None and key in self.stacks.free_keys(stack):
             return None
         if role == IN_RARE_KEY and not self._names.can_close(stack, row, texts[-1]):
             return None
-        after = State(stack, row, counted, texts)
+        after = State(stack, row, new_count, texts)
         while self.table.exits[after.row]:
             taken = self.exits.take(after.stack, int(self.table.label[after.row]), after.texts, key)
             if taken is None:
@@ -151,7 +152,7 @@ class JsonMachine(PushdownMachine):
             after, key = taken, None
         return after
 
-    def _counted(self, row: int, count: int) -> int | None:
+    def _update_count(self, row: int, count: int) -> int | None:
         """Return the count after a byte that leads to a row, ``None`` past its bounds.
 
         Rows without a count return 0, so that states which differ in nothing else are equal.
@@ -160,12 +161,12 @@ class JsonMachine(PushdownMachine):
         high = int(table.high[row])
         if high == UNCOUNTED:
             return 0
-        beat = table.count_event[row]
-        if beat == CLOSE_STRING:
+        event = table.count_event[row]
+        if event == CLOSE_STRING:
             return 0 if count >= table.low[row] else None
-        if beat == START:
+        if event == START:
             count = 0
-        elif beat == CODE_POINT_END:
+        elif event == CODE_POINT_END:
             count += 1
         # The code points that must still come (MIN_REMAINING) would make the string too long.
         return count if count + int(table.min_remaining[row]) <= high else None
@@ -190,12 +191,13 @@ class JsonMachine(PushdownMachine):
         for number, parent in enumerate(self.stacks.parents[1:], start=1):
             assert 0 <= parent < number, (number, parent)
 
-    def _empty(self) -> UnsatisfiableError | LimitExceededError:
-        """Return why no document exists or was found: only UnsatisfiableError is certain.
+    def _empty_error(self) -> UnsatisfiableError | LimitExceededError:
+        """Return the error for a schema with no known document.
 
-        Too long values come before searches that gave up, as both count in ``num_given_up``.
+        UnsatisfiableError if there surely is none, else LimitExceededError. Values that are too
+        long are looked at before searches that gave up, as both count in ``num_given_up``.
         """
-        node = self.evaluation.searches.node
+        node = self.evaluation.searches.first_incomplete_node
         pointer = "" if node is None else node.pointer
         if self.evaluation.values.too_long:
             return LimitExceededError(
@@ -221,14 +223,16 @@ class JsonMachine(PushdownMachine):
 
 
 class _Sharing(StateSharing):
-    """Lets states laid over those of free names share their mask in all members of an object."""
+    """Lets overlays on states of free names share their mask in all members of an object."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
 
-    def beneath(self, state: State, row: int) -> State:
-        """Return the state in the row below, in a stack that all members of an object share.
+    def overlaid_state(self, state: State, row: int) -> State:
+        """Return the state in ``row``, in a stack that all members of an object share.
 
-        ``row`` is the one that the row of ``state`` was laid over; count and texts stay.
+        ``row`` is the one that the row of ``state`` is an overlay of; count and texts stay.
         """
-        return State(self._evaluation.names.after_names(state.stack), row, state.count, state.texts)
+        return State(
+            self._evaluation.names.skip_spelled_names(state.stack), row, state.count, state.texts
+        )

@@ -1,8 +1,7 @@
-"""Resolves the transitions of a document that has every member, before a text reaches them.
+"""Resolves the first transitions of a document that follows its schema, while compiling.
 
-Whatever a recogniser computes when a text first gets somewhere delays the token that leads there.
-Most documents begin as their schema does, so some of that is computed along with compiling: at most
-what takes about as long.
+What a recogniser computes when a text first reaches a state delays the token that leads there. Most
+documents begin as their schema does, so some of that is computed in advance, within ``_WORK``.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from guided.json_schema.machine.exit_actions import DONE, ITEM, OPEN_ARRAY, OPEN
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.stacks import ROOT, ObjectFrame, Pending
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 
 __all__ = ["look_ahead"]
 
@@ -24,21 +23,19 @@ _WORK: Final = 500
 _COLON: Final = ord(":")
 _SCALARS: Final = frozenset(b'"-0123456789tfn')
 _ORDER: Final = (OPEN_OBJECT, OPEN_ARRAY, DONE)
-"""Exit actions by how far they lead into the schema. Those that close something come last: arrays
-are followed along one item."""
+"""Exit actions in the order in which they are followed; others come after these, ITEM last."""
 
 
 def look_ahead(machine: JsonMachine) -> None:
-    """Resolve transitions of a machine that has resolved none, as far as that takes little work."""
+    """Resolve transitions of a new machine, as far as that takes little work."""
     with suppress(LimitExceededError), limited_work(_WORK, "looking ahead"):
         _follow(machine)
 
 
 def _follow(machine: JsonMachine) -> None:
-    """Resolve the transitions of each stack along one way, the first that each label leads to.
+    """Resolve the transitions of each stack along one path, which takes the first of each stack.
 
-    Each stack is met once and its labels differ, so no transition is put twice. The way ends where
-    a stack comes again or a transition must not be taken (DEAD).
+    The path ends where a stack comes again or a transition must not be taken (DEAD).
     """
     stack, row, seen = machine.start.stack, machine.start.row, set[int]()
     while len(machine.parts.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
@@ -54,9 +51,9 @@ def _follow(machine: JsonMachine) -> None:
 
 
 def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
-    """Return what may end or begin where a text stands between two parts, furthest ways first.
+    """Return the exit actions that may follow in a row between two automata, in order.
 
-    A missing label loses nothing: it is resolved when a text gets there.
+    One that is missing is resolved when a text gets there.
     """
     table, frame = machine.table, machine.stacks.frames[stack]
     if isinstance(frame, Pending):
@@ -68,12 +65,13 @@ def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     labels = dict.fromkeys(int(table.label[target]) for target in after)
     if isinstance(frame, ObjectFrame):
         names, _ = machine.evaluation.names.candidates(stack)
-        return [*map(machine.labels.of_key, names[:1]), *labels]
+        return [*map(machine.labels.number_of_key, names[:1]), *labels]
     is_scalar = isinstance(frame, Pending) and not _SCALARS.isdisjoint(edges)
     if is_scalar and stack != ROOT and machine.evaluation.awaited.accepts(stack, 1):
         labels[DONE] = None
-    return sorted(labels, key=_reach)
+    return sorted(labels, key=_place_in_order)
 
 
-def _reach(label: int) -> int:
+def _place_in_order(label: int) -> int:
+    """Return the place of an action in the order in which they are followed."""
     return _ORDER.index(label) if label in _ORDER else len(_ORDER) + (label == ITEM)

@@ -1,4 +1,4 @@
-"""What assertions about objects ask of one member, by its name."""
+"""What assertions about objects ask of the value of one member, by its name."""
 
 from __future__ import annotations
 
@@ -17,74 +17,69 @@ __all__ = ["MemberRules"]
 
 
 class MemberRules:
-    """What is asked of the value of a name, and which classes of names there are.
+    """The formulas of members' values by name, and the classes of free names.
 
-    A name is either one that the schema spells out, or in a class: all names of a class match the
-    same patterns and fit the same formulas.
+    A name is either a ``str`` that the schema spells out, or a class of free names, for which the
+    same holds as they match the same patterns and fit the same formulas.
     """
 
     def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
         self.formulas: Final = scalars.formulas
         self.restriction: Final = restriction
-        self.sharing: Final = restriction.sharing
+        self.inliner: Final = restriction.inliner
         self.scalars: Final = scalars
         self._spaces: dict[object, NameSpace] = {}
-        """By patterns and formulas for names. Never dropped: see ``NameStates``."""
-        # The following remember what their keys decide, and may be cleared.
-        self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
+        """By patterns and formulas for names. Never evicted: ``NameStates`` keys by identity."""
+        # Caches, which may be cleared.
+        self._spaces_by_goals: dict[tuple[Formula, ...], NameSpace] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
         """The assertion of each pattern, by the identity of the pattern, which it keeps alive."""
-        self._named: dict[Leaf, dict[str, Formula]] = {}
+        self._named_formulas: dict[Leaf, dict[str, Formula]] = {}
         """``Members.named`` of an assertion, for look-ups."""
-        self._of_one: dict[tuple[Leaf, str | NameClass], Formula] = {}
-        self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
+        self._leaf_formulas: dict[tuple[Leaf, str | NameClass], Formula] = {}
+        self._value_formulas: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
-    def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
-        """Return what several assertions together ask of the value of a name.
-
-        Results are kept by the assertions and the name; without assertions the result is TRUE.
-        """
+    def value_formula(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
+        """Return what several ``Members`` assertions together ask of the value of a name."""
         if len(members) == 1:
-            return self.of_one(members[0], name)
+            return self.leaf_formula(members[0], name)
         key = (members, name)
-        if key not in self._joined:
-            parts = [self.of_one(leaf, name) for leaf in members]
-            self._joined[key] = self.formulas.all_of(parts)
-        return self._joined[key]
+        if key not in self._value_formulas:
+            parts = [self.leaf_formula(leaf, name) for leaf in members]
+            self._value_formulas[key] = self.formulas.all_of(parts)
+        return self._value_formulas[key]
 
-    def of_one(self, leaf: Leaf, name: str | NameClass) -> Formula:
-        """Return what one assertion asks of the value of a name.
+    def leaf_formula(self, leaf: Leaf, name: str | NameClass) -> Formula:
+        """Return what one ``Members`` assertion asks of the value of a name.
 
-        Results are kept by assertion and name. Small nodes are written out (``Sharing``), so that
-        equal ones meet.
+        Small nodes are inlined (``Inliner``), so that equal ones are one formula.
         """
         key = (leaf, name)
-        if key not in self._of_one:
-            parts = map(self.sharing.of, self._said_by(leaf, name))
-            self._of_one[key] = self.formulas.all_of(parts)
-        return self._of_one[key]
+        if key not in self._leaf_formulas:
+            parts = map(self.inliner.inline, self._value_formula_parts(leaf, name))
+            self._leaf_formulas[key] = self.formulas.all_of(parts)
+        return self._leaf_formulas[key]
 
-    def _said_by(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
-        """Return what an assertion about members asks of the value of a name: all of it must hold.
+    def _value_formula_parts(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
+        """Return the conjuncts of ``leaf_formula``: those of the name and of all its patterns.
 
-        The rest is asked only if neither the name nor a pattern is listed for it. Never empty.
-        The caller joins formulas that occur twice.
+        Without any, what is asked of the rest. Some may occur twice.
         """
-        about = leaf.assertion
-        assert isinstance(about, Members), leaf
+        assertion = leaf.assertion
+        assert isinstance(assertion, Members), leaf
         if isinstance(name, NameClass):
-            return [f for p, f in about.patterns if p in name.patterns] or [about.rest]
-        by_name = self._named.get(leaf)
+            return [f for p, f in assertion.patterns if p in name.patterns] or [assertion.rest]
+        by_name = self._named_formulas.get(leaf)
         if by_name is None:
-            by_name = self._named[leaf] = dict(about.named)
+            by_name = self._named_formulas[leaf] = dict(assertion.named)
         named = by_name.get(name)
         parts = [] if named is None else [named]
         # A name may be spelled out and match patterns: then all of them are about its value.
-        if about.patterns:
-            parts += [f for p, f in about.patterns if self._dfa_of(p).accepts(name)]
-        return parts or [about.rest]
+        if assertion.patterns:
+            parts += [f for p, f in assertion.patterns if self._pattern_dfa(p).accepts(name)]
+        return parts or [assertion.rest]
 
-    def _dfa_of(self, pattern: Regular) -> Dfa:
+    def _pattern_dfa(self, pattern: Regular) -> Dfa:
         """Return the automaton of the names in which a pattern of the grammar matches."""
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
         leaf = self._pattern_leaves.get(id(pattern))
@@ -92,24 +87,23 @@ class MemberRules:
             leaf = self._pattern_leaves[id(pattern)] = self.formulas.leaf(Matches(pattern))
         return self.scalars.strings.leaf_dfa(leaf)
 
-    def name_fits(self, about: Names, name: str | NameClass) -> bool:
+    def name_fits(self, assertion: Names, name: str | NameClass) -> bool:
         """Return whether a name fits what an assertion asks of all names.
 
-        A class knows only the formulas of its own space, so ``about`` has to be part of the goals
-        from which that space was made.
+        For a class, ``assertion`` has to be part of the goals from which its space was made.
         """
-        as_string = self.restriction.to(JsonType.STRING, about.name)
+        as_string = self.restriction.to_type(JsonType.STRING, assertion.name)
         if isinstance(name, NameClass):
-            return as_string is TRUE or as_string in name.fits
+            return as_string is TRUE or as_string in name.formulas
         return self.scalars.strings.fits(as_string, name)
 
-    def space(self, goals: tuple[Formula, ...]) -> NameSpace:
-        """Return the classes of names that the schema does not spell out.
+    def name_space(self, goals: tuple[Formula, ...]) -> NameSpace:
+        """Return the classes of free names for the goals of an object.
 
-        Goals with the same patterns and formulas for names have the same space, which numbers the
-        classes: a number means nothing without its space.
+        Goals with the same patterns and formulas for names have the same space. The number of a
+        class is valid only in its space.
         """
-        found = self._goal_spaces.get(goals)
+        found = self._spaces_by_goals.get(goals)
         if found is None:
             patterns: dict[Regular, None] = {}
             formulas: dict[Formula, None] = {}
@@ -117,26 +111,23 @@ class MemberRules:
                 if isinstance(leaf.assertion, Members):
                     patterns.update(dict.fromkeys(p for p, _ in leaf.assertion.patterns))
                 elif isinstance(leaf.assertion, Names):
-                    as_string = self.restriction.to(JsonType.STRING, leaf.assertion.name)
+                    as_string = self.restriction.to_type(JsonType.STRING, leaf.assertion.name)
                     if as_string is not TRUE:
                         formulas[as_string] = None
             # Goals change with every member, their patterns hardly ever: these share the classes.
             key = (tuple(patterns), tuple(formulas))
             if key not in self._spaces:
                 self._spaces[key] = NameSpace(
-                    *key, self._dfa_of, self.scalars.strings.formula_dfa, self.scalars.missing
+                    *key, self._pattern_dfa, self.scalars.strings.formula_dfa, self.scalars.missing
                 )
-            found = self._goal_spaces[goals] = self._spaces[key]
+            found = self._spaces_by_goals[goals] = self._spaces[key]
         return found
 
     def class_of(self, frame: ObjectFrame, name: str) -> int:
-        """Return the class of a name that the schema does not spell out; every such name has one.
-
-        The number is valid in the space of the goals of ``frame``.
-        """
-        space = self.space(frame.goals)
+        """Return the number of the class of a free name, in the space of the goals of ``frame``."""
+        space = self.name_space(frame.goals)
         found = NameClass(
-            frozenset(p for p in space.patterns if self._dfa_of(p).accepts(name)),
+            frozenset(p for p in space.patterns if self._pattern_dfa(p).accepts(name)),
             frozenset(f for f in space.formulas if self.scalars.strings.fits(f, name)),
         )
         return space.classes.index(found)

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from guided.json_schema.formulas.formula import Formula
-from guided.machine.block import Block, block_of
+from guided.machine.block import Block, make_block
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.expression import Regular
-from guided.regular.reachability import endless_states
+from guided.regular.reachability import states_reaching_cycle
 from guided.regular.utf8 import json_string_sequences
-from guided.runtime.fuel import pause_if_due, spend
+from guided.runtime.work_budget import pause_if_due, spend
 
 __all__ = ["NameClass", "NameSpace"]
 
 MAX_EXPANSIONS: Final = 20_000
-"""States looked at in the search for names that are not taken."""
+"""The most states expanded in the search for the names of one class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,15 @@ class NameClass:
     """Names that match the same patterns, and that fit the same formulas for names."""
 
     patterns: frozenset[Regular]
-    fits: frozenset[Formula]
+    formulas: frozenset[Formula]
 
 
 class NameSpace:
-    """All names, distinguished by patterns and by formulas for names.
+    """All names, partitioned into classes by patterns and by formulas for names.
 
-    A class is known by its index in ``classes``, which is its label in blocks of names. All classes
-    are found at once, even those whose names cannot be spelled without the bytes ``missing``, which
-    no token of the vocabulary has. ``NameStates`` keeps rows by the identity of a space and the
-    numbers of classes, so ``patterns``, ``formulas`` and ``classes`` may not change once it is
-    made.
+    The number of a class is its index in ``classes``, and its label in blocks of names. Some
+    classes may have no name that can be spelled without ``missing``, the bytes that no token has.
+    Immutable: ``NameStates`` caches rows by the identity of a space and the numbers of classes.
     """
 
     def __init__(
@@ -76,74 +74,71 @@ class NameSpace:
             names = combine(dfas, decide)
             self._content = byte_dfa_from_dfa(names, json_string_sequences, missing)
         else:
-            # One class, with which ``_any_names``, kept for all recognisers, labels every name.
+            # All names are of one class, 0, as in ``_any_names``, which all recognisers share.
             decide(())
             assert len(self.classes) == 1
             self._content = _any_names(self.missing).dfa
         self._blocks: dict[frozenset[int], Block | None] = {}
-        self._shortest: dict[int, ShortestTexts] = {}
-        self._endless: dict[int, bool] = {}
+        self._names_by_class: dict[int, ShortestTexts] = {}
+        self._infinite: dict[int, bool] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
-        """Return the content of the names of these classes, by class; ``None`` for no names.
+        """Return the block of the names of these classes, without quotes; ``None`` for no names.
 
-        Kept and shared by all callers, so it must not be changed.
+        Labels are classes. The block is cached and must not be changed.
         """
         if allowed not in self._blocks:
             pause_if_due()
             if self.patterns or self.formulas:
                 content = self._content.keep(allowed)
-                self._blocks[allowed] = block_of(content) if len(content) else None
+                self._blocks[allowed] = make_block(content) if len(content) else None
             else:
                 self._blocks[allowed] = _any_names(self.missing) if allowed else None
         return self._blocks[allowed]
 
-    def is_endless(self, number: int) -> bool:
-        """Return whether a class has infinitely many names.
-
-        Kept; names are those that can be spelled without the bytes ``missing``.
-        """
-        if number not in self._endless:
+    def is_infinite(self, number: int) -> bool:
+        """Return whether a class has infinitely many names that can be spelled."""
+        if number not in self._infinite:
             pause_if_due()
             block = self.block(frozenset((number,)))
-            self._endless[number] = block is not None and _is_endless(block)
-        return self._endless[number]
+            self._infinite[number] = block is not None and _is_infinite(block)
+        return self._infinite[number]
 
-    def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
+    def unused_names(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
         """Yield names of the class ``number`` that are not ``taken``, as JSON without quotes.
 
-        The shortest come first. For a class of infinitely many names it is a sample: where nothing
-        distinguishes bytes, only a few of them are tried. May end early, see ``gave_up``.
+        The shortest come first. For a class of infinitely many names it is a sample: of bytes that
+        lead to the same state, only a few are tried. May end early, see ``gave_up``.
         """
         for text in self._shortest_names(number):
             if text not in taken:
                 yield text
 
     def gave_up(self, number: int) -> bool:
-        """Return whether the search for names of a class ended before the names did."""
+        """Return whether the search for names of a class ended at MAX_EXPANSIONS."""
         return self._shortest_names(number).gave_up
 
     def _shortest_names(self, number: int) -> ShortestTexts:
-        """Return the names of a class, searched for once; all of them where the class has few."""
-        names = self._shortest.get(number)
+        """Return the names of a class, cached; all of them where there are finitely many."""
+        names = self._names_by_class.get(number)
         if names is None:
             block = self.block(frozenset((number,)))
-            names = ShortestTexts(block, every=not self.is_endless(number))
-            self._shortest[number] = names
+            names = ShortestTexts(block, every=not self.is_infinite(number))
+            self._names_by_class[number] = names
         return names
 
 
 class ShortestTexts:
-    """The texts of a block, shortest first: A* by the bytes left, bounded in work.
+    """The texts of a block, shortest first, found by A* with the exact number of bytes left.
 
-    They are searched for once, as far as they are needed; unless ``every`` one is wanted, only
-    those with a few letters where nothing distinguishes many.
+    The search continues as far as texts are requested, up to MAX_EXPANSIONS. Unless ``every``, only
+    ``_SAMPLE_SIZE`` bytes are tried of those that lead to the same state.
     """
 
     def __init__(self, block: Block | None, *, every: bool = False) -> None:
         self._every = every
-        self._known: list[bytes] = []
-        """What was found so far, for all iterators."""
+        self._found: list[bytes] = []
+        """The texts found so far, for all iterators."""
         self._expansions = 0
         self._ties = itertools.count()
         # The order: bytes in all, whether it continues, minus the bytes so far, a number for ties.
@@ -152,7 +147,7 @@ class ShortestTexts:
         # Without a block the heap stays empty, so what is set here is not read.
         if block is not None:
             self._dfa: ByteDfa = block.dfa
-            self._left = block.left
+            self._left = block.distance
             self._bytes_of: list[list[int]] = [[] for _ in range(self._dfa.next.shape[1])]
             for byte, number in enumerate(self._dfa.byte_class.tolist()):
                 self._bytes_of[number].append(byte)
@@ -160,9 +155,9 @@ class ShortestTexts:
 
     def __iter__(self) -> Iterator[bytes]:
         for place in itertools.count():
-            if place == len(self._known) and not self._find():
+            if place == len(self._found) and not self._find():
                 return
-            yield self._known[place]
+            yield self._found[place]
 
     @property
     def gave_up(self) -> bool:
@@ -170,63 +165,53 @@ class ShortestTexts:
         return bool(self._heap) and self._expansions >= MAX_EXPANSIONS
 
     def _push(self, text: bytes, state: int, *, ended: bool) -> None:
-        """Put a text into the heap; ``ended`` if it is whole, else it continues from ``state``.
-
-        The bytes left are exact, which is why texts come out in the order of their lengths.
-        """
+        """Put a text into the heap: complete if ``ended``, else one that continues in ``state``."""
         total = len(text) + (0 if ended else int(self._left[state]))
-        # What has ended comes first: before all that is as short was followed further.
+        # Complete texts come first among those of equal length.
         place = total, not ended, -len(text), next(self._ties)
         heapq.heappush(self._heap, (*place, state, text, ended))
 
     def _find(self) -> bool:
-        """Find one more text; returns whether there is one.
-
-        It becomes the last of ``_known``. Returns ``False`` if there are no more, or if the
-        work is used up (``gave_up``), and keeps doing so.
-        """
+        """Append one more text to ``_found``; ``False`` if there is none or the work is used up."""
         while self._heap and self._expansions < MAX_EXPANSIONS:
-            # Before anything changes: a search that runs out of fuel here continues another time.
+            # Before anything changes: after an exceeded work budget, the search may continue later.
             spend(_EXPANSION_WORK)
             self._expansions += 1
             *_, at, text, ended = heapq.heappop(self._heap)
             if ended:
-                self._known.append(text)
+                self._found.append(text)
                 return True
             if self._dfa.label[at] != DEAD:
                 # Back into the heap, or a longer text might come before a shorter one.
                 self._push(text, at, ended=True)
             for number, target in enumerate(self._dfa.next[at].tolist()):
                 if target != DEAD:
-                    alike = self._bytes_of[number]
-                    for byte in alike if self._every else _few(alike):
+                    bytes_ = self._bytes_of[number]
+                    for byte in bytes_ if self._every else _sample(bytes_):
                         self._push(text + bytes((byte,)), target, ended=False)
         return False
 
 
 @functools.lru_cache(maxsize=16)
 def _any_names(missing: frozenset[int]) -> Block:
-    """Return the content of all names, which most schemas leave free; recognisers share it."""
+    """Return the block of all names, which recognisers share."""
     dfa = combine([], lambda _: 0)
-    return block_of(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
+    return make_block(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
 
 
 @functools.lru_cache(maxsize=4)
-def _is_endless(block: Block) -> bool:
-    return bool(endless_states(block.dfa.next)[0])
+def _is_infinite(block: Block) -> bool:
+    return bool(states_reaching_cycle(block.dfa.next)[0])
 
 
-def _few(alike: list[int]) -> list[int]:
-    """Return a few of the bytes that nothing distinguishes, letters and digits first.
-
-    At most ``_ENOUGH``, so that what is found is a sample (``NameSpace.fresh``).
-    """
-    if len(alike) <= _ENOUGH:
-        return alike
-    plain = [byte for byte in alike if chr(byte).isalnum() and byte < 0x80]
-    return (plain or alike)[:_ENOUGH]
+def _sample(bytes_: list[int]) -> list[int]:
+    """Return at most ``_SAMPLE_SIZE`` of some bytes, letters and digits if there are any."""
+    if len(bytes_) <= _SAMPLE_SIZE:
+        return bytes_
+    plain = [byte for byte in bytes_ if chr(byte).isalnum() and byte < 0x80]
+    return (plain or bytes_)[:_SAMPLE_SIZE]
 
 
-_ENOUGH: Final = 64
+_SAMPLE_SIZE: Final = 64
 _EXPANSION_WORK: Final = 100
 """Units of work per state whose moves are followed, a few bytes of each."""

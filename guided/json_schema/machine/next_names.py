@@ -1,7 +1,7 @@
 """Names that may come next in an object.
 
-Names that the schema does not spell out come by *class*: those of one class match the same patterns
-and fit the same formulas (``NameSpace``), so what holds for one holds for all.
+Free names, which the schema does not spell out, are treated by class: names of one class match the
+same patterns and fit the same formulas (``NameSpace``), so what holds for one holds for all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from guided.json_schema.formulas.assertions import Members
 from guided.json_schema.formulas.formula import FALSE, Leaf
 from guided.json_schema.formulas.values import read_value
 from guided.json_schema.machine.awaited_values import AwaitedValues
-from guided.json_schema.machine.objects import ObjectRules, Plain
+from guided.json_schema.machine.objects import ObjectRules, PlainGoal
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.stacks import ObjectFrame
 
@@ -21,183 +21,178 @@ __all__ = ["NextNames"]
 
 
 class NextNames:
-    """The names that leave a completion, and the stacks of their values.
+    """The names after which an object can be completed, and the stacks of their values.
 
-    ``stack`` is always that of an object between two members, except for ``after_names``, which
-    takes any. ``None`` is for a name that must not be written, or without a known completion.
+    ``stack`` is always that of an object between two members, except for ``skip_spelled_names``,
+    which takes any. ``None`` is for a name that must not be written, or without a known completion.
     """
 
     def __init__(self, awaited: AwaitedValues) -> None:
         self.awaited: Final = awaited
-        self.ends: Final = awaited.ends
+        self.completions: Final = awaited.completions
         self.objects: Final = awaited.objects
         self.members: Final = awaited.objects.members
         self.values: Final = awaited.values
-        self.scalars: Final = awaited.truths.scalars
+        self.scalars: Final = awaited.vectors.scalars
         self.stacks: Final = awaited.stacks
-        self._after_names: dict[int, int] = {}
-        self._named: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
-        """By the assertions about members of a plain object, and its order."""
-        self._classes: dict[Plain, frozenset[int]] = {}
-        """The classes of names that fit a plain object, even those whose names are all taken."""
+        self._skipped: dict[int, int] = {}
+        self._possible_by_members: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
+        """By the ``Members`` assertions of a plain goal, and the order."""
+        self._classes: dict[PlainGoal, frozenset[int]] = {}
+        """The classes of names that a plain goal allows, also those whose names are all taken."""
 
-    def name_written(self, stack: int, name: str) -> int | None:
+    def enter_named_value(self, stack: int, name: str) -> int | None:
         """Return the stack of the value of a name that the schema spells out."""
-        frame = self._object(stack)
-        return self.awaited.enter(stack, self.objects.name_written(frame, name))
+        frame = self._object_frame(stack)
+        return self.awaited.enter(stack, self.objects.await_named_value(frame, name))
 
-    def class_written(self, stack: int, number: int, key: bytes | None) -> int | None:
-        """Return the stack of the value of another name, of one class.
+    def enter_class_value(self, stack: int, number: int, key: bytes | None) -> int | None:
+        """Return the stack of the value of a free name of a class.
 
-        ``key`` is as for ``ObjectRules.class_written``; ``None`` if no such name leaves a
-        completion.
+        ``key`` is as for ``ObjectRules.await_class_value``.
         """
-        frame = self._object(stack)
-        return self.awaited.enter(stack, self.objects.class_written(frame, number, key))
+        frame = self._object_frame(stack)
+        return self.awaited.enter(stack, self.objects.await_class_value(frame, number, key))
 
-    def after_names(self, stack: int) -> int:
-        """Return the stack in which no spelled-out name is left; other names may follow as here.
+    def skip_spelled_names(self, stack: int) -> int:
+        """Return the stack in which all spelled-out names count as written or skipped.
 
-        Stacks that differ only in how many of the spelled-out names were written lead to the same
-        one, and so share masks. It is ``stack`` itself if names still make a difference, see
-        ``_without_names``.
+        Free names may follow there as in ``stack``. Stacks that differ only in which spelled-out
+        names were written lead to the same one, and so share masks. It is ``stack`` itself if names
+        may come in any order, or if the goal is not plain or owes names.
         """
-        found = self._after_names.get(stack)
+        found = self._skipped.get(stack)
         if found is None:
-            found = self._after_names[stack] = self._without_names(stack)
+            found = self._skipped[stack] = self._skip_spelled_names(stack)
         return found
 
-    def _without_names(self, stack: int) -> int:
-        """Compute ``after_names``; the stack itself if names still make a difference.
-
-        They do if names may come in any order, or if the object owes members.
-        """
+    def _skip_spelled_names(self, stack: int) -> int:
+        """Compute ``skip_spelled_names``."""
         frame = self.stacks.frames[stack]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
             return stack
-        plain = self.objects.plain(frame)
-        if plain is None or self.objects.owed(frame, plain) is not None:
+        plain = self.objects.plain_goal(frame)
+        if plain is None or self.objects.first_owed_place(frame, plain) is not None:
             return stack
         written = len(self.objects.orders[frame.order].names)
-        after = ObjectFrame(frame.goals, frame.must, frame.order, written, frame.keys, begun=True)
+        after = ObjectFrame(
+            frame.goals, frame.required, frame.order, written, frame.keys, has_members=True
+        )
         return self.stacks.enter(after, self.stacks.parents[stack])
 
     def is_rare(self, stack: int, number: int) -> bool:
         """Return whether a class has only a limited number of names."""
-        return not self.members.space(self._object(stack).goals).is_endless(number)
+        return not self.members.name_space(self._object_frame(stack).goals).is_infinite(number)
 
     def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
-        """Return the names that may come next, and the classes of other names that may.
-
-        Only for the stack of an object. Names come in the order of the schema.
-        """
-        frame = self._object(stack)
-        plain = self.objects.plain(frame)
+        """Return the spelled-out names that may come next, in order, and the classes that may."""
+        frame = self._object_frame(stack)
+        plain = self.objects.plain_goal(frame)
         if plain is None:
-            return self._candidates(stack, frame)
+            return self._find_candidates(stack, frame)
         return self._candidates_of_plain(frame, plain)
 
-    def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
-        """``candidates`` of an object that is not plain: each name and class is tried.
+    def _find_candidates(
+        self, stack: int, frame: ObjectFrame
+    ) -> tuple[tuple[str, ...], frozenset[int]]:
+        """Compute ``candidates`` of an object without a plain goal: each name and class is tried.
 
-        If none is left and the object may not close, the known completion provides one
-        (``_candidate_of_search``).
+        If none is left and the object may not close, the known completion provides one.
         """
         names = tuple(
             name
-            for name in self._spellable_ahead(frame)
-            if self.name_written(stack, name) is not None
+            for name in self._spellable_names_ahead(frame)
+            if self.enter_named_value(stack, name) is not None
         )
         classes = frozenset(
             number
-            for number in range(len(self.members.space(frame.goals).classes))
-            if self.objects.has_fresh_name(frame, number)
-            and self.class_written(stack, number, None) is not None
+            for number in range(len(self.members.name_space(frame.goals).classes))
+            if self.objects.has_unused_name(frame, number)
+            and self.enter_class_value(stack, number, None) is not None
         )
         # The stack has a completion, or it would not have been entered: so there must be a name.
         if not names and not classes and not self.awaited.may_close(stack):
-            return self._candidate_of_search(stack, frame)
+            return self._candidate_from_completion(stack, frame)
         return names, classes
 
-    def _candidate_of_search(
+    def _candidate_from_completion(
         self, stack: int, frame: ObjectFrame
     ) -> tuple[tuple[str, ...], frozenset[int]]:
-        """Return the name that begins the known completion, if likely truth vectors miss it.
+        """Return the first name in the known completion, for ``candidates``.
 
-        Only for a stack that has a completion and may not close, so that it has a member first. The
-        search for it gave the object only names that it may have, so both assertions hold.
+        Only for a stack that has a completion and may not close, so that the completion begins with
+        a member, whose name the object may have.
         """
-        members = read_value(b"{" + self.ends.shortest(stack).lstrip(b","))
+        members = read_value(b"{" + self.completions.shortest(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:
-            pending = self.objects.name_written(frame, name)
+            pending = self.objects.await_named_value(frame, name)
             assert pending is not None, name
             found = self.awaited.enter_by_value(stack, pending, value) is not None
             return ((name,) if found else ()), frozenset()
         number = self.members.class_of(frame, name)
-        pending = self.objects.class_written(frame, number, None)
+        pending = self.objects.await_class_value(frame, number, None)
         assert pending is not None, name
         found = self.awaited.enter_by_value(stack, pending, value) is not None
         return (), frozenset((number,) if found else ())
 
     def _candidates_of_plain(
-        self, frame: ObjectFrame, plain: Plain
+        self, frame: ObjectFrame, plain: PlainGoal
     ) -> tuple[tuple[str, ...], frozenset[int]]:
-        """``candidates`` of a plain object: all names whose value can fit; nothing is searched.
+        """Compute ``candidates`` of an object with a plain goal: all names whose value can fit.
 
         In the order of the schema no name after the first that is owed may come before it, and
-        names that the schema does not spell out come after all that it does.
+        free names come after all others.
         """
         possible = self._possible_names(plain.members, frame.order)
-        owed = None if self.objects.any_order else self.objects.owed(frame, plain)
-        ahead: Iterable[int] = self.objects.ahead(frame)
+        owed = None if self.objects.any_order else self.objects.first_owed_place(frame, plain)
+        ahead: Iterable[int] = self.objects.places_ahead(frame)
         if owed is not None:
             ahead = range(frame.written + 1, owed + 1)
         names = tuple(name for place in ahead if (name := possible[place]) is not None)
         return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
-    def _classes_of_plain(self, frame: ObjectFrame, plain: Plain) -> frozenset[int]:
-        """Return the classes of other names that may come next.
+    def _classes_of_plain(self, frame: ObjectFrame, plain: PlainGoal) -> frozenset[int]:
+        """Return the classes of free names that may come next.
 
-        Results are kept by ``plain`` alone: there is one of these for each goal, and the goal of a
-        plain object stays the same with every member, and so do the classes. Which names are taken
-        changes, and is checked each time.
+        A plain goal stays the same with every member, so the classes that it allows are cached.
+        Which names are taken changes, and is checked each time.
         """
         found = self._classes.get(plain)
         if found is None:
             found = frozenset()
-            if self._names_are_free(plain):
-                space = self.members.space(frame.goals)
+            if self._allows_free_names(plain):
+                space = self.members.name_space(frame.goals)
                 found = frozenset(
                     number
                     for number, named in enumerate(space.classes)
                     # None also if the search gave up: such a class is left out, and counted.
-                    if self.values.text(self.members.of_all(plain.members, named)) is not None
+                    if self.values.text(self.members.value_formula(plain.members, named))
+                    is not None
                 )
             self._classes[plain] = found
-        return frozenset(n for n in found if self.objects.has_fresh_name(frame, n))
+        return frozenset(n for n in found if self.objects.has_unused_name(frame, n))
 
     def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
-        found = self._named.get((members, order))
+        found = self._possible_by_members.get((members, order))
         if found is None:
-            found = self._named[members, order] = _PossibleNames(self.objects, members, order)
+            found = self._possible_by_members[members, order] = _PossibleNames(
+                self.objects, members, order
+            )
         return found
 
-    def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
-        """Yield the names that may still stand, judged by each alone.
-
-        ``missing`` are the bytes that no token spells: names with one of them cannot be written.
-        """
+    def _spellable_names_ahead(self, frame: ObjectFrame) -> Iterator[str]:
+        """Yield the names ahead that can be spelled without the bytes ``missing``."""
         names = self.objects.orders[frame.order].names
         missing = self.scalars.missing
-        for place in self.objects.ahead(frame):
+        for place in self.objects.places_ahead(frame):
             if not missing or missing.isdisjoint(json_key(names[place])):
                 yield names[place]
 
-    def _names_are_free(self, plain: Plain) -> bool:
-        """Return whether names may be written that the schema does not spell out.
+    def _allows_free_names(self, plain: PlainGoal) -> bool:
+        """Return whether a plain goal may allow free names.
 
-        Decided without classes: most closed objects need none.
+        Decided without classes, which need not be made for most objects where it is ``False``.
         """
         return all(
             leaf.assertion.rest is not FALSE or leaf.assertion.patterns
@@ -205,14 +200,14 @@ class NextNames:
             if isinstance(leaf.assertion, Members)
         )
 
-    def _object(self, stack: int) -> ObjectFrame:
+    def _object_frame(self, stack: int) -> ObjectFrame:
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         return frame
 
 
 class _PossibleNames(dict[int, str | None]):
-    """The names of an order by their place; ``None`` for those without a value or a spelling."""
+    """A cache of the names of an order by place; ``None`` for those that cannot be written."""
 
     def __init__(self, objects: ObjectRules, members: tuple[Leaf, ...], order: int) -> None:
         self.objects = objects
@@ -220,15 +215,11 @@ class _PossibleNames(dict[int, str | None]):
         self.names = objects.orders[order].names
 
     def __missing__(self, place: int) -> str | None:
-        """Return the name at a place if it can be spelled and some value fits; else ``None``.
-
-        It depends only on the members' formulas and the order, so it is kept for all objects with
-        these.
-        """
+        """Return the name at a place if it can be spelled and some value fits; else ``None``."""
         objects, name = self.objects, self.names[place]
         is_possible = (
             objects.scalars.missing.isdisjoint(json_key(name))
-            and objects.values.text(objects.members.of_all(self.members, name)) is not None
+            and objects.values.text(objects.members.value_formula(self.members, name)) is not None
         )
         found = self[place] = name if is_possible else None
         return found

@@ -22,20 +22,20 @@ from guided.json_schema.formulas.number_tables import HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
     holds,
-    is_narrowed,
     number_dfa,
     number_verdicts,
+    omits_multiples,
 )
 from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
     REQUIRED,
     Signatures,
-    TruthLabels,
-    is_endless,
+    VectorLabels,
+    is_infinite,
     shared_block,
-    without_listed_choices,
+    split_forbidden_choices,
 )
-from guided.machine.block import Block, block_of
+from guided.machine.block import Block, make_block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.utf8 import utf8_sequences
@@ -62,111 +62,102 @@ class NumberRules:
         self.options: Final = options
         self.missing: Final = missing
         self._signatures: Final = signatures
-        self._endless: dict[Formula, bool] = {}
+        self._infinite: dict[Formula, bool] = {}
 
-    def fits(self, ask: Formula, value: Decimal) -> bool:
+    def fits(self, formula: Formula, value: Decimal) -> bool:
         """Return whether one number fits a formula over assertions about numbers."""
-        return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
+        return evaluate(formula, lambda leaf: holds(_number_assertion(leaf), value))
 
-    def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """Return the spellings of numbers that have some truth vectors; ``None`` if there are none.
+    def block(self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]) -> Block | None:
+        """Return the block of numbers with some truth vectors; ``None`` if there are none.
 
-        Results are kept for the whole process: other schemas get the same block, so it must not be
-        changed. ``key`` has to contain all that ``_new_block`` depends on.
+        It is cached for the whole process (``shared_block``) and must not be changed.
         """
         digits = (self.options.spelling, self.options.max_number_digits, self.missing)
-        key = ("number", digits, tuple(map(self._signatures.of, asks)), truths)
-        return shared_block(key, lambda: self._new_block(asks, truths, key))
+        key = ("number", digits, tuple(map(self._signatures.of, formulas)), truth_vectors)
+        return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
 
     def _new_block(
-        self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
     ) -> Block | None:
-        """Compute ``block`` for a new key.
+        """Compute ``block``."""
+        numbers, vectors = self._build_dfa(formulas, truth_vectors)
+        dfa = byte_dfa_from_dfa(numbers, utf8_sequences, self.missing)
+        return make_block(dfa, key=key, truth_vectors=tuple(vectors)) if len(dfa) else None
 
-        Its labels are indices in ``verdicts``, which has the truth vectors.
-        """
-        judged, found = self._numbers(asks, truths)
-        dfa = byte_dfa_from_dfa(judged, utf8_sequences, self.missing)
-        return block_of(dfa, key=key, verdicts=tuple(found)) if len(dfa) else None
-
-    def _numbers(
-        self, asks: tuple[Formula, ...], truths: frozenset[int] | None
+    def _build_dfa(
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
-        """Return an automaton of numbers with some truth vectors, or all, and each label's vector.
+        """Return an automaton of numbers with some truth vectors, and the vector of each label.
 
-        A label is an index in the list. ``combine`` fills the list while it makes the automaton, so
-        it has only vectors that some number has.
+        ``truth_vectors`` of ``None`` means all. A label is an index in the list, which has only
+        vectors that some number has.
         """
-        merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
+        merged = tuple(_merge_ranges(formula, self.formulas) for formula in formulas)
         leaves = leaves_of(merged)
-        abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
-        # Other assertions may ask for a number of which one assertion asks many digits.
-        digits = digit_limit(abouts, self.options.max_number_digits)
-        if len(leaves) == 1 and merged == (leaves[0],) and truths == ONLY_REQUIRED:
-            return number_dfa(abouts[0], self.options.spelling, digits), [REQUIRED]
-        judge = TruthLabels(leaves, merged, truths)
-        dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
+        assertions = [_number_assertion(leaf) for leaf in leaves] or [Numbers()]
+        # All automata have to read as many digits as the longest number in an assertion.
+        digits = digit_limit(assertions, self.options.max_number_digits)
+        if len(leaves) == 1 and merged == (leaves[0],) and truth_vectors == ONLY_REQUIRED:
+            return number_dfa(assertions[0], self.options.spelling, digits), [REQUIRED]
+        label_of = VectorLabels(leaves, merged, truth_vectors)
+        dfas = [
+            number_verdicts(assertion, self.options.spelling, digits) for assertion in assertions
+        ]
 
         def decide(labels: tuple[int, ...]) -> int:
-            # One of the automata leaves such numbers out (``number_verdicts``), so they are left
-            # out.
-            return DEAD if DEAD in labels else judge([label == HOLDS for label in labels])
+            # Numbers that one of the automata leaves out (``number_verdicts``) are left out.
+            return DEAD if DEAD in labels else label_of([label == HOLDS for label in labels])
 
-        return combine(dfas, decide), judge.found
+        return combine(dfas, decide), label_of.vectors
 
-    def truths(self, asks: tuple[Formula, ...]) -> list[int]:
+    def possible_vectors(self, formulas: tuple[Formula, ...]) -> list[int]:
         """Return all truth vectors that numbers can have."""
-        return self._numbers(asks, None)[1]
+        return self._build_dfa(formulas, None)[1]
 
-    def is_narrowed(self, ask: Formula) -> bool:
-        """Return whether numbers that fit are left out for more than digits and spellings."""
-        merged = _merged_numbers(ask, self.formulas)
-        return any(is_narrowed(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
+    def omits_multiples(self, formula: Formula) -> bool:
+        """Return whether automata leave out numbers that fit and that the options allow."""
+        merged = _merge_ranges(formula, self.formulas)
+        return any(omits_multiples(_number_assertion(leaf)) for leaf in leaves_of((merged,)))
 
-    def are_endless(self, ask: Formula) -> bool:
-        """Return whether infinitely many numbers fit, not counting that each has many spellings.
+    def are_infinite(self, formula: Formula) -> bool:
+        """Return whether infinitely many numbers fit; spellings of one number count once.
 
-        Numbers that are forbidden one by one are removed first: there are finitely many, and
-        without them the automaton is small.
+        Numbers that are forbidden one by one are ignored first: there are finitely many of them.
         """
-        ask, _ = without_listed_choices(ask, self.formulas, NumberChoices)
-        found = self._endless.get(ask)
+        formula, _ = split_forbidden_choices(formula, self.formulas, NumberChoices)
+        found = self._infinite.get(formula)
         if found is None:
-            found = ask is not FALSE and self._find_endless(ask)
-            self._endless[ask] = found
+            found = formula is not FALSE and self._find_infinite(formula)
+            self._infinite[formula] = found
         return found
 
-    def _find_endless(self, ask: Formula) -> bool:
-        """Decide ``are_endless`` by an automaton with one spelling for each number.
-
-        Other spellings are left out, as even one number has infinitely many.
-        """
-        fitting, _ = self._numbers((ask,), ONLY_REQUIRED)
+    def _find_infinite(self, formula: Formula) -> bool:
+        """Compute ``are_infinite`` by an automaton with one spelling for each number."""
+        fitting, _ = self._build_dfa((formula,), ONLY_REQUIRED)
         different = combine(
             [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS
         )
-        return is_endless(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
+        return is_infinite(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
 
-    def shortest(self, ask: Formula) -> bytes | None:
+    def shortest(self, formula: Formula) -> bytes | None:
         """Return a JSON number that fits, close to the shortest; ``None`` if there is none.
 
-        What is guessed without an automaton may be longer than the shortest. Making an automaton
-        may raise LimitExceededError.
+        Raises LimitExceededError for an automaton that grows too large.
         """
-        if ask is FALSE:
+        if formula is FALSE:
             return None
-        # The automaton may lack numbers that fit a narrowed formula.
-        text = None if self.is_narrowed(ask) else self._guessed(ask)
-        if text is None and (block := self.block((ask,), ONLY_REQUIRED)) is not None:
-            text = block.shortest()
+        # What the machine reads, it reads by the automaton, which may lack the guessed number.
+        text = None if self.omits_multiples(formula) else self._guess(formula)
+        if text is None and (block := self.block((formula,), ONLY_REQUIRED)) is not None:
+            text = block.shortest_text()
         return text
 
-    def _guessed(self, ask: Formula) -> bytes | None:
+    def _guess(self, formula: Formula) -> bytes | None:
         """Return a number that fits, without an automaton; ``None`` if none is found."""
-        others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
+        others, banned = split_forbidden_choices(formula, self.formulas, NumberChoices)
         if banned:
-            # Of one more number than are forbidden, one is not forbidden. If the first such number
-            # does not fit, the guess was wrong.
+            # The first number from 0 on that is not forbidden; if it does not fit, guess on below.
             for number in range(len(banned) + 1):
                 text = b"%d" % number
                 if number not in banned and self.missing.isdisjoint(text):
@@ -174,46 +165,46 @@ class NumberRules:
                         return text
                     break
         # Zero and the neighbours of bounds nearly always include the shortest: no automaton then.
-        guesses = (Decimal(0), *_landmarks(ask))
+        guesses = (Decimal(0), *_mentioned_numbers(formula))
         for text in sorted({exact_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
             value = Decimal(text.decode())
-            if self.missing.isdisjoint(text) and self.fits(ask, value):
+            if self.missing.isdisjoint(text) and self.fits(formula, value):
                 return text
         return None
 
 
-def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
+def _number_assertion(leaf: Leaf) -> Numbers | NumberChoices:
     assert isinstance(leaf.assertion, Numbers | NumberChoices), leaf
     return leaf.assertion
 
 
-def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
-    """Return the formula with all ranges that must hold joined into one, where they join simply.
+def _merge_ranges(formula: Formula, formulas: Formulas) -> Formula:
+    """Return the formula with its ``Numbers`` conjuncts merged into one, but for further divisors.
 
-    Two divisors are not joined. One assertion is one automaton, several are a product of them.
+    One assertion is one automaton, several are a product of them.
     """
-    if not isinstance(ask, AllOf):
-        return ask
+    if not isinstance(formula, AllOf):
+        return formula
     merged = Numbers()
     others: list[Formula] = []
-    for part in ask.parts:
-        about = _as_numbers(part)
-        if about is not None and (merged.multiple_of is None or about.multiple_of is None):
+    for part in formula.parts:
+        assertion = _as_single_range(part)
+        if assertion is not None and (merged.multiple_of is None or assertion.multiple_of is None):
             # The tighter bound of each side; of equal ones the strict one.
             low = max(
-                (b for b in (merged.low, about.low) if b is not None),
+                (b for b in (merged.low, assertion.low) if b is not None),
                 key=lambda b: (b.value, b.strict),
                 default=None,
             )
             high = min(
-                (b for b in (merged.high, about.high) if b is not None),
+                (b for b in (merged.high, assertion.high) if b is not None),
                 key=lambda b: (b.value, not b.strict),
                 default=None,
             )
-            multiple = about.multiple_of if merged.multiple_of is None else merged.multiple_of
+            multiple = assertion.multiple_of if merged.multiple_of is None else merged.multiple_of
             merged = Numbers(
-                integer=merged.integer or about.integer,
-                literal=merged.literal or about.literal,
+                integer=merged.integer or assertion.integer,
+                by_spelling=merged.by_spelling or assertion.by_spelling,
                 low=low,
                 high=high,
                 multiple_of=multiple,
@@ -223,35 +214,31 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
     return formulas.all_of([formulas.leaf(merged), *others])
 
 
-def _as_numbers(part: Formula) -> Numbers | None:
-    """Return the single ``Numbers`` assertion that a part amounts to; ``None`` for any other part.
+def _as_single_range(part: Formula) -> Numbers | None:
+    """Return a conjunct as a ``Numbers`` assertion; ``None`` if it is no single one.
 
-    A leaf of ``Numbers`` is itself, the negation of a single bound the opposite bound (not > 5 is
-    <= 5). A negated integer, multiple or pair of bounds is no single assertion.
+    The negation of a single bound is the opposite bound: not > 5 is <= 5.
     """
     item = part.item if isinstance(part, Not) else part
-    about = item.assertion if isinstance(item, Leaf) else None
-    if not isinstance(about, Numbers) or item is part:
-        return about if isinstance(about, Numbers) else None
-    low, high = about.low, about.high
-    if about == Numbers(low=low):
+    assertion = item.assertion if isinstance(item, Leaf) else None
+    if not isinstance(assertion, Numbers) or item is part:
+        return assertion if isinstance(assertion, Numbers) else None
+    low, high = assertion.low, assertion.high
+    if assertion == Numbers(low=low):
         return None if low is None else Numbers(high=Bound(low.value, not low.strict))
-    if about == Numbers(high=high):
+    if assertion == Numbers(high=high):
         return None if high is None else Numbers(low=Bound(high.value, not high.strict))
     return None
 
 
-def _landmarks(ask: Formula) -> Iterator[Decimal]:
-    """Yield numbers that a formula mentions, and their neighbours.
-
-    They are guesses: where none of them fits, an automaton finds what fits.
-    """
-    for leaf in leaves_of((ask,)):
-        about = leaf.assertion
-        if isinstance(about, NumberChoices):
-            yield from about.values
-        elif isinstance(about, Numbers):
-            for bound in (about.low, about.high):
+def _mentioned_numbers(formula: Formula) -> Iterator[Decimal]:
+    """Yield the numbers that a formula mentions, and the integers around its bounds."""
+    for leaf in leaves_of((formula,)):
+        assertion = leaf.assertion
+        if isinstance(assertion, NumberChoices):
+            yield from assertion.values
+        elif isinstance(assertion, Numbers):
+            for bound in (assertion.low, assertion.high):
                 # Neighbours of larger ones are no longer among the shortest.
                 if bound is not None and abs(bound.value) < 10**15:
                     whole = bound.value.to_integral_value()

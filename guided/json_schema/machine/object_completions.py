@@ -1,4 +1,4 @@
-"""Members that complete an object so that a choice of its assertions comes true."""
+"""The search for members that complete an object so that chosen assertions hold or fail."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Final
 
-from guided.json_schema.formulas.assertions import Has, MemberCount, Members, Names
+from guided.json_schema.formulas.assertions import HasMember, MemberCount, Members, Names
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
 from guided.json_schema.machine.name_classes import NameClass
 from guided.json_schema.machine.objects import ObjectRules
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import ObjectFrame
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
 __all__ = ["ObjectCompletion"]
 
-MAX_FAILURES: Final = 300
-"""The most ways tried to make assertions fail that have to fail."""
-MAX_OWED_MEMBERS: Final = 1_000
-"""The most names made up for one object."""
+MAX_TRIED_BREAKS: Final = 300
+"""The most ways tried to break the assertions that have to fail."""
+MAX_COMPLETION_MEMBERS: Final = 1_000
+"""The most free names in the completion of one object."""
 
 _NO_OTHER: Final = object()
 
 
 class ObjectCompletion:
-    """The search for members of an open object that make a choice of assertions come true.
+    """The search for members that complete an open object, for one choice of literals.
 
-    There is one object for each choice, used once. ``named`` and ``free`` hold what was chosen so
-    far: a way that is given up has to leave both as it found them. ``tries`` bounds the whole
-    search.
+    Use it once, for ``text``. ``named`` and ``free`` are the members chosen so far: backtracking
+    has to leave both as they were. ``tries`` bounds the whole search.
     """
 
     def __init__(self, objects: ObjectRules, frame: ObjectFrame, literals: Literals) -> None:
@@ -40,87 +39,95 @@ class ObjectCompletion:
         self.frame = frame
         self.order = objects.orders[frame.order]
         self.literals = literals
-        self.holding = tuple(
-            leaf for leaf, kept in literals.items() if kept and isinstance(leaf.assertion, Members)
+        self.members_to_hold = tuple(
+            leaf
+            for leaf, holds in literals.items()
+            if holds and isinstance(leaf.assertion, Members)
         )
         """The assertions about members that have to hold."""
-        self.tries = MAX_FAILURES
+        self.tries = MAX_TRIED_BREAKS
         self.named: dict[str, Formula] = {}
         """The members chosen so far that the schema spells out, with what their values fit."""
         self.free: dict[bytes, tuple[Formula, NameClass]] = {}
         """The other members chosen so far: by key what the value fits, and the class of the key."""
 
     def text(self) -> bytes | None:
-        """Return the members owed, then those that make an assertion fail, then further ones.
+        """Return the members and the closing brace; ``None`` if no such members were found.
 
-        Includes the closing brace; ``None`` if no members were found. To be called once, before
-        anything else: it sets the lists that the other methods read. Names that have to be there
-        come first, as there is no choice about them.
+        Chooses the required members, then those that break assertions, then as many more as counts
+        require. To be called once: it sets the lists that the other methods read.
         """
         spend(1 + len(self.literals))
-        abouts = [(leaf, leaf.assertion, kept) for leaf, kept in self.literals.items()]
-        self.names = [a for _, a, kept in abouts if kept and isinstance(a, Names)]
-        self.misnames = [a for _, a, kept in abouts if not kept and isinstance(a, Names)]
-        self.banned = {a.name for _, a, kept in abouts if not kept and isinstance(a, Has)}
-        self.counts = [a for _, a, kept in abouts if kept and isinstance(a, MemberCount)]
-        for _, about, kept in abouts:
-            if isinstance(about, Has):
-                has = self.objects.has(self.frame, about.name)
-                if (has and not kept) or (kept and not has and not self._add_named(about.name)):
+        assertions = [(leaf, leaf.assertion, holds) for leaf, holds in self.literals.items()]
+        self.names_to_hold = [a for _, a, holds in assertions if holds and isinstance(a, Names)]
+        self.names_to_break = [
+            a for _, a, holds in assertions if not holds and isinstance(a, Names)
+        ]
+        self.banned = {
+            a.name for _, a, holds in assertions if not holds and isinstance(a, HasMember)
+        }
+        self.counts = [a for _, a, holds in assertions if holds and isinstance(a, MemberCount)]
+        for _, assertion, holds in assertions:
+            if isinstance(assertion, HasMember):
+                has = self.objects.has(self.frame, assertion.name)
+                if (has and not holds) or (
+                    holds and not has and not self._add_named(assertion.name)
+                ):
                     return None
-        failing = [leaf for leaf, a, kept in abouts if not kept and isinstance(a, Members | Names)]
-        return self._with_failing(failing)
+        leaves = [
+            leaf for leaf, a, holds in assertions if not holds and isinstance(a, Members | Names)
+        ]
+        return self._break_all(leaves)
 
-    def _with_failing(self, failing: list[Leaf]) -> bytes | None:
-        """Return the text with all these assertions made to fail, each by some member.
+    def _break_all(self, leaves: list[Leaf]) -> bytes | None:
+        """Return the text in which each of these assertions is broken by some member.
 
-        ``None`` if no ways to do so go together, or too many were tried, which is counted. The
-        iterators change ``named`` and ``free``, so only the last of them may advance: so each
-        undoes only its own step.
+        ``None`` if there is none, or too many ways were tried, which is counted. The iterators
+        change ``named`` and ``free`` and undo that when they advance, so only the last of them may
+        advance.
         """
-        if not failing:
-            return self._filled()
-        # An iterator of ways for each assertion that has to fail; each undoes its own last step.
-        ways = [self._failures(failing[0])]
+        if not leaves:
+            return self._fill_and_spell()
+        # An iterator of ways to break each assertion.
+        iterators = [self._break(leaves[0])]
         while True:
-            if next(ways[-1], _NO_OTHER) is _NO_OTHER:
-                ways.pop()
-                if not ways:
+            if next(iterators[-1], _NO_OTHER) is _NO_OTHER:
+                iterators.pop()
+                if not iterators:
                     return None
-            elif len(ways) < len(failing):
-                ways.append(self._failures(failing[len(ways)]))
+            elif len(iterators) < len(leaves):
+                iterators.append(self._break(leaves[len(iterators)]))
                 continue
-            elif (found := self._filled()) is not None:
+            elif (found := self._fill_and_spell()) is not None:
                 return found
             if self.tries < 0:
-                self.objects.values.searches.missed += 1
+                self.objects.values.searches.num_missed += 1
                 return None
             self.tries -= 1
 
-    def _filled(self) -> bytes | None:
-        """Return the members with as many more as counts require, and the brace; ``None`` for none.
+    def _fill_and_spell(self) -> bytes | None:
+        """Add as many members as counts require and return the text; ``None`` if that fails.
 
-        ``named`` and ``free`` keep what it added where it finds a text; else they are as before.
+        If it fails, ``named`` and ``free`` are as before.
         """
-        # Filling may add members and still fail; the next way begins without them.
         before = (dict(self.named), dict(self.free))
         text = None
         if self._fill(max((count.low for count in self.counts), default=0)):
             number = len(self.named) + len(self.free)
             if all(count.high is None or number <= count.high for count in self.counts):
-                text = self._spelled()
+                text = self._spell()
         if text is None:
             self.named, self.free = before
         return text
 
-    def _spelled(self) -> bytes | None:
-        """Return the members found and the closing brace; ``None`` if one of them has no value.
+    def _spell(self) -> bytes | None:
+        """Return the text of the members and the closing brace; ``None`` if one has no value.
 
         Free names come after those of the schema, as the machine reads them.
         """
         parts: list[bytes] = []
         spend(len(self.named) + len(self.free))
-        # Names are searched for in any order, and written in that of the schema.
+        # Names are chosen in any order, and written in that of the schema.
         placed = sorted(self.named, key=self.order.index.__getitem__)
         for key, formula in chain(
             ((json_key(name), self.named[name]) for name in placed),
@@ -130,149 +137,149 @@ class ObjectCompletion:
             if value is None:
                 return None
             parts.append(key + b":" + value)
-        comma = b"," if self.frame.begun and parts else b""
+        comma = b"," if self.frame.has_members and parts else b""
         return comma + b",".join(parts) + b"}"
 
     def _add_named(self, name: str, also: Formula = TRUE) -> bool:
-        """Give the object a member of this name, if it may have one; returns whether it has it.
+        """Add a member of this name whose value also fits ``also``; return whether there is one.
 
-        Its value also fits ``also``, besides what is already chosen for it. If it returns
-        ``False`` nothing has changed. The name has to be in the order of the object.
+        If the member was already chosen, only ``also`` is added to its formula. ``False`` changes
+        nothing. The name has to be in the order of the object.
         """
-        if name not in self.named and not self._may_have(name):
+        if name not in self.named and not self._may_add(name):
             return False
         formula = self.named.get(name)
         if formula is None:
-            formula = self.members.of_all(self.holding, name) if self.holding else TRUE
+            formula = (
+                self.members.value_formula(self.members_to_hold, name)
+                if self.members_to_hold
+                else TRUE
+            )
         formula = self.formulas.all_of([formula, also])
         if self.objects.values.text(formula) is None:
             return False
         self.named[name] = formula
         return True
 
-    def _may_have(self, name: str) -> bool:
-        """Return whether a spelled-out name may still come, be spelled, and fit as names must.
+    def _may_add(self, name: str) -> bool:
+        """Return whether a member with this name may be added.
 
-        In the order of the schema a name before the last one written may not.
+        It must come after those written, can be spelled, and fits all ``Names`` that have to hold.
         """
         return (
-            not self.objects.is_passed(self.frame, self.order.index[name])
+            not self.objects.is_written_or_skipped(self.frame, self.order.index[name])
             and name not in self.banned
             and self.objects.scalars.missing.isdisjoint(json_key(name))
-            and all(self.members.name_fits(about, name) for about in self.names)
+            and all(self.members.name_fits(assertion, name) for assertion in self.names_to_hold)
         )
 
     def _add_free(self, most: int) -> bool:
-        """Give the object members with similar names of its own, up to ``most``.
+        """Add up to ``most`` members with free names, of the first class that has any left.
 
-        Their names are of the first class that has any left; ``False`` if none has. It may add
-        fewer, where the class ends: callers call again, and the next class is used.
+        ``False`` if none has. It adds fewer where the class ends: callers call again.
         """
         for number, found, formula in self._usable_classes():
-            keys = list(islice(self._fresh_names(number), most))
+            keys = list(islice(self._unused_free_names(number), most))
             for key in keys:
                 self.free[key] = formula, found
             if keys:
                 return True
         return False
 
-    def _adding_free(self, also: Leaf | None, misnamed: Names | None) -> Iterator[None]:
-        """Add a member with a free name that makes an assertion fail, of each class in turn.
+    def _try_free(self, members: Leaf | None, names: Names | None) -> Iterator[None]:
+        """Add a member with a free name that breaks an assertion, of each class in turn.
 
-        Its value breaks the assertion about members ``also``, or its name the one ``misnamed``.
+        Its value breaks the assertion ``members``, or its name breaks ``names``. The member is
+        removed when the iterator advances.
         """
         for number, found, formula in self._usable_classes():
-            if also is not None:
-                opposite = self.formulas.negate(self.members.of_one(also, found))
+            if members is not None:
+                opposite = self.formulas.negate(self.members.leaf_formula(members, found))
                 formula = self.formulas.all_of([formula, opposite])
-            if misnamed is not None and self.members.name_fits(misnamed, found):
+            if names is not None and self.members.name_fits(names, found):
                 continue
             if formula is FALSE or self.objects.values.text(formula) is None:
                 continue
-            key = next(self._fresh_names(number), None)
+            key = next(self._unused_free_names(number), None)
             if key is not None:
                 self.free[key] = formula, found
                 yield
                 del self.free[key]
 
     def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
-        """Classes of free names for further members: number, class, formula of their values.
+        """Yield the classes of free names for further members: number, class, formula of values.
 
-        First those whose names make most of ``misnames`` fail, as one member may serve several of
-        them.
+        First those whose names break most of ``names_to_break``, as one member may break several.
         """
-        space = self.members.space(self.frame.goals)
-        for number, found in sorted(enumerate(space.classes), key=self._unhelpful):
-            if all(self.members.name_fits(about, found) for about in self.names):
-                formula = self.members.of_all(self.holding, found) if self.holding else TRUE
+        space = self.members.name_space(self.frame.goals)
+        for number, found in sorted(enumerate(space.classes), key=self._count_unbroken):
+            if all(self.members.name_fits(assertion, found) for assertion in self.names_to_hold):
+                formula = (
+                    self.members.value_formula(self.members_to_hold, found)
+                    if self.members_to_hold
+                    else TRUE
+                )
                 if formula is not FALSE and self.objects.values.text(formula) is not None:
                     yield number, found, formula
 
-    def _fresh_names(self, number: int) -> Iterator[bytes]:
+    def _unused_free_names(self, number: int) -> Iterator[bytes]:
         """Yield names of a class that the object does not have.
 
-        Names in ``free`` when it begins are taken. A search that gave up counts as missed only if
-        the caller requests more names than were found.
+        ``free`` is read once, at the start. A search that gave up is counted only if the caller
+        requests more names than were found.
         """
-        keys = self.objects.stacks.keys(self.frame.keys)
+        keys = self.objects.stacks.iterate_keys(self.frame.keys)
         taken = {*keys, *self.order.spelled, *self.free}
-        space = self.members.space(self.frame.goals)
-        yield from space.fresh(number, taken)
-        self.objects.values.searches.missed += space.gave_up(number)
+        space = self.members.name_space(self.frame.goals)
+        yield from space.unused_names(number, taken)
+        self.objects.values.searches.num_missed += space.gave_up(number)
 
-    def _unhelpful(self, numbered: tuple[int, NameClass]) -> int:
-        """Return how many of the assertions that must fail a class would leave to others."""
-        return sum(self.members.name_fits(about, numbered[1]) for about in self.misnames)
+    def _count_unbroken(self, numbered: tuple[int, NameClass]) -> int:
+        """Return how many of ``names_to_break`` the names of a class do not break."""
+        return sum(
+            self.members.name_fits(assertion, numbered[1]) for assertion in self.names_to_break
+        )
 
-    def _failures(self, leaf: Leaf) -> Iterator[None]:
-        """Make an assertion fail in one way after another, each undone before the next.
+    def _break(self, leaf: Leaf) -> Iterator[None]:
+        """Break a ``Names`` or ``Members`` in one way after another; undo each before the next."""
+        assertion = leaf.assertion
+        if isinstance(assertion, Names):
+            return self._break_names(assertion)
+        return self._break_members(leaf)
 
-        It is about ``Names`` or ``Members``; ``text`` handles all others.
-        """
-        about = leaf.assertion
-        if isinstance(about, Names):
-            return self._misnamings(about)
-        return self._violations(leaf)
-
-    def _violations(self, leaf: Leaf) -> Iterator[None]:
-        """Members, chosen or new, that do not fit what the assertion asks of them.
-
-        After each yield what was changed is put back.
-        """
-        for name in [*self.named, *self._unused()]:
-            opposite = self.formulas.negate(self.members.of_one(leaf, name))
+    def _break_members(self, leaf: Leaf) -> Iterator[None]:
+        """Break a ``Members`` by each member, chosen or new, whose value may not fit it."""
+        for name in [*self.named, *self._unused_names()]:
+            opposite = self.formulas.negate(self.members.leaf_formula(leaf, name))
             before = self.named.get(name)
             if opposite is not FALSE and self._add_named(name, opposite):
                 yield
                 self._restore(name, before)
         for key, (formula, found) in list(self.free.items()):
-            opposite = self.formulas.negate(self.members.of_one(leaf, found))
+            opposite = self.formulas.negate(self.members.leaf_formula(leaf, found))
             more = self.formulas.all_of([formula, opposite])
             if self.objects.values.text(more) is not None:
                 self.free[key] = more, found
                 yield
                 self.free[key] = formula, found
-        yield from self._adding_free(leaf, None)
+        yield from self._try_free(leaf, None)
 
-    def _misnamings(self, about: Names) -> Iterator[None]:
-        """Members whose names do not fit; after each yield what was changed is put back.
-
-        Free names that were chosen are not replaced: another member is added.
-        """
+    def _break_names(self, assertion: Names) -> Iterator[None]:
+        """Break a ``Names`` by each member, chosen or new, whose name does not fit it."""
         fits = self.members.name_fits
-        # A free name that was added before may do.
-        if any(not fits(about, found) for _, found in self.free.values()):
+        # A free name that was added before may break it.
+        if any(not fits(assertion, found) for _, found in self.free.values()):
             yield
             return
-        for name in [*self.named, *self._unused()]:
+        for name in [*self.named, *self._unused_names()]:
             before = self.named.get(name)
-            if not fits(about, name) and self._add_named(name):
+            if not fits(assertion, name) and self._add_named(name):
                 yield
                 self._restore(name, before)
-        yield from self._adding_free(None, about)
+        yield from self._try_free(None, assertion)
 
     def _restore(self, name: str, formula: Formula | None) -> None:
-        """Put back what ``named`` had for a name before ``_add_named``; ``None`` for nothing."""
+        """Set the formula of a name in ``named`` back; ``None`` removes the member."""
         if formula is None:
             del self.named[name]
         else:
@@ -281,27 +288,27 @@ class ObjectCompletion:
     def _fill(self, low: int) -> bool:
         """Add members until there are ``low``; returns whether that many were found.
 
-        What it added stays even if it returns ``False``: ``_filled`` puts back what was before.
+        Also on ``False`` members may have been added: the caller removes them.
         """
-        # Names that the schema spells out first: they are known, so no search can run out of fuel.
-        for name in self._unused():
+        # Names that the schema spells out first: they are known, so no search exceeds its budget.
+        for name in self._unused_names():
             if len(self.named) + len(self.free) >= low:
                 return True
             self._add_named(name)
         while (owed := low - len(self.named) - len(self.free)) > 0:
-            if len(self.free) >= MAX_OWED_MEMBERS:
+            if len(self.free) >= MAX_COMPLETION_MEMBERS:
                 self.objects.values.too_long = True
                 return False
-            if not self._add_free(min(owed, MAX_OWED_MEMBERS - len(self.free))):
+            if not self._add_free(min(owed, MAX_COMPLETION_MEMBERS - len(self.free))):
                 return False
         return True
 
-    def _unused(self) -> Iterator[str]:
+    def _unused_names(self) -> Iterator[str]:
         """Yield names of the schema that may still come and are not chosen, in its order.
 
         ``named`` is checked for each in turn, so it may change meanwhile.
         """
         names = self.order.names
-        for place in self.objects.ahead(self.frame):
+        for place in self.objects.places_ahead(self.frame):
             if names[place] not in self.named:
                 yield names[place]

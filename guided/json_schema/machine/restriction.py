@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from guided.json_schema.formulas.assertions import (
-    ABOUT,
+    ASSERTED_TYPE,
     Assertion,
     Booleans,
     Contains,
@@ -33,50 +33,47 @@ from guided.json_schema.formulas.formula import (
     parts_of,
 )
 from guided.json_schema.formulas.values import Json
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
-__all__ = ["MAX_NODES", "Restriction", "Sharing"]
+__all__ = ["MAX_INLINED_NODES", "Inliner", "Restriction"]
 
-MAX_LEVELS: Final = 3
-"""Levels of nesting searched in a node: deeper nodes are rarely equal by chance."""
-MAX_NODES: Final = 30
-"""The most nodes written out inside one."""
+MAX_INLINED_LEVELS: Final = 3
+"""The most levels of nodes inlined in one: deeper nodes are rarely equal by chance."""
+MAX_INLINED_NODES: Final = 30
+"""The most nodes inlined in one."""
 
 
-class Sharing:
-    """Writes small nodes out in full, where formulas are interned by what they ask.
+class Inliner:
+    """Replaces small schema nodes by their formulas, which are interned by structure.
 
-    Nodes of different places that ask the same then are one formula, and what is computed for it is
-    computed once. The meaning stays the same, so any node may also be left as it is.
+    So nodes of different places that ask the same become one formula, whose results are computed
+    once. The meaning stays the same, so any node may also stay as it is.
     """
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
-        self._known: dict[SchemaNode, Formula] = {}
+        self._cache: dict[SchemaNode, Formula] = {}
 
-    def of(self, formula: Formula) -> Formula:
-        """Return the formula of a node instead of the node, if that is small.
+    def inline(self, formula: Formula) -> Formula:
+        """Return the formula of a small node with all its inner nodes inlined.
 
-        Results are kept by node. Anything else is returned as it is.
+        Large nodes and other formulas are returned as they are.
         """
         if not isinstance(formula, SchemaNode):
             return formula
-        found = self._known.get(formula)
+        found = self._cache.get(formula)
         if found is None:
-            found = self._known[formula] = self._written_out(formula)
+            found = self._cache[formula] = self._inline(formula)
         return found
 
-    def _written_out(self, node: SchemaNode) -> Formula:
-        """Return the formula of a node with small nodes written out; the node itself if too large.
-
-        ``left`` is how many nodes may still be written out: a list, so inner functions share it.
-        """
-        left = [MAX_NODES]
+    def _inline(self, node: SchemaNode) -> Formula:
+        """Compute ``inline`` for a node."""
+        left = [MAX_INLINED_NODES]
 
         def inline(node: Leaf | SchemaNode, level: int) -> Formula:
             if isinstance(node, Leaf):
-                about = _with_children(node.assertion, lambda child: visit(child, level - 1))
-                return node if about is node.assertion else self.formulas.leaf(about)
+                assertion = _replace_children(node.assertion, lambda child: visit(child, level - 1))
+                return node if assertion is node.assertion else self.formulas.leaf(assertion)
             # Two bounds: depth keeps out recursion, the count keeps out schemas that fan out.
             left[0] -= 1
             if level == 0 or left[0] < 0:
@@ -87,35 +84,36 @@ class Sharing:
             return self.formulas.replace(formula, lambda node: inline(node, level))
 
         try:
-            return visit(node, MAX_LEVELS)
+            return visit(node, MAX_INLINED_LEVELS)
         except _TooLargeError:
             return node
 
 
 class _TooLargeError(Exception):
-    """A node that leads too deep, or into itself."""
+    """A node with too many or too deep nodes inside, or that contains itself."""
 
 
-def _with_children(about: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
+def _replace_children(assertion: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
     """Return the assertion with ``visit`` applied to the formulas inside; itself if none changes.
 
-    Any other assertion keeps its nodes, which is also right, only not shared; so does ``Unique``,
-    as no schema writes formulas into it.
+    ``Unique`` is left as it is, since no schema writes nodes into it.
     """
-    if isinstance(about, Members):
-        named = tuple((name, visit(child)) for name, child in about.named)
-        patterns = tuple((pattern, visit(child)) for pattern, child in about.patterns)
-        return _unless_same(about, Members(named, patterns, visit(about.rest)))
-    if isinstance(about, Items):
-        return _unless_same(about, Items(tuple(map(visit, about.prefix)), visit(about.rest)))
-    if isinstance(about, Contains):
-        return _unless_same(about, replace(about, item=visit(about.item)))
-    if isinstance(about, Names):
-        return _unless_same(about, Names(visit(about.name)))
-    return about
+    if isinstance(assertion, Members):
+        named = tuple((name, visit(child)) for name, child in assertion.named)
+        patterns = tuple((pattern, visit(child)) for pattern, child in assertion.patterns)
+        return _keep_if_equal(assertion, Members(named, patterns, visit(assertion.rest)))
+    if isinstance(assertion, Items):
+        return _keep_if_equal(
+            assertion, Items(tuple(map(visit, assertion.prefix)), visit(assertion.rest))
+        )
+    if isinstance(assertion, Contains):
+        return _keep_if_equal(assertion, replace(assertion, item=visit(assertion.item)))
+    if isinstance(assertion, Names):
+        return _keep_if_equal(assertion, Names(visit(assertion.name)))
+    return assertion
 
 
-def _unless_same(old: Assertion, new: Assertion) -> Assertion:
+def _keep_if_equal(old: Assertion, new: Assertion) -> Assertion:
     return old if old == new else new
 
 
@@ -132,36 +130,32 @@ class Restriction:
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
-        self.sharing = Sharing(formulas)
-        self._known: dict[JsonType, dict[Formula, Formula]] = {
+        self.inliner = Inliner(formulas)
+        self._by_type: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
         """The results of ``to``, by type and formula."""
         self._types: dict[Formula, frozenset[JsonType]] = {}
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
-    def to(self, kind: JsonType, formula: Formula) -> Formula:
+    def to_type(self, kind: JsonType, formula: Formula) -> Formula:
         """Return what ``formula`` asks of values of this type: nodes resolved, other types removed.
 
-        Results are kept by type and formula. Formulas inside assertions are left as they are: they
-        are about other values.
+        Formulas inside assertions are left as they are: they are about other values.
         """
-        known = self._known[kind]
+        known = self._by_type[kind]
         found = known.get(formula)
         if found is None:
             if isinstance(formula, Leaf):
-                found = known[formula] = self._restricted(kind, formula)
+                found = known[formula] = self._restrict(kind, formula)
                 return found
             for node in self._inside_first(formula, known, kind):
-                known[node] = self._restricted(kind, node) if kind in self.types(node) else FALSE
+                known[node] = self._restrict(kind, node) if kind in self.types(node) else FALSE
             found = known[formula]
         return found
 
     def types(self, formula: Formula) -> frozenset[JsonType]:
-        """Return the types of values that may fit, as far as assertions about types alone decide.
-
-        Never too few: for a negation, all types.
-        """
+        """Return a superset of the types of values that fit, by the ``Types`` assertions alone."""
         found = self._types.get(formula)
         if found is None:
             if isinstance(formula, Leaf):
@@ -175,18 +169,19 @@ class Restriction:
     def _inside_first(
         self, formula: Formula, known: Container[Formula], kind: JsonType | None
     ) -> Iterator[Formula]:
-        """Yield the formulas inside one, itself last; each must be known before the next request.
+        """Yield the formulas inside one that are not ``known``, in postorder, itself last.
 
-        For what has no values of ``kind``, only itself. Formulas nest deeper than calls may.
+        The caller adds each to ``known`` before it requests the next. Does not descend into a
+        formula without values of ``kind``. Not recursive, as formulas may nest very deep.
         """
         stack = [formula]
         while stack:
             node = stack[-1]
-            waiting = []
+            unknown = []
             if kind is None or kind in self.types(node):
-                waiting = [part for part in self._inside(node) if part not in known]
-            if waiting:
-                stack.extend(reversed(waiting))
+                unknown = [part for part in self._inside(node) if part not in known]
+            if unknown:
+                stack.extend(reversed(unknown))
                 continue
             stack.pop()
             if node not in known:
@@ -198,11 +193,7 @@ class Restriction:
         return parts_of(formula)
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
-        """Compute ``types`` for a formula whose parts are known; a negation may have any.
-
-        It may name too many types, never too few: values of a type that is left out are never
-        tried.
-        """
+        """Compute ``types`` for a formula whose parts are cached; a negation may have any."""
         spend(1)
         match formula:
             case Leaf(Types(types)):
@@ -220,8 +211,8 @@ class Restriction:
             case _:
                 return _ALL_TYPES
 
-    def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
-        """Compute ``to`` for a formula whose parts are known.
+    def _restrict(self, kind: JsonType, formula: Formula) -> Formula:
+        """Compute ``to_type`` for a formula whose parts are cached.
 
         Assertions about other types hold of every value of this type, so they become TRUE.
         """
@@ -229,37 +220,37 @@ class Restriction:
         formulas = self.formulas
         match formula:
             case SchemaNode():
-                return self.to(kind, formula.formula)
+                return self.to_type(kind, formula.formula)
             case Leaf(Types(types)):
                 return TRUE if kind in types else FALSE
             case Leaf(assertion):
-                return formula if ABOUT[type(assertion)] is kind else TRUE
+                return formula if ASSERTED_TYPE[type(assertion)] is kind else TRUE
             case Not(item):
-                return formulas.negate(self.to(kind, item))
+                return formulas.negate(self.to_type(kind, item))
             case AllOf(parts):
                 # not 1 and not 2 -> not (1 or 2)
-                opposites = [formulas.negate(self.to(kind, part)) for part in parts]
-                return formulas.all_of(map(formulas.negate, self._listed_as_one(opposites)))
+                opposites = [formulas.negate(self.to_type(kind, part)) for part in parts]
+                return formulas.all_of(map(formulas.negate, self._join_lists(opposites)))
             case AnyOf(parts):
-                return formulas.any_of(self._listed_as_one(self.to(kind, part) for part in parts))
+                return formulas.any_of(self._join_lists(self.to_type(kind, part) for part in parts))
             case _:
                 return formula
 
-    def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
-        """Return the alternatives; those that list numbers or strings become one list per kind.
+    def _join_lists(self, alternatives: Iterable[Formula]) -> list[Formula]:
+        """Return the alternatives, with all lists of numbers joined into one, and all of strings.
 
-        All others keep their places, and equal ones become one.
+        Other alternatives keep their order, and equal ones become one.
         """
         found: dict[Formula | type, Formula] = {}
         listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
         for part in alternatives:
-            about = part.assertion if isinstance(part, Leaf) else None
-            if not isinstance(about, NumberChoices | StringChoices):
+            assertion = part.assertion if isinstance(part, Leaf) else None
+            if not isinstance(assertion, NumberChoices | StringChoices):
                 found[part] = part
                 continue
             # The joined list stands where the first list of its kind stood.
-            kind = type(about)
-            listed.setdefault(kind, {}).update(dict.fromkeys(about.values))
+            kind = type(assertion)
+            listed.setdefault(kind, {}).update(dict.fromkeys(assertion.values))
             found.setdefault(kind, part)
         # One list is one automaton; many lists side by side would be a product of them.
         for kind, values in listed.items():
@@ -267,16 +258,13 @@ class Restriction:
         return list(found.values())
 
     def null(self, formula: Formula) -> bool:
-        """Return whether null fits: no assertion is about null alone, so a constant is left."""
-        left = self.to(JsonType.NULL, formula)
+        """Return whether null fits."""
+        left = self.to_type(JsonType.NULL, formula)
         assert isinstance(left, Constant), left
         return left.value
 
     def boolean(self, formula: Formula, value: bool) -> bool:
-        """Return whether a boolean fits: what is left for booleans asks only about their values.
-
-        Results are kept by formula and value; a constant is left once every leaf is decided.
-        """
+        """Return whether ``value`` fits."""
         key = (formula, value)
         if key not in self._booleans:
 
@@ -284,7 +272,7 @@ class Restriction:
                 assert isinstance(node, Leaf) and isinstance(node.assertion, Booleans), node
                 return TRUE if value in node.assertion.values else FALSE
 
-            left = self.formulas.replace(self.to(JsonType.BOOLEAN, formula), leaf)
+            left = self.formulas.replace(self.to_type(JsonType.BOOLEAN, formula), leaf)
             assert isinstance(left, Constant), left
             self._booleans[key] = left.value
         return self._booleans[key]

@@ -1,4 +1,4 @@
-"""The search for a choice of assertions that makes a formula hold and that can be kept together."""
+"""The search for assertions that make a formula hold and that can be realised together."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ from guided.json_schema.formulas.formula import (
     Not,
     SchemaNode,
 )
-from guided.runtime.depth import Nesting
-from guided.runtime.fuel import spend
+from guided.runtime.depth import NestedCalls
+from guided.runtime.work_budget import spend
 
 __all__ = ["MAX_TRIES", "Literals", "Searches", "satisfy"]
 
 MAX_TRIES: Final = 400
-"""Choices tried for one formula before the search gives up."""
-HASTY_TRIES: Final = 2
-HASTY_CONTRADICTIONS: Final = 50
-"""Contradictory choices of literals met before choices are also tried half-way."""
+"""The most calls of ``realise`` in the full search for one formula."""
+QUICK_TRIES: Final = 2
+"""The most calls of ``realise`` in the quick search, which comes first."""
+QUICK_CONTRADICTIONS: Final = 50
+"""The most contradictory choices of literals in the quick search."""
 CALLS_OF_A_CHOICE: Final = 4
-"""Calls from one choice to the next inside it."""
+"""Nested Python calls from one choice to the next inside it."""
 Literals = dict[Leaf, bool]
 """Which assertions have to hold, and which have to fail."""
 _Found = TypeVar("_Found")
 
 
 class Searches:
-    """Counts the searches that gave up: what they might have found is left out of the language."""
+    """Counts searches that gave up: what they might have found is left out of the language."""
 
     def __init__(self) -> None:
-        self.incomplete = 0
-        """Places where values, names or completions may have been missed; it only grows."""
-        self.missed = 0
-        """Searches for members or items that gave up, so that other choices may have to do."""
-        self.nesting = Nesting()
+        self.num_incomplete = 0
+        """How often values, names or completions may have been missed; it only grows."""
+        self.num_missed = 0
+        """Searches for members or items that gave up: the choice is refused, and others tried."""
+        self.nesting = NestedCalls()
         """The nesting of choices, including those for inner values."""
-        self.node: SchemaNode | None = None
+        self.first_incomplete_node: SchemaNode | None = None
         """The innermost schema node in which a search first gave up."""
 
 
@@ -55,33 +56,30 @@ def satisfy(
     realise: Callable[[Literals], _Found | None],
     searches: Searches,
 ) -> _Found | None:
-    """Return what ``realise`` makes of the first choice of literals that it does not refuse.
+    """Return the result of ``realise`` for the first choice of literals that it does not refuse.
 
-    The formula holds under every choice offered. If ``realise`` refuses some literals it has to
-    refuse any more with them. The search goes depth first over the formula's alternatives, and cuts
-    off literals that contradict each other and choices that are refused half-way. The choice at
-    hand is often right, so the first whole choices are tried without half-way calls. ``None`` if
-    every choice was refused, or if the search or one below it gave up, which is counted as
-    incomplete. The literals passed to ``realise`` belong to the search: it must not change them.
+    ``realise`` gets literals under which the formula holds, which it must not change, and returns
+    ``None`` to refuse them; then it has to refuse any larger choice too. The search is depth first
+    over the formula's alternatives and cuts off contradictory literals. The first choice is often
+    right, so a quick search tries a few complete ones; the full search also calls ``realise`` for
+    incomplete ones, to cut off early. ``None`` if every choice was refused, or if a search gave up,
+    which is counted in ``searches.num_incomplete``.
     """
-    # A search below that gave up leaves the result open: counted, so that it can be reported.
-    missed = searches.missed
-    hasty = _Search(formulas, realise, searches, tries=HASTY_TRIES, asks_early=False)
-    found = hasty.branch([formula], [], {})
+    # ``realise`` may refuse a choice because its own search gave up: then the result is uncertain.
+    missed = searches.num_missed
+    quick = _Search(formulas, realise, searches, tries=QUICK_TRIES, checks_partial=False)
+    found = quick.search([formula], [], {})
     gave_up = False
-    if found is None and hasty.gave_up:
-        search = _Search(formulas, realise, searches, tries=MAX_TRIES, asks_early=True)
-        found = search.branch([formula], [], {})
+    if found is None and quick.gave_up:
+        search = _Search(formulas, realise, searches, tries=MAX_TRIES, checks_partial=True)
+        found = search.search([formula], [], {})
         gave_up = search.gave_up
-    searches.incomplete += found is None and (gave_up or searches.missed > missed)
+    searches.num_incomplete += found is None and (gave_up or searches.num_missed > missed)
     return found
 
 
 class _Search(Generic[_Found]):
-    """One search through the choices of a formula.
-
-    ``branch`` is called once from outside; ``tries`` bounds everything that it calls in turn.
-    """
+    """One search through the choices of a formula, started by one call of ``search``."""
 
     def __init__(
         self,
@@ -90,31 +88,31 @@ class _Search(Generic[_Found]):
         searches: Searches,
         *,
         tries: int,
-        asks_early: bool,
+        checks_partial: bool,
     ) -> None:
         self.formulas = formulas
         self.realise = realise
         self.searches = searches
         self.tries = tries
-        """How often ``realise`` may still be called; below 0 the search has given up."""
-        self.asks_early = asks_early
-        """Whether ``realise`` is also called half-way, with choices still open."""
+        """How often ``realise`` may still be called; negative once the search has given up."""
+        self.checks_partial = checks_partial
+        """Whether ``realise`` is also called while choices are open, which is the full search."""
         self.contradictions = 0
-        self._propagated = False
-        """Whether the parts of all choices were tried once; see ``branch``."""
+        self._has_looked_ahead = False
+        """Whether the parts of all choices were tried once, which ``search`` does only once."""
 
     @property
     def gave_up(self) -> bool:
         return self.tries < 0
 
-    def branch(
+    def search(
         self, agenda: list[Formula], choices: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """Return what ``realise`` makes of the formulas in ``agenda`` and ``choices`` together.
+        """Return the result of ``realise`` for a choice under which all formulas given hold.
 
-        ``literals`` are those chosen so far, and are added to; ``agenda`` is used up. ``None``
-        if they contradict each other, if ``realise`` refuses, or if tries ran out
-        (``gave_up``).
+        ``agenda`` are formulas to be taken apart, ``choices`` alternatives to choose from, and
+        ``literals`` those chosen so far. ``agenda`` is emptied, and ``literals`` are added to.
+        ``None`` if literals contradict each other, if ``realise`` refuses, or if tries ran out.
         """
         while agenda:
             formula = agenda.pop()
@@ -128,32 +126,32 @@ class _Search(Generic[_Found]):
             elif isinstance(formula, Leaf):
                 # It is recorded as False: the leaf has to hold and to fail.
                 if not literals.setdefault(formula, True):
-                    self._note_contradiction()
+                    self._count_contradiction()
                     return None
             else:
                 assert isinstance(formula, Not), formula
                 assert not isinstance(formula.item, SchemaNode), formula
-                opposite = _negated(formula.item, self.formulas)
+                opposite = _push_negation(formula.item, self.formulas)
                 if opposite is not None:
                     agenda.append(opposite)
                 elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
-                    self._note_contradiction()
+                    self._count_contradiction()
                     return None
         spend(1 + 3 * len(choices))
-        # Literals that were chosen may settle other choices on the way.
+        # Literals that were chosen may settle other choices as well.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
         # With choices left ``realise`` is called early: if it refuses, more literals will not
         # help, so the branch is cut off; if it accepts, that is no result yet.
-        if self.asks_early or not choices:
+        if self.checks_partial or not choices:
             self.tries -= 1
             spend(1 + len(literals))
             found = None if self.gave_up else self.realise(literals)
             if found is None or not choices:
                 return found
         viable: dict[AnyOf, list[Formula]] = {}
-        if self.asks_early and len(choices) > 1 and not self._propagated:
+        if self.checks_partial and len(choices) > 1 and not self._has_looked_ahead:
             # A choice that leaves nothing is better found now than below all the others.
-            self._propagated = True
+            self._has_looked_ahead = True
             for choice in choices:
                 viable[choice] = [part for part in choice.parts if self._is_viable(part, literals)]
                 if not viable[choice]:
@@ -162,53 +160,45 @@ class _Search(Generic[_Found]):
         choice = min(choices, key=lambda each: len(viable.get(each, each.parts)))
         others = [each for each in choices if each is not choice]
         parts = viable.get(choice, choice.parts)
-        return self.searches.nesting.within(
-            CALLS_OF_A_CHOICE, lambda: self._first_of(parts, others, literals)
+        return self.searches.nesting.call(
+            CALLS_OF_A_CHOICE, lambda: self._try_parts(parts, others, literals)
         )
 
-    def _note_contradiction(self) -> None:
-        """Count literals that exclude each other; a hasty search gives up after many of them.
+    def _count_contradiction(self) -> None:
+        """Count a contradiction; the quick search gives up after QUICK_CONTRADICTIONS.
 
-        A hasty search (``asks_early`` False) tries only whole choices, so ``tries`` does not bound
-        how many contradict before one is whole. A search that calls early spends a try at each
-        branch, and must not give up sooner because of these: what it misses is missed for good.
+        Its ``tries`` bound only complete choices. The full search spends a try at each branch, and
+        must not give up for contradictions: no other search follows it.
         """
         self.contradictions += 1
-        if not self.asks_early and self.contradictions > HASTY_CONTRADICTIONS:
+        if not self.checks_partial and self.contradictions > QUICK_CONTRADICTIONS:
             self.tries = -1
 
-    def _first_of(
+    def _try_parts(
         self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """Return the result of the first part of a choice that has one.
-
-        Each part is tried with a copy of the literals, as ``branch`` adds to them.
-        """
+        """Return the result of the first part of a choice that has one; ``literals`` stay."""
         for part in parts:
-            found = self.branch([part], others, dict(literals))
+            found = self.search([part], others, dict(literals))
             if found is not None or self.gave_up:
                 return found
         return None
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
-        """Return whether a part of a choice can be kept with the literals, as one try shows.
+        """Return whether one part of a choice is possible with the literals, by one try.
 
-        It is tried alone, once; ``True`` if that does not decide.
+        The other choices are ignored; ``True`` if one try does not decide.
         """
-        alone = _Search(self.formulas, self.realise, self.searches, tries=1, asks_early=True)
+        alone = _Search(self.formulas, self.realise, self.searches, tries=1, checks_partial=True)
         # Or each part would in turn look ahead from its own choices, without end.
-        alone._propagated = True
-        found = alone.branch([part], [], dict(literals))
+        alone._has_looked_ahead = True
+        found = alone.search([part], [], dict(literals))
         self.tries -= 1
         return found is not None or alone.gave_up
 
 
 def _is_settled(choice: AnyOf, literals: Literals) -> bool:
-    """Return whether a literal that was already chosen makes one part of a choice hold.
-
-    Only literals are looked at, so ``False`` may only mean that it is not obvious: the choice is
-    then made.
-    """
+    """Return whether one part of a choice is a literal that was already chosen."""
     for part in choice.parts:  # a plain loop: this runs for every choice at every branch
         if isinstance(part, Leaf):
             settled = literals.get(part) is True
@@ -220,20 +210,22 @@ def _is_settled(choice: AnyOf, literals: Literals) -> bool:
     return False
 
 
-def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
-    """Return the opposite of a formula as a formula without a negation outside.
+def _push_negation(formula: Formula, formulas: Formulas) -> Formula | None:
+    """Return the negation of a formula with the negation pushed inside (De Morgan).
 
-    ``None`` for an assertion without such an opposite: that it fails is then a literal.
+    A count becomes other counts. ``None`` for other assertions, whose negation is a literal.
     """
     if isinstance(formula, AllOf):
         return formulas.any_of(formulas.negate(part) for part in formula.parts)
     if isinstance(formula, AnyOf):
         return formulas.all_of(formulas.negate(part) for part in formula.parts)
     assert isinstance(formula, Leaf), formula
-    about = formula.assertion
-    if isinstance(about, MemberCount | ItemCount | Contains):
-        low, high = about.low, about.high
-        below = formulas.leaf(replace(about, low=0, high=low - 1)) if low > 0 else FALSE
-        above = FALSE if high is None else formulas.leaf(replace(about, low=high + 1, high=None))
+    assertion = formula.assertion
+    if isinstance(assertion, MemberCount | ItemCount | Contains):
+        low, high = assertion.low, assertion.high
+        below = formulas.leaf(replace(assertion, low=0, high=low - 1)) if low > 0 else FALSE
+        above = (
+            FALSE if high is None else formulas.leaf(replace(assertion, low=high + 1, high=None))
+        )
         return formulas.any_of([below, above])
     return None

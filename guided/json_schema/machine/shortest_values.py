@@ -1,4 +1,4 @@
-"""A shortest value for every formula, and with it which formulas can be fitted at all."""
+"""The shortest value of each formula, and with it which formulas are satisfiable."""
 
 from __future__ import annotations
 
@@ -10,82 +10,82 @@ from guided.json_schema.formulas.formula import FALSE, Formula, SchemaNode
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.search import Searches
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
 __all__ = ["MAX_SHORTEST_BYTES", "ShortestValues"]
 
 MAX_SHORTEST_BYTES: Final = 100_000
-"""Formulas whose values are all longer count as empty."""
+"""Formulas whose values are all longer count as unsatisfiable."""
 CALLS_OF_A_VALUE: Final = 20
-"""Calls from one value to the next inside it."""
-Containers = Callable[[Formula], bytes | None]
+"""Nested Python calls from one value to the next inside it."""
+_ShortestContainer = Callable[[Formula], bytes | None]
 
 
 class ShortestValues:
-    """Shortest texts by formula.
+    """Finds and caches a shortest text for each formula.
 
-    Formulas refer to each other in circles. A value never needs another of the same formula inside,
-    so a formula requested while it is being searched has none; such a result holds only inside that
-    search, and is not kept.
+    Formulas may refer to each other in cycles. A shortest value never contains another value of the
+    same formula, so a formula that is requested while it is being searched counts as having none.
+    A failure that depends on that holds only inside the search, and is not cached.
     """
 
     def __init__(self, restriction: Restriction, scalars: Scalars, searches: Searches) -> None:
         self.restriction = restriction
         self.scalars = scalars
         self.searches = searches
-        self.array: Containers = lambda _: None
-        self.object: Containers = lambda _: None
-        """Shortest arrays and objects; ``Evaluation`` sets both."""
+        self.array: _ShortestContainer = lambda _: None
+        self.object: _ShortestContainer = lambda _: None
+        """Return a shortest array or object that fits a formula; ``Evaluation`` sets both."""
         self.too_long = False
-        """Whether a formula counts as empty only because its values are too long."""
-        self._known: dict[Formula, bytes | None] = {}
+        """Whether some formula counts as unsatisfiable only because its values are too long."""
+        self._cache: dict[Formula, bytes | None] = {}
         self._depth: dict[Formula, int] = {}
-        """The formulas that are being searched, by how many others contain them."""
+        """The nesting depth of each formula that is being searched."""
         self._lowest = 0
-        """The least depth of a formula that the innermost search has come back to, or its own."""
+        """The least depth of a formula that the current search has requested again, or its own."""
 
     @property
-    def missing(self) -> int:
-        """Searches that gave up or found only too long texts, so that values may be missing."""
-        return self.searches.incomplete + self.too_long
+    def num_given_up(self) -> int:
+        """How often values may have been missed: by a search that gave up, or as too long."""
+        return self.searches.num_incomplete + self.too_long
 
     def text(self, formula: Formula) -> bytes | None:
         """Return a short JSON text that fits, ``None`` if none was found.
 
         Raises LimitExceededError if values or automata grow too deep or too large.
         """
-        if formula in self._known:
-            return self._known[formula]
-        # The search came back to this formula: a value inside itself is never the shortest.
+        if formula in self._cache:
+            return self._cache[formula]
+        # A cycle: a value that contains another of the same formula is never the shortest.
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
             return None
         spend(5)
         depth = self._depth[formula] = len(self._depth)
         outer, self._lowest = self._lowest, depth
-        missing = self.missing
+        given_up = self.num_given_up
         try:
-            text = self.searches.nesting.within(CALLS_OF_A_VALUE, lambda: self._search(formula))
+            text = self.searches.nesting.call(CALLS_OF_A_VALUE, lambda: self._search(formula))
         finally:
             del self._depth[formula]
-            if isinstance(formula, SchemaNode) and self.missing > missing:
-                self.searches.node = self.searches.node or formula
+            if isinstance(formula, SchemaNode) and self.num_given_up > given_up:
+                self.searches.first_incomplete_node = self.searches.first_incomplete_node or formula
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
-        # A failure that depends on a formula further out may be a success from elsewhere.
+        # A failure may depend on a formula further out that counted as having no value.
         if text is not None or lowest >= depth:
-            self._known[formula] = text
+            self._cache[formula] = text
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
-        """Return a short value that fits: a scalar, or, if that is long, a shorter container.
+        """Compute ``text``: a scalar, or a container if that is shorter.
 
-        ``too_long`` is set if the best has more than MAX_SHORTEST_BYTES, and never reset.
+        Sets ``too_long`` if the best has more than MAX_SHORTEST_BYTES.
         """
         best = self.scalar(formula)
         # Below the length of a small object little is gained, and searching a container costs most.
         if best is None or len(best) > len(b'{"":0}'):
             for kind, shortest in ((JsonType.ARRAY, self.array), (JsonType.OBJECT, self.object)):
-                if self.restriction.to(kind, formula) is not FALSE:
+                if self.restriction.to_type(kind, formula) is not FALSE:
                     text = shortest(formula)
                     if text is not None and (best is None or len(text) < len(best)):
                         best = text
@@ -95,31 +95,30 @@ class ShortestValues:
         return best
 
     def scalar(self, formula: Formula) -> bytes | None:
-        """Return a short text of a value that fits and is no container, ``None`` if there is none.
+        """Return a short text of a scalar that fits, ``None`` if none is found.
 
-        Counts where there may be one all the same: too long, or left out of the automata. Not kept
-        here; ``text`` keeps the best of all types.
+        Scalars that are too long or left out of automata are counted (``num_given_up``).
         """
-        to, missing = self.restriction, self.scalars.missing
+        restriction, missing = self.restriction, self.scalars.missing
         texts: list[bytes] = []
-        if to.null(formula):
+        if restriction.null(formula):
             texts.append(b"null")
         texts += [
             text
             for value, text in ((True, b"true"), (False, b"false"))
-            if to.boolean(formula, value)
+            if restriction.boolean(formula, value)
         ]
         texts = [text for text in texts if missing.isdisjoint(text)]
-        numbers = to.to(JsonType.NUMBER, formula)
+        numbers = restriction.to_type(JsonType.NUMBER, formula)
         number = self.scalars.numbers.shortest(numbers)
         if number is not None:
             texts.append(number)
-        elif numbers is not FALSE and self.scalars.numbers.is_narrowed(numbers):
-            self.searches.incomplete += 1
+        elif numbers is not FALSE and self.scalars.numbers.omits_multiples(numbers):
+            self.searches.num_incomplete += 1
         # One digit cannot be beaten by a string, which has two quotes.
         if number is None or len(number) > 1:
-            strings = to.to(JsonType.STRING, formula)
-            if self.scalars.shortest_strings.least_length(strings) > MAX_SHORTEST_BYTES:
+            strings = restriction.to_type(JsonType.STRING, formula)
+            if self.scalars.shortest_strings.min_length(strings) > MAX_SHORTEST_BYTES:
                 self.too_long = True
             elif (string := self.scalars.shortest_strings.shortest(strings)) is not None:
                 texts.append(string)

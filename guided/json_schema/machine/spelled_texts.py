@@ -1,7 +1,7 @@
-"""States that spell texts given in full, and texts laid over the states of all strings.
+"""States that spell given texts, as chains of their own or as overlays on the states of strings.
 
-A text becomes a chain of states, one for each byte, laid down once; chains are joined where texts
-begin alike.
+A text becomes a chain of states, one for each byte. A branch state joins chains where texts begin
+alike.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import pause_if_due, with_pauses
+from guided.runtime.work_budget import pause_if_due, with_pauses
 
-__all__ = ["Chain", "Chains", "add_texts"]
+__all__ = ["Chain", "Chains", "overlay_texts"]
 
 
 class Chain:
-    """The states of one text; there is one for each text and label."""
+    """The states of one text that ends in a label."""
 
     __slots__ = ("label", "state", "text")
 
@@ -35,38 +35,35 @@ class Chain:
         """The state where nothing of the text was read; each byte leads one state further."""
 
 
-_Group: TypeAlias = tuple[Chain, ...]
+_Chains: TypeAlias = tuple[Chain, ...]
 _FEW: Final = 24
-"""Chains whose branches are laid down all at once; of more, only those that changed are."""
+"""The most chains whose branches are added in one call; of more, each branch is cached."""
 _PIECE: Final = 5_000
-"""Texts that take some milliseconds to sort."""
+"""Texts sorted between two pauses."""
 
 
 class Chains:
-    """Lays down texts that end in a label.
+    """Adds the chains of texts, and the states that join them, to the table of one machine.
 
-    There is one for each machine. All that is laid down is kept: equal arguments return the same
-    rows, and a row never changes.
+    Equal arguments return the same rows. Methods raise LimitExceededError past the limit of the
+    table.
     """
 
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
         self._exits: dict[int, int] = {}
-        """For each label the state that only takes it."""
+        """The result of ``exit_state`` by label."""
         self._chains: dict[tuple[bytes, int], Chain] = {}
-        self._branches: dict[tuple[_Group, int], int] = {}
-        """By chains, sorted by text, and the number of bytes that they share: see ``branch``."""
+        self._branches: dict[tuple[_Chains, int], int] = {}
+        """The results of ``get_or_add_branch`` by its arguments."""
 
     def exit_state(self, label: int) -> int:
-        """Return a state that only takes ``label``."""
+        """Return the state that reads no byte and takes the exit action ``label``."""
         found = self._exits.get(label)
         return self.exit_states((label,))[0] if found is None else found
 
     def exit_states(self, labels: Sequence[int]) -> list[int]:
-        """Return states that each only take one of these labels.
-
-        In the order of ``labels``; each label has one state in a machine.
-        """
+        """Return ``exit_state`` for each of the labels, added in one call."""
         distinct = dict.fromkeys(with_pauses(labels))
         unknown = [label for label in with_pauses(distinct) if label not in self._exits]
         if unknown:
@@ -76,30 +73,26 @@ class Chains:
                 state += 1
         return [self._exits[label] for label in with_pauses(labels)]
 
-    def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
+    def add_choice(self, texts: Iterable[tuple[bytes, int]]) -> int:
         """Return the state from which one of the texts has to follow, each with its label.
 
-        No text is the beginning of another. There is at least one. The texts are sorted here, so
-        they may come in any order.
+        There is at least one text, and none is a prefix of another.
         """
-        return self.branch(tuple(self.chains(_sorted([*with_pauses(texts)]))), 0)
+        return self.get_or_add_branch(tuple(self.get_or_add(_sort([*with_pauses(texts)]))), 0)
 
-    def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
-        """Return the states of texts, each with its label.
-
-        In the order of ``texts``; new ones are laid down.
-        """
+    def get_or_add(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
+        """Return the chain of each text and label, in that order; missing ones are added."""
         distinct = dict.fromkeys(with_pauses(texts))
         unknown = [each for each in with_pauses(distinct) if each not in self._chains]
         if unknown:
-            self._lay(unknown)
+            self._add(unknown)
         return [self._chains[each] for each in with_pauses(texts)]
 
-    def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
-        """Lay down chains that are not there yet, all in one call of the table.
+    def _add(self, texts: Sequence[tuple[bytes, int]]) -> None:
+        """Add chains that are not there yet, all in one call of the table; each occurs once.
 
-        Each text occurs once. The rows of a text follow each other, as ``Chain.state`` says, and
-        its last byte leads to the exit state of its label.
+        The rows of a text follow each other, and its last byte leads to the exit state of its
+        label.
         """
         spelled = [text for text, _ in with_pauses(texts)]
         ends = self.exit_states([label for _, label in with_pauses(texts)])
@@ -108,43 +101,45 @@ class Chains:
             self._chains[text, label] = Chain(text, label, state)
             state += len(text)
 
-    def branch(self, chains: _Group, depth: int) -> int:
-        """Return a state after ``depth`` bytes that all the chains have in common.
+    def get_or_add_branch(self, chains: _Chains, depth: int) -> int:
+        """Return the state after ``depth`` bytes, which all the chains have in common.
 
-        Chains are sorted by text, and no text is the beginning of another.
+        Chains are sorted by text, and no text is a prefix of another.
         """
         if len(chains) == 1:
             return chains[0].state + depth
         # Texts may have very much in common, so a stack of our own replaces recursion.
-        waiting = [(chains, depth)]
-        while waiting:
-            at = waiting[-1]
-            inner = [] if at in self._branches else self._unknown(*at)
+        stack = [(chains, depth)]
+        while stack:
+            at = stack[-1]
+            inner = [] if at in self._branches else self._missing_branches(*at)
             if inner:
-                waiting += reversed(inner)
+                stack += reversed(inner)
                 continue
-            waiting.pop()
+            stack.pop()
             if at not in self._branches:
-                self._branches[at] = self._branch(*at)
+                self._branches[at] = self._add_branch(*at)
         return self._branches[chains, depth]
 
-    def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
-        """Return the branches after the next byte that have not been laid down yet.
+    def _missing_branches(self, chains: _Chains, depth: int) -> list[tuple[_Chains, int]]:
+        """Return the arguments of the branches after the next byte that are not cached yet.
 
-        Only groups of more than ``_FEW``: ``_branch`` lays smaller ones down itself.
+        Only those of more than ``_FEW`` chains: ``_add_branch`` adds smaller ones itself.
         """
         pause_if_due()
-        inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
+        inner = [
+            (group, depth + 1) for _, group in _group_by_byte(chains, depth) if len(group) > _FEW
+        ]
         return [at for at in inner if at not in self._branches]
 
-    def _branch(self, chains: _Group, depth: int) -> int:
-        """Return a state that separates chains by the byte at ``depth``.
+    def _add_branch(self, chains: _Chains, depth: int) -> int:
+        """Add the state that separates chains by the byte at ``depth``; return it.
 
-        ``branch`` has laid down the large groups after it, ``_all`` lays down small ones at once.
+        The branches after it of more than ``_FEW`` chains are cached already.
         """
         edges: dict[int, int] = {}
         pause_if_due()
-        for byte, group in _parted(chains, depth):
+        for byte, group in _group_by_byte(chains, depth):
             first = group[0]
             if depth + 1 == len(first.text):
                 edges[byte] = self.exit_state(first.label)
@@ -152,14 +147,15 @@ class Chains:
                 edges[byte] = first.state + depth + 1
             else:
                 # Row 0 is END_ROW, so no branch is.
-                edges[byte] = self._branches.get((group, depth + 1)) or self._all(group, depth + 1)
+                edges[byte] = self._branches.get((group, depth + 1)) or self._add_small_branch(
+                    group, depth + 1
+                )
         return self.table.add_row(edges)
 
-    def _all(self, chains: _Group, depth: int) -> int:
-        """Lay down all the branches of a few chains at once; returns the row of the first.
+    def _add_small_branch(self, chains: _Chains, depth: int) -> int:
+        """Add all the branches of a few chains in one call; return the row of the first.
 
-        Inner branches are not kept in ``_branches``. No text may begin with another: a state cannot
-        both end and continue.
+        Inner branches are not cached. No text may be a prefix of another.
         """
         pause_if_due()
         spelled = [chain.text for chain in chains]
@@ -171,11 +167,8 @@ class Chains:
         return state
 
 
-def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
-    """Sorted chains by the byte at ``depth``.
-
-    Bytes come in ascending order, each once; every chain has a byte there.
-    """
+def _group_by_byte(chains: _Chains, depth: int) -> Iterator[tuple[int, _Chains]]:
+    """Yield each byte at ``depth``, ascending, with the chains that have it, which are sorted."""
     start = 0
     while start < len(chains):
         byte = chains[start].text[depth]
@@ -184,8 +177,8 @@ def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
         start = end
 
 
-def _sorted(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-    """Texts in their order; many are sorted in pieces, as a single sort cannot pause."""
+def _sort(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+    """Return the texts sorted; many are sorted in pieces, as a single sort cannot pause."""
     if len(texts) <= _PIECE:
         return sorted(texts)
     pieces = []
@@ -202,32 +195,32 @@ _OTHER_SPELLINGS: Final = b"u/"
 
 
 class _OverlayTrie:
-    """Texts as a trie over the states of all strings: node ``n`` lies over the state ``under[n]``.
+    """A trie of texts as overlays on the states of strings: node ``n`` overlays ``rows_under[n]``.
 
-    Children have higher numbers than their parents; what follows a node is laid down after it.
+    Children have higher numbers than their parents.
     """
 
-    __slots__ = ("children", "ends", "leaving", "under")
+    __slots__ = ("children", "labels", "outside", "rows_under")
 
     def __init__(self, root: int) -> None:
-        self.under = [root]
+        self.rows_under = [root]
         self.children: list[dict[int, int]] = [{}]
         """By node and byte."""
-        self.ends: dict[int, int] = {}
+        self.labels: dict[int, int] = {}
         """The label of the text that ends in a node."""
-        self.leaving: dict[tuple[int, int], list[Chain]] = {}
-        """Texts that leave the states below: by the last node, and the bytes up to it."""
+        self.outside: dict[tuple[int, int], list[Chain]] = {}
+        """Texts that leave the states under the trie: by their last node and its depth."""
 
     def add(self, node: int, byte: int, state: int) -> None:
-        """Add a child, which lies over ``state``."""
-        self.children[node][byte] = len(self.under)
-        self.under.append(state)
+        """Add a child of ``node``, an overlay on ``state``."""
+        self.children[node][byte] = len(self.rows_under)
+        self.rows_under.append(state)
         self.children.append({})
 
     def after_backslashes(self) -> set[int]:
-        """Return the nodes in the middle of an escape: after a backslash that no other one escapes.
+        """Return the nodes after a backslash that begins an escape.
 
-        It relies on children having higher numbers than their parents.
+        Children have higher numbers than their parents.
         """
         after: set[int] = set()
         # In order, so that a node is known to be escaped before its own backslash is looked at.
@@ -237,31 +230,31 @@ class _OverlayTrie:
         return after
 
 
-def add_texts(
-    chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
+def overlay_texts(
+    chains: Chains, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
-    """Return the state after an opening quote; at ``start`` begins the block of all other strings.
+    """Add some texts as overlays on a block of strings; return the state after the opening quote.
 
-    ``texts`` gives the label of each string that is judged separately, DEAD if it is not
-    allowed. ``endless`` marks the states of that block that texts of any length lead on from.
-    ``None`` if only finitely many texts begin with a forbidden one. Near the texts characters
-    keep their shortest spelling, or one of them could be written so that it is not recognised.
+    The block begins at ``start``. ``texts`` has the label of each text, DEAD if it is forbidden.
+    ``infinite`` marks the states of the block from which infinitely many texts lead on. ``None`` if
+    only finitely many texts begin like a forbidden one. In the overlays only the canonical escapes
+    are allowed, or a text could be spelled so that it is not recognised.
     """
-    trie = _overlay_trie(chains, start, endless, texts)
+    trie = _build_overlay_trie(chains, start, infinite, texts)
     if trie is None:
         return None
     # When all texts are in: a node whose text has a backslash next has that child already.
-    _spell_shortly(chains, trie)
+    _add_backslash_children(chains, trie)
     return _add_trie(chains, trie)
 
 
-def _overlay_trie(
-    chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
+def _build_overlay_trie(
+    chains: Chains, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> _OverlayTrie | None:
-    """Return the trie of the texts, ``None`` as for ``add_texts``.
+    """Return the trie of the texts, ``None`` as for ``overlay_texts``.
 
-    A forbidden text closes its last byte. If only finitely many texts lead on, that might be
-    the last way from a state, and nothing would follow it.
+    A forbidden text loses its closing quote, which might be the last edge of a state if only
+    finitely many texts lead on from there.
     """
     table = chains.table
     trie = _OverlayTrie(table.step(start, _QUOTE))
@@ -270,62 +263,62 @@ def _overlay_trie(
         spelled = json_key(text)[1:]
         for depth, byte in enumerate(spelled[:-1]):
             if byte not in trie.children[node]:
-                state = table.step(trie.under[node], byte)
+                state = table.step(trie.rows_under[node], byte)
                 if state == DEAD:
                     # No free string begins like this: a forbidden one is not there to be closed.
                     if label != DEAD:
-                        chain = chains.chains([(spelled, label)])[0]
-                        trie.leaving.setdefault((node, depth), []).append(chain)
+                        chain = chains.get_or_add([(spelled, label)])[0]
+                        trie.outside.setdefault((node, depth), []).append(chain)
                     break
-                if label == DEAD and not endless[state - start]:
+                if label == DEAD and not infinite[state - start]:
                     return None
                 trie.add(node, byte, state)
             node = trie.children[node][byte]
         else:
-            if label == DEAD and not endless[trie.under[node] - start]:
+            if label == DEAD and not infinite[trie.rows_under[node] - start]:
                 return None
-            trie.ends[node] = label
+            trie.labels[node] = label
     return trie
 
 
 def _add_trie(chains: Chains, trie: _OverlayTrie) -> int:
-    """Lay the nodes of a trie down as overlays; returns the row of its root.
+    """Add the nodes of a trie as overlays; return the row of its root.
 
-    All rows that overlays lead to are laid down first, as overlays have to follow each other.
-    ``trie.leaving`` is sorted in place.
+    All rows that overlays lead to are added first, as the rows of overlays have to be adjacent.
+    Sorts ``trie.outside`` in place.
     """
     table = chains.table
     branches: list[tuple[int, int, int]] = []
-    for (node, depth), group in trie.leaving.items():
+    for (node, depth), group in trie.outside.items():
         # Texts that no free string begins with leave the overlay, into chains of their own.
         group.sort(key=lambda chain: chain.text)
         for byte in sorted({chain.text[depth] for chain in group}):
             alike = tuple(chain for chain in group if chain.text[depth] == byte)
-            branches.append((node, byte, chains.branch(alike, depth + 1)))
-    exits = {label: chains.exit_state(label) for label in set(trie.ends.values()) - {DEAD}}
-    # Overlay ``n`` will be row ``first + n``: from here on no other row may be laid down.
+            branches.append((node, byte, chains.get_or_add_branch(alike, depth + 1)))
+    exits = {label: chains.exit_state(label) for label in set(trie.labels.values()) - {DEAD}}
+    # Overlay ``n`` will be row ``first + n``: from here on no other row may be added.
     first = table.num_rows
     edges = [{byte: first + child for byte, child in below.items()} for below in trie.children]
     for node, byte, state in branches:
         edges[node][byte] = state
-    for node, label in trie.ends.items():
+    for node, label in trie.labels.items():
         edges[node][_QUOTE] = DEAD if label == DEAD else exits[label]
-    # Also for the nodes that ``_spell_shortly`` has added.
+    # Also for the nodes that ``_add_backslash_children`` has added.
     for node in trie.after_backslashes():
         edges[node].update({byte: DEAD for byte in _OTHER_SPELLINGS if byte not in edges[node]})
-    added = table.add_overlays(trie.under, edges)
+    added = table.add_overlays(trie.rows_under, edges)
     # The shortest way on was that of the states under the overlay, which it may have closed.
-    table.lead_on(range(added, added + len(trie.under)))
+    table.recompute_next_bytes(range(added, added + len(trie.rows_under)))
     return added
 
 
-def _spell_shortly(chains: Chains, trie: _OverlayTrie) -> None:
-    """Give every node a child after a backslash, where other spellings can be cut off.
+def _add_backslash_children(chains: Chains, trie: _OverlayTrie) -> None:
+    """Give every node a child after a backslash, at which ``_add_trie`` forbids other escapes.
 
-    To be called once, when all texts are in: nodes that it adds itself get no such child.
+    To be called once, after all texts were added.
     """
     after = trie.after_backslashes()
     for node in range(len(trie.children)):
-        state = chains.table.step(trie.under[node], _BACKSLASH)
+        state = chains.table.step(trie.rows_under[node], _BACKSLASH)
         if node not in after and _BACKSLASH not in trie.children[node] and state != DEAD:
             trie.add(node, _BACKSLASH, state)

@@ -1,7 +1,7 @@
-"""Where in the nest of containers a recogniser stands: stacks of frames as small ints.
+"""Stacks of open containers, interned as small ints.
 
-Equal stacks have equal numbers, so what is found out about one is found out once. A stack is a
-frame and the number of the stack around it:
+Equal stacks have equal numbers, so that results can be cached by number. A stack is a frame and the
+number of the stack around it:
 
     {"a":[1,        number  frame                                     parent
       ^  ^          0 ROOT  Pending    the document is awaited        0
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.formula import Formula, Leaf
-from guided.machine.facts import KNOWLEDGE, KNOWN, NONE, TAKEN, TEXTS, UNKNOWN
+from guided.machine.facts import KNOWLEDGE, KNOWN, NAMES_TAKEN, NONE, NUM_TEXTS, UNKNOWN
 
 __all__ = [
     "MANY_NAMES",
@@ -36,68 +36,72 @@ __all__ = [
     "ObjectFrame",
     "Pending",
     "Stacks",
-    "is_sure",
+    "accepts_any_fitting",
 ]
 
 ROOT: Final = 0
 """The stack of the whole document: its value is awaited."""
 NO_KEYS: Final = 0
+"""The number of the empty set of free keys."""
 UNKNOWN_KEYS: Final = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
 MANY_NAMES: Final = 2**30
+"""The number of taken names of an object whose free keys are unknown."""
 
 
 class ObjectFrame(NamedTuple):
     """An open object, between two members."""
 
     goals: tuple[Formula, ...]
-    """What is left to fit of each formula asked of the object."""
-    must: bool
+    """What is left to fit of each formula asked of the object; bits of its truth vector."""
+    required: bool
     """Whether there is one goal, and it has to be reached."""
     order: int
     """The number of the list of names that the schema spells out for this object."""
     written: int
-    """Which of those names were written or passed over: the place of the last one, or if any order
-    is allowed, one bit for each."""
+    """Which of those names were written or skipped: the place of the last one, or if any order is
+    allowed, one bit for each."""
     keys: int = NO_KEYS
     """The set of other keys so far."""
-    begun: bool = False
+    has_members: bool = False
 
 
 class ArrayFrame(NamedTuple):
     """An open array, between two items."""
 
     goals: tuple[Formula, ...]
-    must: bool
-    begun: bool = False
-    hazy: bool = False
+    required: bool
+    """Both as in ``ObjectFrame``."""
+    has_items: bool = False
+    has_unknown_item: bool = False
     """Whether an earlier item from which others must differ is unknown, because a walk over many
     tokens at once does not know its text."""
 
 
 class Pending(NamedTuple):
-    """A container whose next value is awaited, and what is asked of that value.
+    """A container whose next value is awaited, and the formulas asked of that value.
 
-    With ``must`` the value has to fit the first of ``asks``. ``links`` says which assertions of the
-    container fail unless the value fits the ask of that number.
+    ``frame`` is the container with that value counted in, ``None`` for the whole document. With
+    ``required`` the value has to fit ``formulas[0]``. A link ``(leaf, i)`` says that the
+    container's assertion ``leaf`` depends on whether the value fits ``formulas[i]``.
     """
 
     frame: ObjectFrame | ArrayFrame | None
-    asks: tuple[Formula, ...]
-    must: bool
+    formulas: tuple[Formula, ...]
+    required: bool
     links: tuple[tuple[Leaf, int], ...] = ()
-    remembers: bool = False
-    """Whether the text of the value matters to what may follow it."""
-    hazy: bool = False
+    remembers_text: bool = False
+    """Whether what may follow the value depends on its text."""
+    has_unknown_item: bool = False
     """See ``ArrayFrame``."""
-    sure: bool = False
-    """Whether any value that fits leaves a completion: all that is owed is still to come, as when
-    it opened, or the array may close after it."""
+    always_completable: bool = False
+    """Whether a completion follows any value that fits: all that the container owes may still come,
+    as when it opened, or the array may close after it."""
 
 
-def is_sure(pending: Pending) -> bool:
-    """Return whether any value that fits is accepted, whatever else is open around it."""
-    return pending.frame is None or pending.sure
+def accepts_any_fitting(pending: Pending) -> bool:
+    """Return whether any value that fits may be written, whatever else is open around it."""
+    return pending.frame is None or pending.always_completable
 
 
 Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
@@ -106,7 +110,7 @@ Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
 class Stacks:
     """Interns stacks of frames and sets of free keys; equal stacks have equal numbers.
 
-    It only grows: a number keeps its meaning, so that caches and compiled code may hold it.
+    It only grows: a number keeps its meaning, so caches and compiled code may store it.
     """
 
     def __init__(self, root: Pending, max_stacks: int) -> None:
@@ -114,28 +118,28 @@ class Stacks:
         self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
         """By stack, like ``frames`` and the rows of ``facts``. No stack is ever dropped."""
-        self._hold(np.zeros((256, 3), dtype=np.int32))
+        self._set_facts(np.zeros((256, 3), dtype=np.int32))
         self.with_keys: list[int] = []
         """The stacks whose knowledge is KNOWN."""
         self.order_sizes: list[int] = []
         """The number of names in each order of an object; ``ObjectRules`` keeps it up to date."""
         self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
         """The stack by frame and parent: the inverse of ``frames`` and ``parents``."""
-        self._key_sets: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
+        self._key_set_entries: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
         """By the number of a set of free keys: the set before its latest key, and that key."""
         self._key_counts: list[int] = [0]
         """How many keys each of these sets has."""
         self._key_numbers: dict[tuple[int, bytes], int] = {}
-        """The inverse of ``_key_sets``."""
+        """The inverse of ``_key_set_entries``."""
 
-    def _hold(self, facts: NDArray[np.int32]) -> None:
-        """Set ``facts`` and ``_flat`` together: they are the same memory.
+    def _set_facts(self, facts: NDArray[np.int32]) -> None:
+        """Set ``facts`` and its view ``_flat``, which share their memory.
 
-        Compiled code has to read ``facts`` again once a stack was added: a longer array replaces a
-        full one.
+        Called again when the array is full: compiled code has to read ``facts`` again once a stack
+        was added.
         """
         self.facts = facts
-        """What compiled code knows about each stack; see ``facts``."""
+        """What compiled code reads about each stack; see ``guided.machine.facts``."""
         self._flat = facts.reshape(-1).data
         """Where Python reads and writes single facts, many times as fast as with numpy."""
 
@@ -143,17 +147,17 @@ class Stacks:
         return len(self.frames)
 
     def enter(self, frame: Frame, parent: int) -> int:
-        """Return the stack of ``frame`` inside ``parent``; raises LimitExceededError when full.
+        """Return the stack of ``frame`` inside ``parent``, added if it is new.
 
         A ``Pending`` has the parent of its container. The order of an object has to be in
-        ``order_sizes`` already.
+        ``order_sizes`` already. Raises LimitExceededError past ``max_stacks``.
         """
         # One look-up decides whether the stack is known or new: this runs for each transition.
         next_number = len(self.frames)
         number = self._numbers.setdefault((frame, parent), next_number)
         if number == next_number:
             if number >= self.max_stacks:
-                # Taken back, or the full table would seem to hold it.
+                # Removed again, or the stack would seem to exist.
                 del self._numbers[frame, parent]
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.max_stacks} stacks",
@@ -163,67 +167,64 @@ class Stacks:
             self.frames.append(frame)
             self.parents.append(parent)
             if number >= len(self.facts):
-                self._hold(np.append(self.facts, np.zeros_like(self.facts), axis=0))
+                self._set_facts(np.append(self.facts, np.zeros_like(self.facts), axis=0))
             facts, at = self._flat, 3 * number
             # Compiled walks read these facts, and cannot ask Python for them.
-            depth = facts[3 * parent + TEXTS]
+            num_texts = facts[3 * parent + NUM_TEXTS]
             if isinstance(frame, ObjectFrame):
-                knowledge = _knowledge(frame)
+                knowledge = _key_knowledge(frame)
                 if knowledge == KNOWN:
                     self.with_keys.append(number)
-                facts[at + KNOWLEDGE], facts[at + TAKEN] = knowledge, self._taken(frame)
+                facts[at + KNOWLEDGE], facts[at + NAMES_TAKEN] = knowledge, self._max_taken(frame)
             elif isinstance(frame, Pending):
-                depth += frame.remembers
-            if depth:
-                facts[at + TEXTS] = depth
+                num_texts += frame.remembers_text
+            if num_texts:
+                facts[at + NUM_TEXTS] = num_texts
         return number
 
-    def depth(self, number: int) -> int:
-        """Return how many of the values being written have to be remembered."""
-        return self._flat[3 * number + TEXTS]
+    def num_texts(self, number: int) -> int:
+        """Return the number of values being written whose text is remembered."""
+        return self._flat[3 * number + NUM_TEXTS]
 
-    def taken(self, number: int) -> int:
-        """Return the greatest number of an object's names that another member must not have.
+    def max_names_taken(self, number: int) -> int:
+        """Return an upper bound on the names that the next member of an object must not have.
 
-        Those that the schema spells out always count.
+        It counts the free keys so far, and all names that the schema spells out.
         """
-        return self._flat[3 * number + TAKEN]
+        return self._flat[3 * number + NAMES_TAKEN]
 
     def free_keys(self, number: int) -> set[bytes]:
         """Return the names of an open object so far that the schema does not spell out."""
         frame = self.frames[number]
         assert isinstance(frame, ObjectFrame), frame
-        return set(self.keys(frame.keys))
+        return set(self.iterate_keys(frame.keys))
 
-    def with_key(self, keys: int, key: bytes) -> int:
-        """Return the set ``keys``, which is known, with one more key that is not in it.
+    def add_key(self, keys: int, key: bytes) -> int:
+        """Return the number of the set ``keys`` with one more key, which must not be in it yet.
 
-        The same keys in another order make a set of another number.
+        ``keys`` must not be UNKNOWN_KEYS. The same keys in another order have another number.
         """
-        number = self._key_numbers.setdefault((keys, key), len(self._key_sets))
-        if number == len(self._key_sets):
-            self._key_sets.append((keys, key))
+        number = self._key_numbers.setdefault((keys, key), len(self._key_set_entries))
+        if number == len(self._key_set_entries):
+            self._key_set_entries.append((keys, key))
             self._key_counts.append(self._key_counts[keys] + 1)
         return number
 
-    def _taken(self, frame: ObjectFrame) -> int:
-        """Return the greatest number of names that must not come again.
-
-        If the free keys are unknown it is MANY_NAMES: only a row that leads to more names than
-        that surely leads to one that is free.
-        """
+    def _max_taken(self, frame: ObjectFrame) -> int:
+        """Compute ``max_names_taken``: MANY_NAMES if the free keys are unknown."""
         if frame.keys == UNKNOWN_KEYS:
             return MANY_NAMES
         return self._key_counts[frame.keys] + self.order_sizes[frame.order]
 
-    def keys(self, keys: int) -> Iterator[bytes]:
+    def iterate_keys(self, keys: int) -> Iterator[bytes]:
         """Yield the keys of a set, the latest first; none for an unknown set."""
         while keys not in (NO_KEYS, UNKNOWN_KEYS):
-            keys, key = self._key_sets[keys]
+            keys, key = self._key_set_entries[keys]
             yield key
 
 
-def _knowledge(frame: ObjectFrame) -> int:
+def _key_knowledge(frame: ObjectFrame) -> int:
+    """Return the KNOWLEDGE fact of a stack; see ``guided.machine.facts``."""
     if frame.keys == NO_KEYS:
         return NONE
     return UNKNOWN if frame.keys == UNKNOWN_KEYS else KNOWN

@@ -17,44 +17,43 @@ from guided.json_schema.formulas.formula import (
     SchemaNode,
     conjuncts,
     leaves_of,
-    truth_vector,
+    pack_truth_vector,
 )
 from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
     REQUIRED,
     Signatures,
-    is_endless,
+    is_infinite,
     json_key,
     shared_block,
-    without_listed_choices,
+    split_forbidden_choices,
 )
 from guided.json_schema.machine.string_automata import (
     StringAutomata,
+    add_quotes,
     choices_in,
-    code_points_left,
-    quoted,
+    min_remaining_code_points,
+    split_length_bounds,
     start_states,
-    without_length,
 )
 from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
-from guided.runtime.fuel import with_pauses
+from guided.runtime.work_budget import with_pauses
 from guided.spec import JsonOptions, Spelling
 
 __all__ = ["StringRules", "longest_listed"]
 
 _MOST_LISTED: Final = 2_000
-"""Listed strings that are laid over the states of others one by one."""
+"""The most listed strings that become overlays on the states of others."""
 
 
 class StringRules(StringAutomata):
     """The rules of strings.
 
-    All formulas are over assertions about strings. Listed strings and the names of members keep
+    All formulas are over assertions about strings. Listed strings and the names of members have
     their canonical spelling, however others are spelled. ``missing`` are bytes that no token of the
-    vocabulary has: strings that need one are left out. Blocks are kept for the whole process, by
-    all that they depend on.
+    vocabulary has: strings that need one are left out.
     """
 
     def __init__(
@@ -68,45 +67,49 @@ class StringRules(StringAutomata):
         self.options: Final = options
         self.missing: Final = missing
         self._signatures: Final = signatures
-        self._endless: dict[Formula, bool] = {}
+        self._infinite: dict[Formula, bool] = {}
 
     # --- which strings fit ----------------------------------------------------------------
 
-    def listed(
-        self, asks: tuple[Formula, ...], truths: Collection[int]
+    def list_with_vectors(
+        self, formulas: tuple[Formula, ...], truth_vectors: Collection[int]
     ) -> list[tuple[str, int]] | None:
-        """Return the strings with one of the vectors, and that vector, if assertions list them.
+        """Return all strings with one of the truth vectors, and their vectors, if they are listed.
 
-        ``None`` if a string that has one of the truth vectors may not be in a list.
+        ``None`` if a string with one of the vectors may not be in a list.
         """
         texts: dict[str, None] = {}
-        # One bit for each ask whose strings are all listed: whatever has one of these bits in its
-        # truth vector is in a list.
-        bounded = 0
-        for number, ask in enumerate(asks):
-            listed = [] if ask is FALSE else self.listing(ask)
+        # One bit for each formula whose strings are all listed: a string with one of these bits in
+        # its truth vector is in a list.
+        listed_bits = 0
+        for number, formula in enumerate(formulas):
+            listed = [] if formula is FALSE else self.list_strings(formula)
             if listed is not None:
-                bounded |= 1 << number
+                listed_bits |= 1 << number
                 texts.update(dict.fromkeys(with_pauses(listed)))
-        if not bounded or not all(truth & bounded for truth in truths):
+        if not listed_bits or not all(truth_vector & listed_bits for truth_vector in truth_vectors):
             return None
-        if len(asks) == 1:
+        if len(formulas) == 1:
             return [(text, REQUIRED) for text in with_pauses(texts)]
-        judged = [
-            (text, truth_vector(self.fits(ask, text) for ask in asks))
+        with_vectors = [
+            (text, pack_truth_vector(self.fits(formula, text) for formula in formulas))
             for text in with_pauses(texts)
         ]
-        return [(text, truth) for text, truth in with_pauses(judged) if truth in truths]
+        return [
+            (text, truth_vector)
+            for text, truth_vector in with_pauses(with_vectors)
+            if truth_vector in truth_vectors
+        ]
 
-    def listing(self, ask: Formula) -> list[str] | None:
+    def list_strings(self, formula: Formula) -> list[str] | None:
         """Return all strings that fit a formula, if an assertion lists candidates; else ``None``.
 
-        In the order of the shortest of the lists. The list is new each time.
+        In the order of the shortest list, in a new list.
         """
         lists: list[tuple[str, ...]] = []
         others: list[Formula] = []
         banned: set[str] = set()
-        for part in conjuncts(ask):
+        for part in conjuncts(formula):
             if (values := choices_in(part)) is not None:
                 lists.append(values)
             elif isinstance(part, Not) and (values := choices_in(part.item)) is not None:
@@ -127,159 +130,168 @@ class StringRules(StringAutomata):
             if text in common and text not in banned and self.fits(rest, text)
         ]
 
-    def without_listed(
-        self, asks: tuple[Formula, ...]
+    def split_listed(
+        self, formulas: tuple[Formula, ...]
     ) -> tuple[tuple[Formula, ...], dict[str, int]]:
-        """Return what is asked of strings that no assertion lists, and the vectors of listed ones.
+        """Return the formulas for strings that no assertion lists, and the vectors of listed ones.
 
-        Returns no strings where one of them is as long as allowed, since the count then ends what
-        seems endless to ``add_texts``; nor where one of them cannot be spelled.
+        Returns ``formulas`` and no strings where ``overlay_texts`` must not be used: if too many
+        are listed, if one cannot be spelled, or if one is as long as a bound allows, as the count
+        then ends what the automaton lets continue.
         """
         texts: dict[str, None] = {}
-        for leaf in leaves_of(asks):
+        for leaf in leaves_of(formulas):
             if isinstance(leaf.assertion, StringChoices):
                 texts.update(dict.fromkeys(leaf.assertion.values))
         if not texts or len(texts) > _MOST_LISTED:
-            return asks, {}
+            return formulas, {}
 
         def unlisted(node: Leaf | SchemaNode) -> Formula:
             assert isinstance(node, Leaf), node
             return FALSE if isinstance(node.assertion, StringChoices) else node
 
-        others = tuple(self.formulas.replace(ask, unlisted) for ask in asks)
+        others = tuple(self.formulas.replace(formula, unlisted) for formula in formulas)
         longest = max(map(len, texts))
         bounds = [self.options.max_string_length]
         bounds += [
             leaf.assertion.high for leaf in leaves_of(others) if isinstance(leaf.assertion, Length)
         ]
         if any(bound is not None and longest >= bound for bound in bounds):
-            return asks, {}
+            return formulas, {}
         if not all(self.missing.isdisjoint(json_key(text)) for text in texts):
-            return asks, {}
-        return others, {text: truth_vector(self.fits(ask, text) for ask in asks) for text in texts}
+            return formulas, {}
+        return others, {
+            text: pack_truth_vector(self.fits(formula, text) for formula in formulas)
+            for text in texts
+        }
 
-    def are_endless(self, ask: Formula) -> bool:
+    def are_infinite(self, formula: Formula) -> bool:
         """Return whether infinitely many strings fit and can be spelled.
 
         Strings that are forbidden one by one are ignored first: there are finitely many of them.
         """
-        ask, _ = without_listed_choices(ask, self.formulas, StringChoices)
-        if ask is TRUE:
+        formula, _ = split_forbidden_choices(formula, self.formulas, StringChoices)
+        if formula is TRUE:
             return True
-        found = self._endless.get(ask)
+        found = self._infinite.get(formula)
         if found is None:
-            found = ask is not FALSE and self._find_endless(ask)
-            self._endless[ask] = found
+            found = formula is not FALSE and self._find_infinite(formula)
+            self._infinite[formula] = found
         return found
 
-    def _find_endless(self, ask: Formula) -> bool:
-        """Decide ``are_endless`` by an automaton: whether it has a cycle.
+    def _find_infinite(self, formula: Formula) -> bool:
+        """Compute ``are_infinite`` by an automaton, which has a cycle if they are.
 
-        It is an automaton over bytes where the vocabulary lacks some (``missing``), which may cut
-        cycles.
+        It reads bytes if some are ``missing``, which may cut cycles.
         """
-        if self.listing(ask) is not None:
+        if self.list_strings(formula) is not None:
             return False
-        dfa = self.formula_dfa(ask)
+        dfa = self.formula_dfa(formula)
         if self.missing:
-            return is_endless(byte_dfa_from_dfa(dfa, json_string_sequences, self.missing).next)
-        return is_endless(dfa.next)
+            return is_infinite(byte_dfa_from_dfa(dfa, json_string_sequences, self.missing).next)
+        return is_infinite(dfa.next)
 
     # --- blocks ---------------------------------------------------------------------------
 
-    def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """JSON strings, with their quotes; ``None`` if there are none.
+    def block(self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]) -> Block | None:
+        """Return the block of JSON strings with some truth vectors; ``None`` if there are none.
 
-        ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
-        automaton that grows too large. Results are kept for the whole process: other schemas get
-        the same block, so it must not be changed. ``key`` has to contain all that ``_new_block``
-        depends on.
+        It is cached for the whole process (``shared_block``) and must not be changed. Raises
+        LimitExceededError for an automaton that grows too large.
         """
-        key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), truths)
-        return shared_block(key, lambda: self._new_block(asks, truths, key))
+        key = (
+            "string",
+            self._spelling_key,
+            tuple(map(self._signatures.of, formulas)),
+            truth_vectors,
+        )
+        return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
 
     @property
-    def _spelled(self) -> Hashable:
+    def _spelling_key(self) -> Hashable:
         return (self.options.spelling, self.options.max_string_length, self.missing)
 
     def _new_block(
-        self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
     ) -> Block | None:
-        """Compute ``block`` for a new key.
-
-        The longest listed string is looked up before bounds are taken out of ``asks``, as it widens
-        the bound of the options (``_block_within``).
-        """
-        longest = longest_listed(asks)
-        asks, (low, high) = self._counted_bounds(asks, truths)
+        """Compute ``block``."""
+        longest = longest_listed(formulas)
+        formulas, (low, high) = self._split_counted_bounds(formulas, truth_vectors)
         # Most strings of most schemas: free except for their length.
-        if asks == (TRUE,) and high is not None:
-            return self._counted(low, high, key)
-        return self._block_within(asks, truths, (low, high), longest, key)
+        if formulas == (TRUE,) and high is not None:
+            return self._length_block(low, high, key)
+        return self._bounded_block(formulas, truth_vectors, (low, high), longest, key)
 
-    def _counted_bounds(
-        self, asks: tuple[Formula, ...], truths: frozenset[int]
+    def _split_counted_bounds(
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
     ) -> tuple[tuple[Formula, ...], tuple[int, int | None]]:
-        """Return what is left to ask, and the bounds on the length that are taken out of it.
+        """Return the formulas without bounds on the length that can be counted, and these bounds.
 
-        Rows count code points against these outside the automaton (LOW, HIGH), which saves a state
-        for each length.
+        Rows count code points against them outside the automaton (columns LOW, HIGH), which saves
+        states for each length.
         """
-        if len(asks) != 1 or truths != ONLY_REQUIRED:
-            return asks, (0, None)
-        others, (low, high) = without_length(asks[0], self.formulas)
+        if len(formulas) != 1 or truth_vectors != ONLY_REQUIRED:
+            return formulas, (0, None)
+        others, (low, high) = split_length_bounds(formulas[0], self.formulas)
         if low and others != (TRUE,):
-            # What is owed of a counted length is filled up with any letters, which "ab" of ^(ab)*$
-            # does not allow: where more is asked, the automaton itself counts the least length.
+            # Completions reach a counted least length with any letters, which ^(ab)*$ would not
+            # allow: where more is asked, the automaton itself counts the least length.
             least = self.formulas.leaf(Length(low, None))
             return (self.formulas.all_of([*others, least]),), (0, high)
         return others, (low, high)
 
-    def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
-        """Strings for which only the length is asked: all of them are laid down alike.
+    def _length_block(self, low: int, high: int, key: Hashable) -> Block | None:
+        """Return the block of all strings within bounds on the length; ``None`` if there are none.
 
-        One block is made and kept for all bounds; those that it was made with are replaced.
-        ``None`` if the bounds cross, or strings cannot be spelled.
+        One automaton is shared by all bounds.
         """
-        alike = ("counted", self._spelled)
+        shared_key = ("counted", self._spelling_key)
         block = shared_block(
-            alike, lambda: self._block_within((TRUE,), ONLY_REQUIRED, (0, high), -1, alike)
+            shared_key,
+            lambda: self._bounded_block((TRUE,), ONLY_REQUIRED, (0, high), -1, shared_key),
         )
         if block is None or low > high:
             return None
-        left = block.left.copy()
-        # Nothing else differs between two lengths: the shortest text grows by the least length.
-        left[start_states(block)] += low
-        return replace(block, left=left, bounds=(low, high), key=key)
+        distance = block.distance.copy()
+        # The shortest text grows by the least length.
+        distance[start_states(block)] += low
+        return replace(block, distance=distance, bounds=(low, high), key=key)
 
-    def _block_within(
+    def _bounded_block(
         self,
-        asks: tuple[Formula, ...],
-        truths: frozenset[int],
+        formulas: tuple[Formula, ...],
+        truth_vectors: frozenset[int],
         bounds: tuple[int, int | None],
         longest: int,
         key: Hashable,
     ) -> Block | None:
-        """Strings of some truth vectors whose code points are counted outside the automaton.
+        """Return the block of strings with some truth vectors; ``None`` if there are none.
 
-        ``longest`` is the length of the longest string that assertions list, -1 for none. ``None``
-        if no string is left.
+        Their code points are counted outside the automaton if there are ``bounds`` or the options
+        set one. ``longest`` is the length of the longest string that assertions list, -1 for none.
         """
         low, high = bounds
-        dfa, found = self._judged(asks, truths)
-        plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(asks))
+        dfa, vectors = self._build_dfa(formulas, truth_vectors)
+        plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(formulas))
         freely = plain and self.options.spelling is Spelling.ANY
         sequences = any_json_string_sequences if freely else json_string_sequences
         content = byte_dfa_from_dfa(dfa, sequences, self.missing)
         if not len(content):
             return None
-        need = code_points_left(content)
-        if high is not None and max(low, int(need[0])) > high:
+        min_remaining = min_remaining_code_points(content)
+        if high is not None and max(low, int(min_remaining[0])) > high:
             return None
         bound = self.options.max_string_length if high is None else high
-        is_firm = high is not None
-        block = quoted(content, need, (low, bound), key, tuple(found), is_firm=is_firm)
-        if bound is None or is_firm or block.min_remaining is None:
+        is_schema_bound = high is not None
+        block = add_quotes(
+            content,
+            min_remaining,
+            (low, bound),
+            key,
+            tuple(vectors),
+            is_schema_bound=is_schema_bound,
+        )
+        if bound is None or is_schema_bound or block.min_remaining is None:
             return block
         # The bound of the options must not make a string of the schema impossible. All that are
         # listed may be forbidden or taken, so one longer string is left to choose; and twice the
@@ -288,15 +300,15 @@ class StringRules(StringAutomata):
         return replace(block, bounds=(low, bound))
 
 
-def longest_listed(asks: Iterable[Formula]) -> int:
+def longest_listed(formulas: Iterable[Formula]) -> int:
     """Return the number of code points of the longest string that assertions list.
 
-    -1 for none. Lists under a negation count too.
+    Also of those in lists under a negation; -1 for none.
     """
     return max(
         (
             len(text)
-            for leaf in leaves_of(asks)
+            for leaf in leaves_of(formulas)
             if isinstance(leaf.assertion, StringChoices)
             for text in leaf.assertion.values
         ),

@@ -13,45 +13,51 @@ _SPACES: Final = b" \t\n\r"
 
 
 class StructuralStates:
-    """Lays down states in which one of a few bytes comes next, or white space before it.
+    """Adds states in which one of a few bytes comes next, or white space before it.
 
-    ``bound`` is how many white spaces may stand in one place, ``None`` for any number. ``missing``
-    are bytes that the vocabulary cannot spell.
+    ``max_spaces`` is how much white space may stand in one place, ``None`` for any amount.
+    ``missing`` are bytes that the vocabulary cannot spell.
     """
 
-    def __init__(self, table: TransitionTable, bound: int | None, missing: Collection[int]) -> None:
+    def __init__(
+        self, table: TransitionTable, max_spaces: int | None, missing: Collection[int]
+    ) -> None:
         self._table = table
-        self._bound = bound
+        self._max_spaces = max_spaces
         self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
-        """States of an open container in which nothing of its next member or item was written."""
+        """The states of an open container between two members or items."""
 
-    def state(
+    def add(
         self,
         edges: dict[int, int],
         *,
         spaced: bool = True,
-        way: int | None = None,
+        next_byte: int | None = None,
         between: bool = False,
     ) -> int:
-        """Lay down a state between two tokens of JSON, where white space may stand.
+        """Add a state between two tokens of JSON; return the row that is entered first.
 
-        ``edges`` and ``way`` are as for ``TransitionTable.add_row``. ``spaced`` allows white space
-        as the options do. ``between`` records the states in which nothing of the next member or
-        item was written, which completions have to know. Each call adds a new row, which callers
-        keep by what it depends on. Returns the row that is entered first.
+        ``spaced`` allows white space as the options do. ``between`` also adds its rows to
+        ``self.between``. The other arguments are as for ``TransitionTable.add_row``. Each call adds
+        new rows.
         """
-        bound, spaces = self._bound if spaced else 0, self._spaces
-        if bound == 0 or not spaces:
-            states = [self._table.add_row(edges, way=way)]
-        elif bound is None:
-            states = [self._table.add_row(edges, way=way, itself=spaces)]
+        max_spaces, spaces = self._max_spaces if spaced else 0, self._spaces
+        if max_spaces == 0 or not spaces:
+            states = [self._table.add_row(edges, next_byte=next_byte)]
+        elif max_spaces is None:
+            states = [self._table.add_row(edges, next_byte=next_byte, loop_bytes=spaces)]
         else:
-            # A state that counts blanks is entered by the first of them: one more is needed before.
-            inner = self._table.add_row(edges, way=way, itself=spaces, bounds=(0, bound))
+            # A state that counts spaces is entered by the first of them: one more is needed before.
+            inner = self._table.add_row(
+                edges, next_byte=next_byte, loop_bytes=spaces, bounds=(0, max_spaces)
+            )
             shortest = min(edges, key=lambda byte: self._table.distance[edges[byte]])
             outer = {**edges, **dict.fromkeys(spaces, inner)}
-            states = [self._table.add_row(outer, way=shortest if way is None else way), inner]
+            states = [
+                self._table.add_row(outer, next_byte=shortest if next_byte is None else next_byte),
+                inner,
+            ]
         if between:
             self.between.update(states)
         return states[0]

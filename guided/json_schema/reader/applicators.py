@@ -1,8 +1,8 @@
-"""Schemas that a schema applies to the same value, as formulas.
+"""Formulas of the schemas that a schema applies to the same value.
 
 Branches of ``oneOf`` that clearly exclude each other need no negation, and negations make a formula
-expensive. Most schemas distinguish their branches by type, or by a member that says which one is
-meant: ``overlapping`` looks for that.
+expensive. Most schemas distinguish their branches by type, or by a member that serves as
+discriminator: ``overlapping_branches`` looks for that.
 """
 
 from __future__ import annotations
@@ -16,58 +16,58 @@ from typing import Final
 from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.formulas.values import Json, is_number
 from guided.json_schema.reader.keywords import TYPES
-from guided.json_schema.reader.visit import REFERENCES, Visit
-from guided.runtime.fuel import spend
+from guided.json_schema.reader.schema_context import REFERENCES, SchemaContext
+from guided.runtime.work_budget import spend
 
 __all__ = ["APPLICATOR_FORMULAS"]
 
 
-def _reference(keyword: str) -> Callable[[Visit], Formula]:
-    def reference(visit: Visit) -> Formula:
-        return visit.formula(visit.target(keyword))
+def _reference(keyword: str) -> Callable[[SchemaContext], Formula]:
+    def reference(context: SchemaContext) -> Formula:
+        return context.formula(context.target(keyword))
 
     return reference
 
 
-def _all_of(visit: Visit) -> Formula:
-    return visit.formulas.all_of(map(visit.apply, visit.keywords["allOf"]))
+def _all_of(context: SchemaContext) -> Formula:
+    return context.formulas.all_of(map(context.apply, context.keywords["allOf"]))
 
 
-def _any_of(visit: Visit) -> Formula:
-    return visit.formulas.any_of(map(visit.apply, visit.keywords["anyOf"]))
+def _any_of(context: SchemaContext) -> Formula:
+    return context.formulas.any_of(map(context.apply, context.keywords["anyOf"]))
 
 
-def _one_of(visit: Visit) -> Formula:
-    """Return a branch, and none of those that could hold beside it.
+def _one_of(context: SchemaContext) -> Formula:
+    """Return the formula that one branch holds and no other.
 
-    Negations are left out where ``overlapping`` is sure, which changes no meaning: they only make
-    formulas larger.
+    Only branches that may hold of the same value are negated (``overlapping_branches``): other
+    negations would make the formula larger without changing its meaning.
     """
-    schemas = visit.keywords["oneOf"]
-    branches = [visit.apply(schema) for schema in schemas]
-    beside = overlapping([visit.inner(schema) for schema in schemas])
-    spend(sum(map(len, beside)))
-    return visit.formulas.any_of(
-        visit.formulas.all_of(
-            [branch, *(visit.formulas.negate(branches[other]) for other in others)]
+    schemas = context.keywords["oneOf"]
+    branches = [context.apply(schema) for schema in schemas]
+    overlaps = overlapping_branches([context.inner(schema) for schema in schemas])
+    spend(sum(map(len, overlaps)))
+    return context.formulas.any_of(
+        context.formulas.all_of(
+            [branch, *(context.formulas.negate(branches[other]) for other in others)]
         )
-        for branch, others in zip(branches, beside, strict=True)
+        for branch, others in zip(branches, overlaps, strict=True)
     )
 
 
-def _not(visit: Visit) -> Formula:
-    return visit.formulas.negate(visit.apply(visit.keywords["not"]))
+def _not(context: SchemaContext) -> Formula:
+    return context.formulas.negate(context.apply(context.keywords["not"]))
 
 
-def _if(visit: Visit) -> Formula:
-    """``if`` with ``then`` and ``else``, which mean nothing without it.
+def _if(context: SchemaContext) -> Formula:
+    """Return the formula of ``if`` with ``then`` and ``else``, which have no effect without it.
 
-    TRUE if neither ``then`` nor ``else`` asks for anything: then no negation is made.
+    TRUE if both ``then`` and ``else`` are, so that no negation is made.
     """
-    formulas, keywords = visit.formulas, visit.keywords
-    condition = visit.apply(keywords["if"])
-    then = visit.apply(keywords.get("then", True))
-    otherwise = visit.apply(keywords.get("else", True))
+    formulas, keywords = context.formulas, context.keywords
+    condition = context.apply(keywords["if"])
+    then = context.apply(keywords.get("then", True))
+    otherwise = context.apply(keywords.get("else", True))
     if then is TRUE and otherwise is TRUE:
         return TRUE
     return formulas.any_of(
@@ -78,7 +78,7 @@ def _if(visit: Visit) -> Formula:
     )
 
 
-APPLICATOR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
+APPLICATOR_FORMULAS: Mapping[str, Callable[[SchemaContext], Formula]] = {
     **{keyword: _reference(keyword) for keyword in REFERENCES},
     "allOf": _all_of,
     "anyOf": _any_of,
@@ -87,49 +87,48 @@ APPLICATOR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     "if": _if,
 }
 _Scalar = tuple[str, Json]
-"""The type of a scalar and the scalar, since 1 and true are equal in Python."""
-_ALL: Final = frozenset(TYPES) - {"integer"}
+"""A scalar with its type, since 1 and true are equal in Python."""
+_ALL_TYPES: Final = frozenset(TYPES) - {"integer"}
 _MAX_REFERENCES: Final = 10
-"""References that are followed from a branch; beyond them it counts as allowing everything."""
+"""The number of references followed from a branch; beyond it any value may be allowed."""
 
 
-def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
-    """Return for every branch, by index, the others that may hold of the same value.
+def overlapping_branches(branches: Sequence[SchemaContext | bool]) -> list[list[int]]:
+    """Return for every branch the indices of the others that may hold of the same value.
 
-    Others that never do may be included, since only outlines are compared.
+    Others that never do may be included, since only supersets of the branches are compared.
     """
     spend(len(branches) ** 2 // 3)
-    outlines = [_outline(branch) for branch in branches]
+    supersets = [_superset_of(branch) for branch in branches]
     others: list[list[int]] = [[] for _ in branches]
-    for (left, ours), (right, theirs) in combinations(enumerate(outlines), 2):
-        if not _exclude(ours, theirs):
+    for (left, left_set), (right, right_set) in combinations(enumerate(supersets), 2):
+        if not _are_disjoint(left_set, right_set):
             others[left].append(right)
             others[right].append(left)
     return others
 
 
 @dataclass(slots=True)
-class _Outline:
+class _Superset:
     """A superset of the values of a schema.
 
-    Leaving out a keyword is always right; including what a schema does not ask would lose values,
-    since ``oneOf`` would no longer negate a branch that can hold.
+    It must not be too small, or ``oneOf`` would not negate a branch that can hold: ignoring a
+    keyword of the schema is correct, adding a condition that it does not have is not.
     """
 
-    types: frozenset[str] = _ALL
+    types: frozenset[str] = _ALL_TYPES
     scalars: frozenset[_Scalar] | None = None
-    """The only scalars, where they are listed."""
+    """The only scalars, if the schema lists its values."""
     members: dict[str, frozenset[_Scalar]] = field(default_factory=dict)
-    """The values that members may have, where only scalars are listed."""
+    """The values of members whose schemas list only scalars."""
     required: frozenset[str] = frozenset()
 
 
-def _exclude(left: _Outline, right: _Outline) -> bool:
-    """Return whether certainly no value lies in both: types, scalars or a member distinguish them.
+def _are_disjoint(left: _Superset, right: _Superset) -> bool:
+    """Return whether types, scalars or the values of a member show that no value is in both.
 
-    False if that is not obvious; then negation distinguishes the branches. A member
-    distinguishes objects only if one of the two requires it: otherwise an object without it may lie
-    in both.
+    False if that is not obvious. A member shows it only if one of the two requires the member:
+    otherwise an object without it may be in both.
     """
     common = left.types & right.types
     if not common:
@@ -148,58 +147,54 @@ def _exclude(left: _Outline, right: _Outline) -> bool:
     )
 
 
-def _outline(branch: Visit | bool) -> _Outline:
-    """Return what is easily seen of the values that may fit a branch, without making its formula.
-
-    Keywords that it does not look at allow more, never less.
-    """
-    branch = _resolved(branch)
+def _superset_of(branch: SchemaContext | bool) -> _Superset:
+    """Return a superset of the values of a branch, read from its keywords without its formula."""
+    branch = _follow_references(branch)
     if isinstance(branch, bool):
-        return _Outline(_ALL if branch else frozenset())
+        return _Superset(_ALL_TYPES if branch else frozenset())
     keywords = branch.keywords
-    outline = _Outline(_types(keywords), required=frozenset(keywords.get("required", ())))
-    values = _listed(branch)
+    superset = _Superset(_allowed_types(keywords), required=frozenset(keywords.get("required", ())))
+    values = _listed_values(branch)
     if values is not None:
-        outline.types &= {_type(value) for value in values}
-        outline.scalars = _scalars(values)
+        superset.types &= {_type_name(value) for value in values}
+        superset.scalars = _scalars(values)
     for name, schema in keywords.get("properties", {}).items():
-        listed = _listed(_resolved(branch.inner(schema)))
+        listed = _listed_values(_follow_references(branch.inner(schema)))
         if listed is not None and not any(isinstance(value, dict | list) for value in listed):
-            outline.members[name] = _scalars(listed)
-    return outline
+            superset.members[name] = _scalars(listed)
+    return superset
 
 
-def _resolved(visit: Visit | bool) -> Visit | bool:
-    """Return what a schema that is only a reference refers to.
+def _follow_references(context: SchemaContext | bool) -> SchemaContext | bool:
+    """Return the target of a schema that is only a reference, any other schema itself.
 
-    ``True`` after ``_MAX_REFERENCES`` references, which may lead in a circle: it counts as allowing
-    everything.
+    ``True``, which allows everything, after ``_MAX_REFERENCES`` references, which may be a cycle.
     """
     for _ in range(_MAX_REFERENCES):
-        if isinstance(visit, bool) or visit.keywords.keys() != {"$ref"}:
-            return visit
-        visit = visit.target("$ref")
+        if isinstance(context, bool) or context.keywords.keys() != {"$ref"}:
+            return context
+        context = context.target("$ref")
     return True
 
 
-def _listed(visit: Visit | bool) -> list[Json] | None:
-    """Return the only values of a schema, if it lists them; only ``const`` where it has both.
+def _listed_values(context: SchemaContext | bool) -> list[Json] | None:
+    """Return the values that a schema lists in ``const`` or ``enum``; ``None`` for any other.
 
-    The list is the schema's own: it is not to be changed.
+    Only ``const`` counts if it has both. The list belongs to the schema, and must not be changed.
     """
-    if isinstance(visit, bool):
+    if isinstance(context, bool):
         return None
-    if "const" in visit.keywords:
-        return [visit.keywords["const"]]
-    values: list[Json] | None = visit.keywords.get("enum")
+    if "const" in context.keywords:
+        return [context.keywords["const"]]
+    values: list[Json] | None = context.keywords.get("enum")
     return values
 
 
-def _types(keywords: dict[str, Json]) -> frozenset[str]:
+def _allowed_types(keywords: dict[str, Json]) -> frozenset[str]:
     """Return the types that ``type`` allows, where integers are numbers; all types without it."""
     names = keywords.get("type")
     if names is None:
-        return _ALL
+        return _ALL_TYPES
     return frozenset(
         "number" if name == "integer" else name
         for name in ([names] if isinstance(names, str) else names)
@@ -209,13 +204,13 @@ def _types(keywords: dict[str, Json]) -> frozenset[str]:
 def _scalars(values: list[Json]) -> frozenset[_Scalar]:
     """Return the scalars among values; equal numbers are one, however they are written."""
     return frozenset(
-        (_type(value), Decimal(value) if is_number(value) else value)
+        (_type_name(value), Decimal(value) if is_number(value) else value)
         for value in values
         if not isinstance(value, dict | list)
     )
 
 
-def _type(value: Json) -> str:
+def _type_name(value: Json) -> str:
     if is_number(value):
         return "number"
     return _TYPE_NAMES[type(value)]

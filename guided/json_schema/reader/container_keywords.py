@@ -1,4 +1,4 @@
-"""What a schema asks of the members of objects and the items of arrays, as formulas."""
+"""Formulas of the keywords about the members of objects and the items of arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import (
     Contains,
-    Has,
+    HasMember,
     ItemCount,
     Items,
     JsonType,
@@ -19,78 +19,77 @@ from guided.json_schema.formulas.assertions import (
 )
 from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.formulas.values import Json
-from guided.json_schema.reader.visit import Visit, counting
+from guided.json_schema.reader.schema_context import SchemaContext, count_formula
 
 __all__ = ["ARRAY_FORMULAS", "OBJECT_FORMULAS", "item_schemas"]
 
 
-def _members(visit: Visit) -> Formula:
-    """``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion.
+def _members(context: SchemaContext) -> Formula:
+    """Return ``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion.
 
-    Not TRUE if names are listed, even if nothing is asked of their values: members are written
-    in the order of ``named`` (``ObjectRules._open``).
+    If ``properties`` names members, it is not TRUE even if they may have any value: the assertion
+    also determines the order in which members are written.
     """
-    keywords = visit.keywords
+    keywords = context.keywords
     named = tuple(
-        (name, visit.apply(schema)) for name, schema in keywords.get("properties", {}).items()
+        (name, context.apply(schema)) for name, schema in keywords.get("properties", {}).items()
     )
     patterns = tuple(
         (
-            visit.lowering.regular(pattern, visit.pointer("patternProperties", pattern)),
-            visit.apply(schema),
+            context.lowering.regular(pattern, context.pointer("patternProperties", pattern)),
+            context.apply(schema),
         )
         for pattern, schema in keywords.get("patternProperties", {}).items()
     )
-    rest = visit.apply(keywords.get("additionalProperties", True))
+    rest = context.apply(keywords.get("additionalProperties", True))
     if rest is TRUE and not named and all(formula is TRUE for _, formula in patterns):
         return TRUE
-    return visit.formulas.leaf(Members(named, patterns, rest))
+    return context.formulas.leaf(Members(named, patterns, rest))
 
 
-def _names(visit: Visit) -> Formula:
-    name = visit.apply(visit.keywords["propertyNames"])
-    return TRUE if name is TRUE else visit.formulas.leaf(Names(name))
+def _names(context: SchemaContext) -> Formula:
+    name = context.apply(context.keywords["propertyNames"])
+    return TRUE if name is TRUE else context.formulas.leaf(Names(name))
 
 
-def _required(visit: Visit) -> Formula:
-    return _has_all(visit, visit.keywords["required"])
+def _required(context: SchemaContext) -> Formula:
+    return _requires_all(context, context.keywords["required"])
 
 
-def _dependencies(keyword: str) -> Callable[[Visit], Formula]:
-    """A function that makes the formula of ``dependencies``, or of a keyword that it was split
-    into.
+def _dependencies(keyword: str) -> Callable[[SchemaContext], Formula]:
+    """Return the function that makes the formula of ``keyword``: ``dependencies`` or a later form.
 
-    ``needed`` is a list of names or a schema; the check of its form has decided which of them a
-    keyword may have.
+    Each value is a list of names or a schema; which of them a keyword may have was checked before
+    (``keywords.check_form``).
     """
 
-    def dependencies(visit: Visit) -> Formula:
-        formulas = visit.formulas
+    def dependencies(context: SchemaContext) -> Formula:
+        formulas = context.formulas
         parts = []
-        for name, needed in visit.keywords[keyword].items():
-            absent = formulas.negate(formulas.leaf(Has(name)))
+        for name, needed in context.keywords[keyword].items():
+            absent = formulas.negate(formulas.leaf(HasMember(name)))
             if isinstance(needed, list):
-                # "Has" holds of values that are no objects, and so does this.
-                parts.append(formulas.any_of([absent, _has_all(visit, needed)]))
+                # "HasMember" holds of values that are no objects, and so does this.
+                parts.append(formulas.any_of([absent, _requires_all(context, needed)]))
             else:
                 other = formulas.leaf(Types(_NO_OBJECT))
-                parts.append(formulas.any_of([absent, other, visit.apply(needed)]))
+                parts.append(formulas.any_of([absent, other, context.apply(needed)]))
         return formulas.all_of(parts)
 
     return dependencies
 
 
-def _has_all(visit: Visit, names: list[str]) -> Formula:
-    return visit.formulas.all_of(visit.formulas.leaf(Has(name)) for name in names)
+def _requires_all(context: SchemaContext, names: list[str]) -> Formula:
+    return context.formulas.all_of(context.formulas.leaf(HasMember(name)) for name in names)
 
 
 _NO_OBJECT: Final = frozenset(JsonType) - {JsonType.OBJECT}
-OBJECT_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
+OBJECT_FORMULAS: Mapping[str, Callable[[SchemaContext], Formula]] = {
     **dict.fromkeys(("properties", "patternProperties", "additionalProperties"), _members),
     "propertyNames": _names,
     **dict.fromkeys(
         ("minProperties", "maxProperties"),
-        counting("minProperties", "maxProperties", MemberCount),
+        count_formula("minProperties", "maxProperties", MemberCount),
     ),
     "required": _required,
     **{
@@ -102,11 +101,11 @@ OBJECT_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
 
 
 def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
-    """Return the schemas of the first items by position, and that of the further ones.
+    """Return the schemas of the first items by position, and that of all further items.
 
     Up to draft 2019-09 a list in ``items`` means what ``prefixItems`` means since, and
-    ``additionalItems`` what ``items`` means; the list is read in the old way in any draft, as it
-    has no other meaning. Both are parts of the schema, met by the survey, and not to be changed.
+    ``additionalItems`` what ``items`` means since. A list is read so in any draft, as it has no
+    other meaning. Both results are parts of the schema, and must not be changed.
     """
     items = keywords.get("items", True)
     if isinstance(items, list):
@@ -114,41 +113,38 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
     return keywords.get("prefixItems", []), items
 
 
-def _items(visit: Visit) -> Formula:
-    """``prefixItems``, ``items`` and ``additionalItems`` as one assertion.
+def _items(context: SchemaContext) -> Formula:
+    """Return ``prefixItems``, ``items`` and ``additionalItems`` as one assertion.
 
-    Registered for all three keywords; TRUE if nothing is asked of any item.
+    TRUE if every item may have any value.
     """
-    first, further = item_schemas(visit.keywords)
-    prefix = tuple(visit.apply(schema) for schema in first)
-    rest = visit.apply(further)
+    first, further = item_schemas(context.keywords)
+    prefix = tuple(context.apply(schema) for schema in first)
+    rest = context.apply(further)
     if rest is TRUE and all(formula is TRUE for formula in prefix):
         return TRUE
-    return visit.formulas.leaf(Items(prefix, rest))
+    return context.formulas.leaf(Items(prefix, rest))
 
 
-def _contains(visit: Visit) -> Formula:
-    """``contains`` with its bounds, which mean nothing without it.
-
-    Registered for all three keywords, so it is TRUE if ``contains`` is missing.
-    """
-    if "contains" not in visit.keywords:
+def _contains(context: SchemaContext) -> Formula:
+    """Return the assertion of ``contains`` with its bounds; TRUE if there are only the bounds."""
+    if "contains" not in context.keywords:
         return TRUE
-    item = visit.apply(visit.keywords["contains"])
-    low = int(visit.keywords.get("minContains", 1))
-    high = visit.keywords.get("maxContains")
+    item = context.apply(context.keywords["contains"])
+    low = int(context.keywords.get("minContains", 1))
+    high = context.keywords.get("maxContains")
     if low == 0 and high is None:
         return TRUE
-    return visit.formulas.leaf(Contains(item, low, None if high is None else int(high)))
+    return context.formulas.leaf(Contains(item, low, None if high is None else int(high)))
 
 
-def _unique(visit: Visit) -> Formula:
-    return visit.formulas.leaf(Unique()) if visit.keywords["uniqueItems"] else TRUE
+def _unique(context: SchemaContext) -> Formula:
+    return context.formulas.leaf(Unique()) if context.keywords["uniqueItems"] else TRUE
 
 
-ARRAY_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
+ARRAY_FORMULAS: Mapping[str, Callable[[SchemaContext], Formula]] = {
     **dict.fromkeys(("prefixItems", "items", "additionalItems"), _items),
-    **dict.fromkeys(("minItems", "maxItems"), counting("minItems", "maxItems", ItemCount)),
+    **dict.fromkeys(("minItems", "maxItems"), count_formula("minItems", "maxItems", ItemCount)),
     **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
     "uniqueItems": _unique,
 }

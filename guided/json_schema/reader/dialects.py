@@ -1,4 +1,4 @@
-"""``$schema`` → the keywords that it gives a meaning to; and the published metaschemas."""
+"""The dialects that ``$schema`` may name, each with its keywords, and the published metaschemas."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from jsonschema_specifications import REGISTRY
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.keywords import KEYWORDS, LATEST, Draft, Keyword
-from guided.json_schema.reader.text import child
+from guided.json_schema.reader.text import child_pointer
 
-__all__ = ["Dialect", "Dialects", "metaschema", "standard"]
+__all__ = ["Dialect", "Dialects", "draft_dialect", "metaschema"]
 
 _MAX_METASCHEMAS: Final = 50
-"""The most metaschemas of the caller, one of which may be written in another."""
+"""The most metaschemas of a request; one may name another as its ``$schema``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """A draft, or the part of one that a metaschema of the caller chose."""
+    """A draft, or the vocabularies of one that a metaschema of the caller lists."""
 
     draft: Draft
     keywords: Mapping[str, Keyword]
@@ -36,21 +36,21 @@ class Dialect:
 
     @property
     def ref_is_alone(self) -> bool:
-        """Whether ``$ref`` hides the keywords beside it."""
+        """Whether a schema with ``$ref`` has no other keywords."""
         return self.draft <= Draft.DRAFT_7
 
 
 @functools.cache
-def standard(draft: Draft) -> Dialect:
-    """Return all keywords of a draft."""
+def draft_dialect(draft: Draft) -> Dialect:
+    """Return the dialect with all keywords of a draft."""
     return Dialect(
-        draft, {word.name: word for word in KEYWORDS if word.first <= draft <= word.last}
+        draft, {each.name: each for each in KEYWORDS if each.first <= draft <= each.last}
     )
 
 
 @functools.cache
-def _standards() -> dict[str, Dialect]:
-    return {draft.uri: standard(draft) for draft in Draft}
+def _draft_dialects() -> dict[str, Dialect]:
+    return {draft.uri: draft_dialect(draft) for draft in Draft}
 
 
 class Dialects:
@@ -59,22 +59,20 @@ class Dialects:
     def __init__(self, document: Callable[[str], Json | None]) -> None:
         """``document`` returns the caller's document of a URI, ``None`` if there is none."""
         self._document = document
-        """The caller's document of a URI, where there is one."""
-        self._known = _standards().copy()
-        self._open: set[str] = set()
-        """The caller's metaschemas that were begun: one that occurs again before it is known is
-        written in itself."""
+        self._by_uri = _draft_dialects().copy()
+        self._started: set[str] = set()
+        """URIs of the caller's metaschemas of which reading has started. One that is needed again
+        before it is in ``_by_uri`` names itself as its ``$schema``."""
 
-    def named(self, uri: str, pointer: str) -> Dialect:
-        """Return the dialect that the ``$schema`` at ``pointer`` names.
+    def find(self, uri: str, pointer: str) -> Dialect:
+        """Return the dialect of a URI, the same object each time; ``pointer`` is for errors.
 
-        Raises UnsupportedFeatureError for one that is not known, or that is written in itself. Kept
-        by URI, so schemas that name the same one share the dialect.
+        Raises UnsupportedFeatureError for an unknown one, and for one that names itself.
         """
         uri = uri.removesuffix("#")
-        if uri not in self._known:
+        if uri not in self._by_uri:
             metaschema = self._document(uri)
-            if not isinstance(metaschema, dict) or uri in self._open:
+            if not isinstance(metaschema, dict) or uri in self._started:
                 raise UnsupportedFeatureError(
                     f"the dialect {uri!r} is not known",
                     pointer=pointer,
@@ -82,65 +80,64 @@ class Dialects:
                     + ", ".join(draft.uri for draft in Draft)
                     + "; or a metaschema among the documents of the request",
                 )
-            self._open.add(uri)
-            if len(self._open) > _MAX_METASCHEMAS:
+            self._started.add(uri)
+            if len(self._started) > _MAX_METASCHEMAS:
                 raise LimitExceededError(
                     f"the schema names more than {_MAX_METASCHEMAS} metaschemas",
                     limit=_MAX_METASCHEMAS,
                     pointer=pointer,
                 )
-            self._known[uri] = self._custom(uri, metaschema)
-        return self._known[uri]
+            self._by_uri[uri] = self._read_metaschema(uri, metaschema)
+        return self._by_uri[uri]
 
-    def _custom(self, uri: str, metaschema: dict[str, Json]) -> Dialect:
-        """Return the dialect of a metaschema of the caller: the vocabularies of its draft it lists.
+    def _read_metaschema(self, uri: str, metaschema: dict[str, Json]) -> Dialect:
+        """Return the dialect of a metaschema of the caller.
 
-        Only its own ``$vocabulary`` lists them (2020-12, core, section 8.1.2): ``$schema``, which
-        says how the metaschema is read, determines the draft, and the dialect where none are
-        listed.
+        Its ``$schema`` determines the draft, and its own ``$vocabulary`` lists the vocabularies
+        (2020-12, core, section 8.1.2); without a list it is the dialect of its ``$schema``.
 
         If it requires format-assertion, formats are asserted even if the options make them
-        annotations. One that is not required may be ignored, so the options decide, as they do for
-        2019-09, whose only vocabulary of ``format`` requires neither.
+        annotations. Otherwise the options decide, as they do for 2019-09, which has no such
+        vocabulary.
         """
-        below = metaschema.get("$schema", LATEST.uri)
-        if not isinstance(below, str):
+        base_uri = metaschema.get("$schema", LATEST.uri)
+        if not isinstance(base_uri, str):
             raise InvalidConstraintError("$schema is a string", pointer=f"{uri}#/$schema")
-        base = self.named(below, f"{uri}#/$schema")
-        chosen = metaschema.get("$vocabulary")
-        if base.draft < Draft.DRAFT_2019_09 or not isinstance(chosen, dict):
+        base = self.find(base_uri, f"{uri}#/$schema")
+        listed = metaschema.get("$vocabulary")
+        if base.draft < Draft.DRAFT_2019_09 or not isinstance(listed, dict):
             return base
         names = {"core"}
-        for vocabulary, required in chosen.items():
-            known = _vocabularies(base.draft, vocabulary)
-            if known is not None:
-                names |= known
+        for vocabulary, required in listed.items():
+            included = _vocabularies(base.draft, vocabulary)
+            if included is not None:
+                names |= included
             elif required is not False:
                 raise UnsupportedFeatureError(
                     f"the vocabulary {vocabulary!r} is not known, and it is required",
-                    pointer=child(f"{uri}#", "$vocabulary", vocabulary),
+                    pointer=child_pointer(f"{uri}#", "$vocabulary", vocabulary),
                 )
         return Dialect(
             base.draft,
             {
-                name: word
-                for name, word in standard(base.draft).keywords.items()
-                if word.vocabulary in names
+                name: keyword
+                for name, keyword in draft_dialect(base.draft).keywords.items()
+                if keyword.vocabulary in names
             },
-            asserts_format=bool(chosen.get(_FORMAT_ASSERTION)),
+            asserts_format=bool(listed.get(_FORMAT_ASSERTION)),
         )
 
 
 _FORMAT_ASSERTION: Final = "https://json-schema.org/draft/2020-12/vocab/format-assertion"
-_VOCABULARIES: Final = {word.vocabulary: {word.vocabulary} for word in KEYWORDS}
-_PARTS: Final = {
+_VOCABULARIES: Final = {each.vocabulary: {each.vocabulary} for each in KEYWORDS}
+_RENAMED_VOCABULARIES: Final = {
     Draft.DRAFT_2019_09: {
         "applicator": {"applicator", "unevaluated"},
         "format": {"format-annotation"},
     },
     Draft.DRAFT_2020_12: {"format-assertion": {"format-annotation"}},
 }
-"""Where vocabularies were divided differently from ``Keyword.vocabulary``."""
+"""By draft, its vocabularies that differ from those of ``Keyword.vocabulary``."""
 
 
 def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
@@ -152,7 +149,7 @@ def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
     if not uri.startswith(prefix):
         return None
     name = uri.removeprefix(prefix)
-    return (_VOCABULARIES | _PARTS[draft]).get(name)
+    return (_VOCABULARIES | _RENAMED_VOCABULARIES[draft]).get(name)
 
 
 _HOSTS = ("http://json-schema.org/", "https://json-schema.org/")

@@ -42,10 +42,11 @@ DATE = (
 )
 
 
-def _leap_second() -> str:
-    """Times of second 60, which exists only at 23:59 UTC, in every offset of quarter hours.
+def _leap_seconds() -> str:
+    """Return a pattern of the times of second 60, which exists only at 23:59 UTC.
 
-    Other offsets are left out, as ``formats.NARROWED_FORMATS`` says: each takes two more options.
+    For offsets of whole quarters of an hour: others are left out (``formats.NARROWED_FORMATS``),
+    since each takes two more options.
     """
     last_minute, day = 23 * 60 + 59, 24 * 60
     options = ["23:59:60(?:\\.\\d+)?[Zz]"]
@@ -61,7 +62,7 @@ def _leap_second() -> str:
 
 TIME = (
     r"(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-    rf"|{_leap_second()})"
+    rf"|{_leap_seconds()})"
 )
 DATE_TIME = f"{DATE}[Tt]{TIME}"
 DURATION = (
@@ -74,10 +75,7 @@ IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 
 
 def _ipv6() -> str:
-    """Return all spellings of an IPv6 address.
-
-    There is an option for each number of groups after the double colon.
-    """
+    """Return a pattern of IPv6 addresses: an option for each number of groups after the "::"."""
     # RFC 3986, section 3.2.2: "::" stands for one group of zeros or more.
     group = r"[0-9A-Fa-f]{1,4}"
     last = rf"(?:{group}:{group}|{IPV4})"
@@ -102,7 +100,7 @@ _ESCAPED = "%[0-9A-Fa-f]{2}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Grammar:
+class _UriGrammar:
     """The rules of RFC 3986, appendix A, with the further characters of RFC 3987.
 
     ``characters`` are allowed wherever letters are, ``private`` only in the query; both stand
@@ -112,52 +110,46 @@ class _Grammar:
     characters: str = ""
     private: str = ""
 
-    def _any_of(self, more: str) -> str:
+    def _character(self, more: str) -> str:
         return rf"(?:[A-Za-z0-9\-._~!$&'()*+,;={self.characters}{more}]|{_ESCAPED})"
 
     @property
     def _authority(self) -> str:
-        """What stands between two slashes and the path: user, host and port.
-
-        All parts may be empty.
-        """
-        user = rf"(?:{self._any_of(':')}*@)?"
+        """The user, host and port between "//" and the path; all may be empty."""
+        user = rf"(?:{self._character(':')}*@)?"
         future = r"[Vv][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+"
         # The dotted quad is also a registered name.
-        return rf"{user}(?:\[(?:{IPV6}|{future})\]|{self._any_of('')}*)(?::\d*)?"
+        return rf"{user}(?:\[(?:{IPV6}|{future})\]|{self._character('')}*)(?::\d*)?"
 
     @property
     def _tail(self) -> str:
-        return rf"(?:\?{self._any_of(':@/?' + self.private)}*)?(?:#{self._any_of(':@/?')}*)?"
+        return rf"(?:\?{self._character(':@/?' + self.private)}*)?(?:#{self._character(':@/?')}*)?"
 
     @property
     def absolute(self) -> str:
-        """URI.
-
-        Alternatives stand in groups, so that it may be put into a longer expression as it is.
-        """
-        segment = self._any_of(":@")
+        """A pattern of URIs; its alternatives are grouped, so that it can be a part of another."""
+        segment = self._character(":@")
         rest = rf"(?://{self._authority}(?:/{segment}*)*|/(?:{segment}+(?:/{segment}*)*)?"
         return rf"[A-Za-z][A-Za-z0-9+.\-]*:{rest}|(?:{segment}+(?:/{segment}*)*)?){self._tail}"
 
     @property
     def reference(self) -> str:
-        """URI-reference: absolute, or relative to another one.
+        """A pattern of URI references: absolute, or relative to another URI.
 
         The first segment of a relative path has no colon, or it would be read as a scheme.
         """
-        segment = self._any_of(":@")
+        segment = self._character(":@")
         relative = (
             rf"(?://{self._authority}(?:/{segment}*)*|/(?:{segment}+(?:/{segment}*)*)?"
-            rf"|(?:{self._any_of('@')}+(?:/{segment}*)*)?){self._tail}"
+            rf"|(?:{self._character('@')}+(?:/{segment}*)*)?){self._tail}"
         )
         return f"(?:{self.absolute}|{relative})"
 
 
-URI = _Grammar().absolute
-URI_REFERENCE = _Grammar().reference
-IRI = _Grammar(_UCS, _PRIVATE).absolute
-IRI_REFERENCE = _Grammar(_UCS, _PRIVATE).reference
+URI = _UriGrammar().absolute
+URI_REFERENCE = _UriGrammar().reference
+IRI = _UriGrammar(_UCS, _PRIVATE).absolute
+IRI_REFERENCE = _UriGrammar(_UCS, _PRIVATE).reference
 # RFC 6570, section 2. The apostrophe is a literal by erratum 6937; the operators reserved for later
 # versions are left out.
 _LITERAL = rf"(?:[!#-$&-;=?-\[\]_a-z~{_UCS}{_PRIVATE}]|{_ESCAPED})"
@@ -167,30 +159,33 @@ URI_TEMPLATE = rf"(?:{_LITERAL}|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*"
 MAX_REGEX_DEPTH: Final = 3
 _HEX = "[0-9A-Fa-f]"
 _CATEGORIES = r"L[ulmto]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?"
-_SET = rf"\\(?:[dDsSwW]|[pP]\{{(?:{_CATEGORIES})\}})"
+_CLASS_ESCAPE = rf"\\(?:[dDsSwW]|[pP]\{{(?:{_CATEGORIES})\}})"
 # No surrogates: whether one stands alone depends on its neighbours.
-_UNIT = rf"(?:[0-9A-CE-Fa-ce-f]{_HEX}|[dD][0-7]){_HEX}{{2}}"
-_CHARACTER = (
+_CODE_UNIT = rf"(?:[0-9A-CE-Fa-ce-f]{_HEX}|[dD][0-7]){_HEX}{{2}}"
+_CHARACTER_ESCAPE = (
     r"\\(?:[fnrtv^$\\.*+?()\[\]{}|/]|c[A-Za-z]|x"
-    rf"{_HEX}{{2}}|u(?:{_UNIT}|\{{{_HEX}{{1,4}}\}}))"
+    rf"{_HEX}{{2}}|u(?:{_CODE_UNIT}|\{{{_HEX}{{1,4}}\}}))"
 )
 # Ranges that are in order whatever they begin and end with.
 _RANGES = "0-[1-9]|1-[2-9]|[0-4]-[5-9]|a-[b-z]|[a-m]-[n-z]|A-[B-Z]|[A-M]-[N-Z]"
-_BRACKET = rf"\[\^?-?(?:{_RANGES}|[^\\\]\-]|{_SET}|{_CHARACTER}|\\[b\-])*-?\]"
-_ATOM = rf"[^\^$\\.*+?()\[\]{{}}|]|\.|{_SET}|{_CHARACTER}|{_BRACKET}"
+_CHARACTER_CLASS = (
+    rf"\[\^?-?(?:{_RANGES}|[^\\\]\-]|{_CLASS_ESCAPE}|{_CHARACTER_ESCAPE}|\\[b\-])*-?\]"
+)
+_ATOM = rf"[^\^$\\.*+?()\[\]{{}}|]|\.|{_CLASS_ESCAPE}|{_CHARACTER_ESCAPE}|{_CHARACTER_CLASS}"
 _BOUNDS = "|".join(rf"{low},(?:[{low}-9]|[1-9]\d+)" for low in range(10))
-_TIMES = rf"(?:(?:[*+?]|\{{(?:\d+,?|{_BOUNDS}|[1-9]\d,[1-9]\d\d+)\}})\??)?"
-_PLAIN = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}){_TIMES})*"
-# What may stand in and after a group that is referred to: there are as many copies as names.
+_QUANTIFIER = rf"(?:(?:[*+?]|\{{(?:\d+,?|{_BOUNDS}|[1-9]\d,[1-9]\d\d+)\}})\??)?"
+_WITHOUT_GROUPS = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}){_QUANTIFIER})*"
+# The content of a group with a back reference, and what follows it: simple, as there is a copy for
+# each name.
 _SIMPLE = r"(?:(?:[^\^$\\.*+?()\[\]{}|]|\.|\\[dDsSwW])(?:[*+?]\??)?)*"
 
 
-def _referring() -> Regular:
-    """Patterns that begin with their only group, which has a name and is referred to by it.
+def _with_back_reference() -> Regular:
+    """Return patterns whose only group comes first, has a name and is referred to by it.
 
-    Not all of them: the automaton has a copy for each name, so names are one letter, and a group
-    contains something simple, or quotes as in ``(?<q>['"])``. Valid patterns may be left out, but
-    nothing invalid may be included.
+    The automaton has a copy for each name, so names are one letter, and a group contains something
+    simple, or quotes as in ``(?<q>['"])``. Valid patterns may be left out, but nothing invalid may
+    be included.
     """
     inside, after = parse_regex(rf"(?:{_SIMPLE}|\[['\"]+\])\)"), parse_regex(_SIMPLE)
     options = []
@@ -201,17 +196,17 @@ def _referring() -> Regular:
 
 
 def regex() -> Regular:
-    """Valid patterns; at most one group has a name, since names must not repeat.
+    """Return valid regular expressions, in which at most one group has a name.
 
     Nothing invalid may be included; ``formats.NARROWED_FORMATS`` says what is left out. Automata
     cannot count brackets, so groups nest only to a depth of MAX_REGEX_DEPTH.
     """
     name = r"\?<[A-Za-z_$][A-Za-z0-9_$]*>"
-    pattern = _PLAIN
+    pattern = _WITHOUT_GROUPS
     for _ in range(MAX_REGEX_DEPTH):
         group = rf"\((?:\?:|{name})?{pattern}\)"
-        look_around = rf"\(\?<?[=!]{_PLAIN}\)"
-        pattern = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}|{group}){_TIMES}|{look_around})*"
+        look_around = rf"\(\?<?[=!]{_WITHOUT_GROUPS}\)"
+        pattern = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}|{group}){_QUANTIFIER}|{look_around})*"
     two_names = r"\(\?<[A-Za-z_$](?:.|\n)*\(\?<[A-Za-z_$]"
-    valid = Alternate((parse_regex(f"^{pattern}$"), _referring()))
+    valid = Alternate((parse_regex(f"^{pattern}$"), _with_back_reference()))
     return Intersection(valid, parse_regex(two_names), negative=True)

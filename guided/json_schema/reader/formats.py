@@ -1,6 +1,7 @@
-"""Values of ``format`` that are enforced, each as a regular expression for the whole string.
+"""Regular expressions of the values of ``format`` that are enforced, each for whole strings.
 
-Some are narrower than their specification, never wider: what is left out is listed here.
+Some are narrower than their specification, never wider: ``NARROWED_FORMATS`` lists what is left
+out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from guided.json_schema.reader.format_patterns import (
     regex,
 )
 from guided.json_schema.reader.host_names import (
-    MOST_OF_ALPHABET,
+    MAX_ALPHABET_LABEL,
     email,
     hostname,
     idn_email,
@@ -72,9 +73,9 @@ _LEAP_SECONDS = "leap seconds only where the offset is in whole quarters of an h
 _NAME_LENGTHS = "few long labels or more short ones (three of 63 characters, twelve of 14)"
 _SCRIPTS = (
     "labels with letters outside of ASCII of at most seven characters, of the scripts most in use, "
-    f"or of {MOST_OF_ALPHABET} in which these letters are all Latin, all Greek or all Cyrillic"
+    f"or of {MAX_ALPHABET_LABEL} in which these letters are all Latin, all Greek or all Cyrillic"
 )
-_FEW = (
+_A_LABELS = (
     "one letter of Latin 1 or Persian digit beside at most 30 characters of ASCII, one dot in "
     "the first of two l, one or two kana, a kana and an ideograph, one ideograph, or up to three "
     "Hebrew letters"
@@ -83,7 +84,7 @@ NARROWED_FORMATS = {
     "time": _LEAP_SECONDS,
     "date-time": _LEAP_SECONDS,
     "hostname": f"{_NAME_LENGTHS}, at most one label of Punycode, between "
-    f"at most two of 50 characters on either side (Hebrew: none before it), with {_FEW}",
+    f"at most two of 50 characters on either side (Hebrew: none before it), with {_A_LABELS}",
     "email": f"a domain of at most 189 characters with {_NAME_LENGTHS}",
     "idn-hostname": f"{_SCRIPTS}; four labels; no Punycode",
     "idn-email": f"domains with {_SCRIPTS}; no Punycode",
@@ -92,19 +93,19 @@ NARROWED_FORMATS = {
     "of the ranges those from one half of the letters or digits to the other, or from the first",
     "uri-template": "without the operators that RFC 6570 keeps for later versions",
 }
-"""What a format's expression leaves out of the format's own language."""
+"""By format, the valid strings that its expression leaves out, or the only ones it allows."""
 
 
 def known_formats() -> tuple[str, ...]:
-    """Return the formats that are enforced, by name."""
+    """Return the names of the formats that are enforced, sorted."""
     return tuple(sorted({*_PATTERNS, *_BUILDERS}))
 
 
 @functools.cache
 def format_regular(name: str) -> Regular | None:
-    """Return the expression for a whole string of this format, ``None`` for an unknown format.
+    """Return the regular expression of whole strings of a format; ``None`` for an unknown format.
 
-    Results are kept for the process, as the larger ones take long to make.
+    Results are cached, as the larger ones take long to make.
     """
     if name in _BUILDERS:
         return _BUILDERS[name]()

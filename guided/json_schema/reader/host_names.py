@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from guided.json_schema.reader.format_patterns import IPV4, IPV6
 from guided.json_schema.reader.punycode import (
     END,
-    GraphWriter,
+    GraphBuilder,
     hebrew_labels,
     mixed_labels,
     short_labels,
@@ -38,126 +38,128 @@ from guided.regular.expression import (
 )
 from guided.regular.patterns import parse_regex
 
-__all__ = ["ALPHABETS", "MOST_OF_ALPHABET", "email", "hostname", "idn_email", "idn_hostname"]
+__all__ = ["ALPHABETS", "MAX_ALPHABET_LABEL", "email", "hostname", "idn_email", "idn_hostname"]
 
-# The longest A-label has 39 characters: with four others of 50 it makes 243.
-_MOST_BESIDE: Final = 50
-_LETTER = CodePoints.of([(0x41, 0x5A), (0x61, 0x7A)])
-_LETTER_OR_DIGIT = CodePoints.of([(0x30, 0x39)]) | _LETTER
+# The most characters of labels beside an A-label: the longest has 39, and with four others 243.
+_MAX_BESIDE_A_LABEL: Final = 50
+_LETTER = CodePoints.from_ranges([(0x41, 0x5A), (0x61, 0x7A)])
+_LETTER_OR_DIGIT = CodePoints.from_ranges([(0x30, 0x39)]) | _LETTER
 _HYPHEN = CodePoints.single("-")
 _PREFIX = tuple(
-    CodePoints.of((ord(c), ord(c)) for c in either) for either in ("Xx", "Nn", "-", "-")
+    CodePoints.from_ranges((ord(c), ord(c)) for c in either) for either in ("Xx", "Nn", "-", "-")
 )
+"""The characters of the prefix "xn--" of A-labels, in either case."""
 _DOT = Chars(CodePoints.single("."))
 
 
 def ascii_label(most: int) -> str:
-    """Return a label of letters, digits and inner hyphens, at most ``most`` characters."""
+    """Return a pattern of labels of at most ``most`` letters, digits and inner hyphens."""
     return rf"[A-Za-z0-9](?:[A-Za-z0-9\-]{{0,{most - 2}}}[A-Za-z0-9])?"
 
 
-def _shapes(most: int) -> tuple[tuple[int, int], ...]:
-    """Return how many labels a name of at most ``most`` characters may have, and how long they are.
+def _label_counts(most: int) -> tuple[tuple[int, int], ...]:
+    """Return how many labels a name of ``most`` characters may have, and how long these may be.
 
-    Counting both at once takes many thousand states, so a name has few long labels or more short
-    ones: those of up to 63 characters, of up to 30, or of up to 14, as many as always fit. Each is
-    a number of labels and their greatest length, including the dot after a label.
+    Counting both labels and characters takes many thousand states, so a name has few long labels or
+    more short ones: of up to 63, 30 or 14 characters, as many as always fit with the dots between.
+    Returns a pair of the number and the greatest length for each of the three.
     """
     return tuple(((most + 1) // (longest + 1), longest) for longest in (63, 30, 14))
 
 
 def domain(most: int) -> str:
-    """Return a name of at most ``most`` characters.
+    """Return a pattern of names of at most ``most`` characters.
 
     Valid names of many labels of very different lengths are left out.
     """
     options = (
         rf"{label}(?:\.{label}){{0,{times - 1}}}"
-        for times, longest in _shapes(most)
+        for times, longest in _label_counts(most)
         if (label := ascii_label(longest))
     )
     return f"(?:{'|'.join(options)})"
 
 
 def hostname() -> Regular:
-    """Return names with at most one A-label, and two others on either side of it.
+    """Return host names with at most one A-label, and up to two other labels on either side of it.
 
-    One of Hebrew comes first: all others before it would also have to begin with a letter, and be
-    distinguished from those of a name without it. Valid names may be left out, invalid ones may not
-    be included.
+    An A-label of Hebrew comes first: labels before it would also have to begin with a letter. Valid
+    names may be left out, but invalid ones must not be included.
     """
     prefix, from_left = literal("xn--"), Alternate((mixed_labels(), short_labels()))
-    beside = _plain_label(_MOST_BESIDE)
+    beside = _plain_label(_MAX_BESIDE_A_LABEL)
     # Beside a right-to-left label, others begin with a letter (RFC 5893, section 2).
-    letter_first = _plain_label(_MOST_BESIDE, _LETTER)
+    letter_first = _plain_label(_MAX_BESIDE_A_LABEL, _LETTER)
     names = (
-        *(_joined(_plain_label(longest), times) for times, longest in _shapes(253)),
-        Concat((Repeat(Concat((beside, _DOT)), 0, 2), prefix, from_left, _more(beside, 2))),
-        Concat((prefix, hebrew_labels(), _more(letter_first, 2))),
+        *(_dotted(_plain_label(longest), times) for times, longest in _label_counts(253)),
+        Concat(
+            (Repeat(Concat((beside, _DOT)), 0, 2), prefix, from_left, _further_labels(beside, 2))
+        ),
+        Concat((prefix, hebrew_labels(), _further_labels(letter_first, 2))),
     )
     return Concat((Start(), Alternate(names), End()))
 
 
-def _joined(label: Regular, times: int) -> Regular:
-    return Concat((label, _more(label, times - 1)))
+def _dotted(label: Regular, times: int) -> Regular:
+    return Concat((label, _further_labels(label, times - 1)))
 
 
-def _more(label: Regular, most: int) -> Regular:
+def _further_labels(label: Regular, most: int) -> Regular:
     return Repeat(Concat((_DOT, label)), 0, most)
 
 
 def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
-    """Return a label of at most ``most`` characters that does not begin as A-labels do.
+    """Return labels of at most ``most`` characters that do not begin as A-labels do.
 
-    ``first`` is what it may begin with; it has to include the first character of ``_PREFIX``.
+    ``first`` are the characters that they may begin with; these include the first of ``_PREFIX``.
     """
-    writer = GraphWriter()
-    start = prefix = writer.state()
+    builder = GraphBuilder()
+    start = prefix = builder.add_state()
     sources: tuple[int, ...] = ()
     for count in range(1, most + 1):
         letters = first if count == 1 else _LETTER_OR_DIGIT
         hyphens = EMPTY if count in (1, most) else _HYPHEN
         # After ``count`` characters, the last of which is a letter or digit, or a hyphen.
-        here, hyphen = writer.state(), writer.state()
+        here, hyphen = builder.add_state(), builder.add_state()
         moves = [(source, letters, hyphens) for source in sources]
         if count <= len(_PREFIX):
             # Beginnings of the prefix have separate states.
-            on = _PREFIX[count - 1]
-            moves.append((prefix, letters & ~on, hyphens & ~on))
+            expected = _PREFIX[count - 1]
+            moves.append((prefix, letters & ~expected, hyphens & ~expected))
             if count < len(_PREFIX):
-                before, prefix = prefix, writer.state()
-                writer.move(before, on, prefix)
-                writer.move(before, on & letters, END)
-        for source, letter, minus in moves:
-            writer.move(source, letter, here)
-            writer.move(source, letter, END)
-            writer.move(source, minus, hyphen)
+                before, prefix = prefix, builder.add_state()
+                builder.add_move(before, expected, prefix)
+                builder.add_move(before, expected & letters, END)
+        for source, letter, dash in moves:
+            builder.add_move(source, letter, here)
+            builder.add_move(source, letter, END)
+            builder.add_move(source, dash, hyphen)
         sources = here, hyphen
-    return writer.graph(start)
+    return builder.build(start)
 
 
 IP_LITERAL = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{IPV6})\]"
 
 
 def local_part(more: str) -> str:
-    """Return what stands before the "@", with ``more`` characters: atoms and dots, or quoted."""
+    """Return a pattern of local parts, with the characters ``more``: atoms with dots, or quoted."""
     atom = rf"[A-Za-z0-9!#$%&'*+\-/=?^_`{{|}}~{more}]+"
     return rf'(?:{atom}(?:\.{atom})*|"(?:[ !#-\[\]-~{more}]|\\[ -~])*")'
 
 
 def email() -> Regular:
-    """Addresses whose local part has at most 64 octets and the whole at most 254 (4.5.3.1)."""
+    """Return addresses of at most 254 octets, 64 of them in the local part (4.5.3.1)."""
     address = rf"^{local_part('')}@(?:{domain(189)}|{IP_LITERAL})$"
     short = r'^(?:[^"@]{1,64}@|"(?:[^"\\]|\\.){0,31}"@)'
     return Intersection(parse_regex(address), parse_regex(short))
 
 
-_MOST: Final = 7
-MOST_OF_ALPHABET: Final = 25
+_MAX_LABEL: Final = 7
+MAX_ALPHABET_LABEL: Final = 25
 # Latin, Greek and Cyrillic: letters so close together that Punycode takes two digits for each.
 ALPHABETS: Final = ((0xDF, 0x17F), (0x3AC, 0x3CE), (0x430, 0x45F))
-_ASCII = CodePoints.of([(0, 0x7F)])
-_DOTS = CodePoints.of((ord(c), ord(c)) for c in ".\u3002\uff0e\uff61")
+_ASCII = CodePoints.from_ranges([(0, 0x7F)])
+_DOTS = CodePoints.from_ranges((ord(c), ord(c)) for c in ".\u3002\uff0e\uff61")
 # Letters come from these blocks: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, a mark
 # of Tibetan, Japanese, Chinese and Korean. All of Unicode takes ten times the rows.
 _BLOCKS = (
@@ -182,10 +184,10 @@ _CONTEXTUAL = (
     *(_MIDDLE_DOT, _KERAIA, _GERESH, _GERSHAYIM, _KATAKANA_DOT),
     *(_NON_JOINER, _JOINER),
 )
-_ARABIC_DIGITS = CodePoints.of([(0x660, 0x669)])
-_EXTENDED_DIGITS = CodePoints.of([(0x6F0, 0x6F9)])
+_ARABIC_DIGITS = CodePoints.from_ranges([(0x660, 0x669)])
+_EXTENDED_DIGITS = CodePoints.from_ranges([(0x6F0, 0x6F9)])
 # Section 2.9, old Hangul; and what Unicode says to ignore by default, among letters and marks.
-_OTHERWISE_DISALLOWED = CodePoints.of(
+_OTHERWISE_DISALLOWED = CodePoints.from_ranges(
     [
         *((0x1100, 0x11FF), (0xA960, 0xA97C), (0xD7B0, 0xD7C6), (0xD7CB, 0xD7FB)),
         *((0x034F, 0x034F), (0x17B4, 0x17B5), (0x180B, 0x180F)),
@@ -193,42 +195,48 @@ _OTHERWISE_DISALLOWED = CodePoints.of(
     ]
 )
 # Scripts for which some rules need a neighbour: blocks that contain nothing else.
-_GREEK = CodePoints.of([(0x370, 0x373), (0x376, 0x377), (0x37B, 0x37D), (0x388, 0x3E1)])
-_HEBREW = CodePoints.of([(0x5D0, 0x5EA)])
-_JAPANESE = CodePoints.of([(0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)])
+_GREEK = CodePoints.from_ranges([(0x370, 0x373), (0x376, 0x377), (0x37B, 0x37D), (0x388, 0x3E1)])
+_HEBREW = CodePoints.from_ranges([(0x5D0, 0x5EA)])
+_JAPANESE = CodePoints.from_ranges(
+    [(0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)]
+)
 # Arabic letters that join to both sides, and to the right (RFC 5892, appendix A.1).
-_DUAL = CodePoints.of(
+_DUAL_JOINING = CodePoints.from_ranges(
     [
         *((0x620, 0x620), (0x626, 0x626), (0x628, 0x628), (0x62A, 0x62E), (0x633, 0x63F)),
         *((0x641, 0x647), (0x649, 0x64A)),
     ]
 )
-_RIGHT = CodePoints.of(
+_RIGHT_JOINING = CodePoints.from_ranges(
     [(0x622, 0x625), (0x627, 0x627), (0x629, 0x629), (0x62F, 0x632), (0x648, 0x648)]
 )
 
 
 def idn_hostname() -> Regular:
-    """Return names whose labels are valid and, if one is written from the right, all allow that.
+    """Return internationalised host names.
 
-    First what labels are made of; what breaks a rule about neighbours or directions is then
-    removed. So ``_fault`` may be wider than the faults, never narrower.
+    Labels are made of valid characters; then names are excluded that break a rule about neighbours
+    or directions. The excluded expressions may be wider than these rules, but never narrower.
     """
-    letters = _valid() & ~_composing() | CodePoints.of((ord(c), ord(c)) for c in _CONTEXTUAL)
+    letters = _valid_letters() & ~_composing_letters() | CodePoints.from_ranges(
+        (ord(c), ord(c)) for c in _CONTEXTUAL
+    )
     label = Alternate((_label(letters, letters), *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(_DOTS, label), 0, 2)
     last = Repeat(_sequence(_DOTS, parse_regex(ascii_label(61))), 0, 1)
-    name = Intersection(_sequence(Start(), label, more, last, End()), _fault(), negative=True)
-    return Intersection(name, _fault_of_direction(), negative=True)
+    name = Intersection(
+        _sequence(Start(), label, more, last, End()), _invalid_neighbours(), negative=True
+    )
+    return Intersection(name, _invalid_direction(), negative=True)
 
 
 def idn_email() -> Regular:
-    """Addresses with characters outside ASCII, in names to which no rule about neighbours applies.
+    """Return addresses with characters outside ASCII, in names without any rule about neighbours.
 
-    ``short`` bounds the local part to 64 octets whatever it is made of; a label does not begin with
-    a mark.
+    ``short`` limits the local part to 64 octets whatever its characters; labels do not begin with a
+    mark.
     """
-    letters = _valid() & ~_bidi("R", "AL", "AN")
+    letters = _valid_letters() & ~_bidi("R", "AL", "AN")
     any_letters = _label(letters & ~_marks(), letters)
     label = Alternate((any_letters, *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(CodePoints.single("."), label), 0, 2)
@@ -242,41 +250,42 @@ def idn_email() -> Regular:
 
 def _label(first: CodePoints, letters: CodePoints) -> Regular:
     hyphen = Repeat(Chars(CodePoints.single("-")), 0, 1)
-    return _sequence(first, Repeat(_sequence(hyphen, letters), 0, _MOST - 1))
+    return _sequence(first, Repeat(_sequence(hyphen, letters), 0, _MAX_LABEL - 1))
 
 
 def _long_labels() -> Iterator[Regular]:
-    """Labels of one alphabet beside ASCII, with single hyphens between.
-
-    A hyphen stands only between two letters or digits.
-    """
+    """Yield labels of one alphabet and ASCII, with single hyphens between letters or digits."""
     for bounds in ALPHABETS:
-        letters = CodePoints.of([bounds]) & _valid() & ~_composing()
-        letters |= CodePoints.of([(0x30, 0x39), (0x61, 0x7A)])
-        writer = GraphWriter()
-        start = letter = hyphen = writer.state()
-        for count in range(1, MOST_OF_ALPHABET + 1):
+        letters = CodePoints.from_ranges([bounds]) & _valid_letters() & ~_composing_letters()
+        letters |= CodePoints.from_ranges([(0x30, 0x39), (0x61, 0x7A)])
+        builder = GraphBuilder()
+        start = letter = hyphen = builder.add_state()
+        for count in range(1, MAX_ALPHABET_LABEL + 1):
             sources, letter_before = {letter, hyphen}, letter
-            letter, hyphen = writer.state(), writer.state()
+            letter, hyphen = builder.add_state(), builder.add_state()
             for source in sources:
-                writer.move(source, letters, letter)
-                writer.move(source, letters, END)
+                builder.add_move(source, letters, letter)
+                builder.add_move(source, letters, END)
             if count > 1:
-                writer.move(letter_before, CodePoints.single("-"), hyphen)
-        yield writer.graph(start)
+                builder.add_move(letter_before, CodePoints.single("-"), hyphen)
+        yield builder.build(start)
 
 
-def _fault() -> Regular:
-    """Return a label with misplaced hyphens, or a neighbour that a character does not allow.
+def _invalid_neighbours() -> Regular:
+    """Return texts with misplaced hyphens, or with a neighbour that a character does not allow.
 
     Each of the sequences may occur anywhere in a name, so one that has to stay inside a label must
     not read dots.
     """
-    begin, end = _edges()
+    begin, end = _label_edges()
     inside = ~_DOTS
     hyphen = CodePoints.single("-")
-    combining = CodePoints.of((c, c) for c in _code_points() if unicodedata.combining(chr(c)))
-    virama = CodePoints.of((c, c) for c in _code_points() if unicodedata.combining(chr(c)) == 9)
+    combining = CodePoints.from_ranges(
+        (c, c) for c in _code_points() if unicodedata.combining(chr(c))
+    )
+    virama = CodePoints.from_ranges(
+        (c, c) for c in _code_points() if unicodedata.combining(chr(c)) == 9
+    )
     no_japanese = Repeat(Chars(~_JAPANESE & inside), 0, None)
     faults = (
         (begin, inside, inside, hyphen, hyphen),
@@ -284,8 +293,8 @@ def _fault() -> Regular:
         # Marks may be out of order.
         (combining, combining),
         *_not_after(_JOINER, virama),
-        *_not_after(_NON_JOINER, virama | _DUAL),
-        (_DUAL, *_not_before(_NON_JOINER, _DUAL | _RIGHT)),
+        *_not_after(_NON_JOINER, virama | _DUAL_JOINING),
+        (_DUAL_JOINING, *_not_before(_NON_JOINER, _DUAL_JOINING | _RIGHT_JOINING)),
         *_not_after(_MIDDLE_DOT, CodePoints.single("l")),
         _not_before(_MIDDLE_DOT, CodePoints.single("l")),
         _not_before(_KERAIA, _GREEK),
@@ -307,13 +316,13 @@ def _not_before(character: str, wanted: CodePoints) -> _Parts:
     return CodePoints.single(character), Alternate((Chars(~wanted), End()))
 
 
-def _fault_of_direction() -> Regular:
-    """Return a name with a right-to-left character and a label that breaks RFC 5893, section 2.
+def _invalid_direction() -> Regular:
+    """Return names with a right-to-left character and a label that breaks RFC 5893, section 2.
 
-    The rules are in the order of the RFC; the fourth makes two entries. The character may be
-    anywhere in the name, even in another label than the one that breaks a rule.
+    The rules are in the order of the RFC; the fourth makes two entries. The character may be in
+    another label than the one that breaks a rule.
     """
-    begin, end = _edges()
+    begin, end = _label_edges()
     inside = ~_DOTS
     anything = Repeat(Chars(inside), 0, None)
     marks = Repeat(Chars(_bidi("NSM")), 0, None)
@@ -339,14 +348,14 @@ def _sequence(*parts: CodePoints | Regular) -> Regular:
     return Concat(tuple(Chars(p) if isinstance(p, CodePoints) else p for p in parts))
 
 
-def _edges() -> tuple[Regular, Regular]:
-    """Return the begin and the end of a label."""
+def _label_edges() -> tuple[Regular, Regular]:
+    """Return expressions of the position before a label and of that after it."""
     return Alternate((Start(), Chars(_DOTS))), Alternate((End(), Chars(_DOTS)))
 
 
 @functools.cache
 def _code_points() -> tuple[int, ...]:
-    """Letters, digits and marks: the categories that RFC 5892, section 2.1, starts from."""
+    """Return letters, digits and marks: the categories that RFC 5892, section 2.1, starts from."""
     wanted = {"Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc"}
     return tuple(c for c in _all_code_points() if unicodedata.category(chr(c)) in wanted)
 
@@ -356,21 +365,20 @@ def _all_code_points() -> Iterator[int]:
 
 
 def _marks() -> CodePoints:
-    return CodePoints.of(
+    return CodePoints.from_ranges(
         (c, c) for c in _code_points() if unicodedata.category(chr(c)).startswith("M")
     )
 
 
 @functools.cache
-def _valid() -> CodePoints:
-    """PVALID of RFC 5892, without the hyphen.
+def _valid_letters() -> CodePoints:
+    """Return the code points of ``_BLOCKS`` that are PVALID by RFC 5892, without the hyphen.
 
-    The result is kept for the process. It includes only code points of ``_BLOCKS``, and no
-    capital letters.
+    They include no capital letters.
     """
     found = (c for c in _code_points() if _is_stable(chr(c)))
-    valid = CodePoints.of((c, c) for c in (*found, *map(ord, _PVALID_EXCEPTIONS)))
-    exceptions = CodePoints.of((ord(c), ord(c)) for c in _DISALLOWED_EXCEPTIONS)
+    valid = CodePoints.from_ranges((c, c) for c in (*found, *map(ord, _PVALID_EXCEPTIONS)))
+    exceptions = CodePoints.from_ranges((ord(c), ord(c)) for c in _DISALLOWED_EXCEPTIONS)
     return valid & ~(_OTHERWISE_DISALLOWED | exceptions)
 
 
@@ -385,8 +393,8 @@ def _is_stable(character: str) -> bool:
     return unicodedata.normalize("NFKC", folded) == character
 
 
-def _composing() -> CodePoints:
-    """Return what NFC may join to the character before it, and so may not leave as it is.
+def _composing_letters() -> CodePoints:
+    """Return the characters that NFC may combine with the one before, and so may not be left as is.
 
     From U+3100 on nothing decomposes into a second part that is in ``_BLOCKS`` and not already
     found.
@@ -396,14 +404,14 @@ def _composing() -> CodePoints:
         for c in range(0xC0, 0x3100)
         if len(parts := unicodedata.decomposition(chr(c)).split()) == 2 and parts[0][0] != "<"
     }
-    return CodePoints.of((c, c) for c in second)
+    return CodePoints.from_ranges((c, c) for c in second)
 
 
 @functools.cache
 def _bidi(*classes: str) -> CodePoints:
-    """Return what a label of these bidirectional classes may contain (Unicode Standard Annex 9)."""
+    """Return the code points of some bidirectional classes (Unicode Standard Annex 9)."""
     by_class = _by_bidirectional_class()
-    return CodePoints.of((c, c) for name in classes for c in by_class.get(name, ()))
+    return CodePoints.from_ranges((c, c) for name in classes for c in by_class.get(name, ()))
 
 
 @functools.cache

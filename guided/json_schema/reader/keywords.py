@@ -1,4 +1,4 @@
-"""Every keyword of every draft: its form, the drafts that define it, and what becomes of it."""
+"""Every keyword of every draft: its role, the form of its value, and the drafts that define it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final, TypeAlias
 
 from guided.errors import InvalidConstraintError
 from guided.json_schema.formulas.values import Json, is_number
-from guided.json_schema.reader.text import child, json_text
+from guided.json_schema.reader.text import child_pointer, json_text
 
 __all__ = ["KEYWORDS", "LATEST", "TYPES", "Draft", "Keyword", "Role", "check_form"]
 
 
 class Draft(IntEnum):
-    """A version of the specification; what changed between two is tested with ``<`` and ``>=``."""
+    """A version of the specification; later versions are greater."""
 
     DRAFT_4 = 4
     DRAFT_6 = 6
@@ -39,7 +39,7 @@ class Draft(IntEnum):
 LATEST = Draft.DRAFT_2020_12
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _Schemas: TypeAlias = Iterable[tuple[str, Json]]
-"""Schemas, each with the JSON pointer that leads to it from the value of the keyword."""
+"""Schemas, each with its JSON pointer relative to the value of the keyword."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +47,21 @@ class Form:
     """The form of a keyword's value."""
 
     phrase: str
-    """What such a value is, for the message about one that does not fit."""
-    fits: Callable[[Json], bool]
+    """Describes such a value, for the message about an invalid one."""
+    is_valid: Callable[[Json], bool]
     subschemas: Callable[[Json], _Schemas] | None = None
-    """The schemas in a value."""
+    """Returns the schemas in a valid value."""
 
 
 def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
-    """Raise InvalidConstraintError for a value that does not fit; ``pointer`` is the schema's.
+    """Raise InvalidConstraintError for an invalid value; ``pointer`` is that of the schema.
 
-    The errors of TYPE and NAMES say which name is wrong, so these two forms are recognised by
-    identity.
+    For the forms TYPE and NAMES, which are recognised by identity, the error says which name is
+    wrong.
     """
-    if form.fits(value):
+    if form.is_valid(value):
         return
-    here = child(pointer, keyword)
+    here = child_pointer(pointer, keyword)
     if form is TYPE and (isinstance(value, str) or _is_names(value)):
         names = value if isinstance(value, list) else [value]
         wrong = next((name for name in names if name not in TYPES), None)
@@ -72,7 +72,8 @@ def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
     if form is NAMES and isinstance(value, list):
         index = next(index for index, name in enumerate(value) if not isinstance(name, str))
         raise InvalidConstraintError(
-            f"{keyword} lists names, not {json_text(value[index])[:40]}", pointer=child(here, index)
+            f"{keyword} lists names, not {json_text(value[index])[:40]}",
+            pointer=child_pointer(here, index),
         )
     raise InvalidConstraintError(
         f"{keyword} is {form.phrase}, not {json_text(value)[:40]}",
@@ -100,7 +101,7 @@ def _is_type(value: Json) -> bool:
     return bool(value) and _is_names(value) and all(name in TYPES for name in value)
 
 
-def _here(value: Json) -> _Schemas:
+def _only_schema(value: Json) -> _Schemas:
     return (("", value),)
 
 
@@ -109,11 +110,11 @@ def _by_index(value: Json) -> _Schemas:
 
 
 def _by_name(value: Json) -> _Schemas:
-    return [(child("", name), schema) for name, schema in value.items()]
+    return [(child_pointer("", name), schema) for name, schema in value.items()]
 
 
 def _item_schemas(value: Json) -> _Schemas:
-    return _by_index(value) if isinstance(value, list) else _here(value)
+    return _by_index(value) if isinstance(value, list) else _only_schema(value)
 
 
 def _dependent_schemas(value: Json) -> _Schemas:
@@ -130,7 +131,7 @@ BOUND_SWITCH = Form(
 POSITIVE = Form("a number above 0", lambda value: is_number(value) and value > 0)
 COUNT = Form("a whole number from 0 on", _is_count)
 STRING = Form("a string", lambda value: isinstance(value, str))
-LISTED = Form("a list", lambda value: isinstance(value, list))
+LIST = Form("a list", lambda value: isinstance(value, list))
 OBJECT = Form("an object", lambda value: isinstance(value, dict))
 NAMES: Final = Form("a list", _is_names)
 NAMES_BY_NAME = Form(
@@ -138,7 +139,7 @@ NAMES_BY_NAME = Form(
     lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
 )
 TYPE: Final = Form("a name or a list of at least one name", _is_type)
-SCHEMA = Form("a schema", _is_schema, _here)
+SCHEMA = Form("a schema", _is_schema, _only_schema)
 SCHEMAS = Form(
     "a list of at least one schema",
     lambda value: isinstance(value, list) and bool(value),
@@ -161,7 +162,7 @@ DEPENDENCIES = Form(
 
 
 class Role(StrEnum):
-    """What a keyword is for."""
+    """The role of a keyword."""
 
     ASSERTION = "assertion"
     APPLICATOR = "applicator"
@@ -184,11 +185,11 @@ class Keyword:
     first: Draft = Draft.DRAFT_4
     last: Draft = Draft.DRAFT_2020_12
     note: str = ""
-    """What there is to know beyond whether it is enforced."""
+    """A note for the table in the documentation."""
 
 
 _4, _6, _7, _2019, _2020 = Draft
-_KEPT = "the draft drops it, and schemas still use it: enforced as in the drafts before"
+_STILL_USED = "the draft drops it, and schemas still use it: enforced as in the drafts before"
 KEYWORDS: tuple[Keyword, ...] = (
     # --- identifiers ----------------------------------------------------------------------
     Keyword("$schema", Role.IDENTIFIER, STRING, "core", note="chooses the draft"),
@@ -213,7 +214,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword("$dynamicRef", Role.APPLICATOR, STRING, "core", _2020),
     # --- any value ------------------------------------------------------------------------
     Keyword("type", Role.ASSERTION, TYPE, "validation"),
-    Keyword("enum", Role.ASSERTION, LISTED, "validation"),
+    Keyword("enum", Role.ASSERTION, LIST, "validation"),
     Keyword("const", Role.ASSERTION, ANYTHING, "validation", _6),
     Keyword("allOf", Role.APPLICATOR, SCHEMAS, "applicator"),
     Keyword("anyOf", Role.APPLICATOR, SCHEMAS, "applicator"),
@@ -279,7 +280,7 @@ KEYWORDS: tuple[Keyword, ...] = (
         DEPENDENCIES,
         "applicator",
         _2019,
-        note=_KEPT,
+        note=_STILL_USED,
     ),
     Keyword("unevaluatedProperties", Role.APPLICATOR, SCHEMA, "unevaluated", _2019),
     # --- annotations ----------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""A JSON Schema as text → a ``JsonGrammar``, or an error that names the keyword in the way.
+"""Lowers a JSON Schema to a ``JsonGrammar``, or raises an error with the place of a keyword.
 
-The text is read, every schema in it is recorded (``survey``), and then each schema that the root
-leads to becomes a ``SchemaNode`` with a formula. Nodes are lowered once each, when a text first
-reaches them or, in a schema that may contain a fault (``soundness``), all at once. So recursion
-through members and items costs nothing, and neither does what no answer reaches.
+The text is read, every schema in it is indexed (``schema_index``), and then each schema reachable
+from the root becomes a ``SchemaNode`` with a formula. A node is lowered once: when a text first
+reaches it or, if lowering the schema may fail (``lowering_check``), at once. So recursion through
+members and items takes no work, and neither do parts that no answer reaches.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from guided.json_schema.formulas.formula import Formula
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.reader.applicators import APPLICATOR_FORMULAS
 from guided.json_schema.reader.container_keywords import ARRAY_FORMULAS, OBJECT_FORMULAS
-from guided.json_schema.reader.soundness import is_sound, refuse_endless_application
-from guided.json_schema.reader.survey import Survey
+from guided.json_schema.reader.lowering_check import can_be_lowered, refuse_infinite_recursion
+from guided.json_schema.reader.schema_context import Lowering, SchemaContext
+from guided.json_schema.reader.schema_index import SchemaIndex
 from guided.json_schema.reader.text import read_schema
 from guided.json_schema.reader.unevaluated import UNEVALUATED_FORMULAS
 from guided.json_schema.reader.value_keywords import LISTED_FORMULAS, SCALAR_FORMULAS
-from guided.json_schema.reader.verdicts import judge
-from guided.json_schema.reader.visit import Lowering, Visit
+from guided.json_schema.reader.verdicts import judge_keywords
 from guided.spec import JsonOptions, JsonSchema, Verdict
 
 __all__ = ["LoweredSchema", "lower_json_schema"]
@@ -30,58 +30,57 @@ __all__ = ["LoweredSchema", "lower_json_schema"]
 
 @dataclass(frozen=True)
 class LoweredSchema:
-    """What the front end makes of a schema."""
+    """A schema as formulas, with the index of its keywords for the report."""
 
     grammar: JsonGrammar
-    survey: Survey = field(repr=False)
+    index: SchemaIndex = field(repr=False)
     options: JsonOptions
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One for each occurrence of a keyword, schema by schema in the order of their text."""
-        return judge(self.survey, self.options)
+        """The verdicts on all occurrences of keywords, in the order of the text."""
+        return judge_keywords(self.index, self.options)
 
 
 def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
-    """Lower the schema.
+    """Lower a schema to formulas.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, each with the JSON
-    pointer of what is in the way.
+    pointer of the keyword that causes it.
     """
     root = read_schema(schema.text)
-    lowering = Lowering(Survey(root, schema.documents), schema.options, keyword_formulas)
+    lowering = Lowering(SchemaIndex(root, schema.documents), schema.options, keyword_formulas)
     formula = lowering.root()
-    if not is_sound(lowering):
-        # Once more from the start: what was recorded while the fault came up is incomplete.
-        lowering = Lowering(Survey(root, schema.documents), schema.options, keyword_formulas)
+    if not can_be_lowered(lowering):
+        # Start over: what was recorded before an error is incomplete.
+        lowering = Lowering(SchemaIndex(root, schema.documents), schema.options, keyword_formulas)
         formula = lowering.root()
-        refuse_endless_application(lowering.nodes)
+        refuse_infinite_recursion(lowering.nodes)
     grammar = JsonGrammar(lowering.formulas, formula, lambda: lowering.nbytes)
-    return LoweredSchema(grammar, lowering.survey, schema.options)
+    return LoweredSchema(grammar, lowering.index, schema.options)
 
 
-def keyword_formulas(visit: Visit) -> Formula:
-    """Return what all keywords together ask, in the order in which they are written.
+def keyword_formulas(context: SchemaContext) -> Formula:
+    """Return the conjunction of the formulas of all keywords, in the order of the schema.
 
-    What only asks for members comes last: members are written in the order in which a formula first
-    names them, and ``properties`` defines their order. Each node calls this once, when its formula
-    is first needed; ``Lowering`` keeps nothing of the result.
+    Keywords that only require members come last: members are written in the order in which a
+    formula first names them, and ``properties`` has to determine that order.
     """
-    written = [keyword for keyword in visit.keywords if keyword in _FORMULAS]
-    written.sort(key=lambda keyword: keyword in _LAST)
-    return visit.formulas.all_of(_one_by_one(visit, written))
+    keywords = [keyword for keyword in context.keywords if keyword in _FORMULAS]
+    keywords.sort(key=lambda keyword: keyword in _LAST)
+    return context.formulas.all_of(_each_formula(context, keywords))
 
 
-def _one_by_one(visit: Visit, keywords: list[str]) -> Iterator[Formula]:
-    """Yield formulas as they are needed: after FALSE no further keyword is looked at.
+def _each_formula(context: SchemaContext, keywords: list[str]) -> Iterator[Formula]:
+    """Yield the formulas of keywords lazily, as none is needed after FALSE.
 
-    Keywords that make one formula together have one function, which is called once.
+    Keywords that make one formula together share a function, which is called once.
     """
     for function in dict.fromkeys(_FORMULAS[keyword] for keyword in keywords):
-        yield function(visit)
+        yield function(context)
 
 
-_FORMULAS: Final[dict[str, Callable[[Visit], Formula]]] = {
+_FORMULAS: Final[dict[str, Callable[[SchemaContext], Formula]]] = {
     **APPLICATOR_FORMULAS,
     **LISTED_FORMULAS,
     **SCALAR_FORMULAS,

@@ -1,6 +1,6 @@
-"""The text of a schema → JSON values, with exact numbers and without silent losses.
+"""Parses the text of a schema, with exact numbers and without silent losses.
 
-Reading only finds that something is wrong. Then ``_Scan`` scans the text once more, to report what
+Parsing only finds that something is wrong. Then ``_Scan`` reads the text once more, to report what
 is wrong and where.
 """
 
@@ -17,15 +17,15 @@ from typing import Final, NoReturn
 
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json
-from guided.runtime.fuel import pause_if_due, with_pauses
+from guided.runtime.work_budget import pause_if_due, with_pauses
 
-__all__ = ["child", "json_nbytes", "json_text", "read_schema"]
+__all__ = ["child_pointer", "json_nbytes", "json_text", "read_schema"]
 
 
-def child(pointer: str, *tokens: str | int) -> str:
-    """Return the pointer of something inside what ``pointer`` points at.
+def child_pointer(pointer: str, *tokens: str | int) -> str:
+    """Return the JSON pointer of a value inside the one at ``pointer``.
 
-    Tokens are escaped here (RFC 6901, section 3), so callers pass names as they are.
+    Escapes the tokens (RFC 6901, section 3), so callers pass names as they are.
     """
     for token in tokens:
         name = str(token)
@@ -41,10 +41,10 @@ MAX_SCHEMA_BYTES: Final = 1_000_000
 def read_schema(text: str, base: str = "") -> Json:
     """Parse a schema; numbers that are not integers become Decimal.
 
-    Raises InvalidConstraintError for text that is no JSON, that names a member twice, that contains
-    half a surrogate pair or that is neither an object nor a boolean, and LimitExceededError for
-    what is too large, nested too deeply, or a number of too many digits. ``base`` is the JSON
-    pointer of the root, after the URI of a document.
+    Raises InvalidConstraintError for text that is no JSON, for repeated names of members, for
+    unpaired surrogates and for a root that is neither an object nor a boolean; LimitExceededError
+    for a text that is too long, nested too deeply, or has a number of too many digits. ``base`` is
+    the JSON pointer of the root: empty for the schema, for a document its URI with "#".
     """
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_SCHEMA_BYTES:
@@ -59,8 +59,8 @@ def read_schema(text: str, base: str = "") -> Json:
     try:
         schema = json.loads(
             text,
-            parse_int=_whole_number,
-            parse_float=_number,
+            parse_int=_parse_integer,
+            parse_float=_parse_decimal,
             parse_constant=_refuse_constant,
             object_pairs_hook=_object_without_duplicates,
         )
@@ -70,9 +70,9 @@ def read_schema(text: str, base: str = "") -> Json:
         _check_strings(schema, text)
         pause_if_due()
     except json.JSONDecodeError as error:
-        raise syntax_fault(text, error, base) from error
-    except (_FaultError, RecursionError) as fault:
-        raise first_fault(text, base) or fault from fault
+        raise syntax_error(text, error, base) from error
+    except (_RejectedTextError, RecursionError) as rejected:
+        raise first_error(text, base) or rejected from rejected
     if not isinstance(schema, dict | bool):
         raise InvalidConstraintError(
             f"a schema is an object or a boolean, not {json_text(schema)[:40]}", pointer=base
@@ -96,9 +96,9 @@ def json_text(value: Json) -> str:
 
 
 def json_nbytes(value: Json) -> int:
-    """Return about how many bytes a value takes.
+    """Return about how many bytes a value takes in memory.
 
-    For names, which often occur in several places, only the characters count.
+    Of names, which are usually shared, only the characters count.
     """
     size, values = 0, [value]
     for each in with_pauses(values):  # which grow meanwhile
@@ -111,14 +111,14 @@ def json_nbytes(value: Json) -> int:
     return size
 
 
-class _FaultError(Exception):
-    """Something may not stand in a schema; ``faults`` finds what and where."""
+class _RejectedTextError(Exception):
+    """Text that no schema may have; ``_Scan`` then makes the error that says where."""
 
 
 def _check_depth(schema: Json) -> None:
-    """Raise _FaultError for values that nest deeper than MAX_DEPTH, level by level.
+    """Raise _RejectedTextError for values that nest deeper than MAX_DEPTH.
 
-    Later walks may then recurse once for each level.
+    Later code may then recurse once for each level.
     """
     level = [schema] if isinstance(schema, dict | list) else []
     for _ in range(MAX_DEPTH):
@@ -130,47 +130,46 @@ def _check_depth(schema: Json) -> None:
         ]
         if not level:
             return
-    raise _FaultError
+    raise _RejectedTextError
 
 
 def _check_strings(schema: Json, text: str) -> None:
-    """Refuse strings that no UTF-8 text can contain.
+    """Raise _RejectedTextError for strings with unpaired surrogates, which UTF-8 cannot encode.
 
-    Half a pair may be written as an escape, which the text itself does not show: then what was read
-    is checked, written out again without escapes.
+    Escapes may hide a surrogate; only then the parsed strings are checked instead of the text.
     """
-    held = text
+    decoded = text
     if _ESCAPED_SURROGATE.search(text):
-        held = json.dumps(schema, ensure_ascii=False, default=str)
+        decoded = json.dumps(schema, ensure_ascii=False, default=str)
     try:
-        held.encode()
+        decoded.encode()
     except UnicodeEncodeError as error:
-        raise _FaultError from error
+        raise _RejectedTextError from error
 
 
 _ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def _whole_number(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > MAX_NUMBER_DIGITS:
-        raise _FaultError
+        raise _RejectedTextError
     return int(text)
 
 
-def _number(text: str) -> Decimal:
+def _parse_decimal(text: str) -> Decimal:
     if has_too_many_digits(text):
-        raise _FaultError
+        raise _RejectedTextError
     return Decimal(text)
 
 
 def _refuse_constant(_: str) -> NoReturn:
-    raise _FaultError
+    raise _RejectedTextError
 
 
 def _object_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise _FaultError
+        raise _RejectedTextError
     return members
 
 
@@ -179,49 +178,46 @@ MAX_NUMBER_DIGITS: Final = 400
 _DECODER = JSONDecoder()
 _SYNTAX = "JSON has double quotes, no comments, and no comma before a closing bracket"
 _TOKEN = re.compile(r'[\s,:]*(?:([\[{])|([\]}])|(")|([^\s,:\[\]{}"]+))')
-_HALF_PAIR = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
+_SURROGATE = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 def has_too_many_digits(number: str) -> bool:
-    """Return whether a number of JSON, written without an exponent, would be too long.
+    """Return whether a number has too many digits when it is written without an exponent.
 
-    An exponent counts with its zeros, as exact arithmetic writes them out. One of six characters or
-    more is always too much, and is not even read.
+    An exponent of six characters or more is always too large, and is not even parsed.
     """
     digits, _, exponent = number.lower().partition("e")
     shift = 0 if not exponent else abs(int(exponent)) if len(exponent) < 6 else MAX_NUMBER_DIGITS
     return len(digits) + shift > MAX_NUMBER_DIGITS
 
 
-def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
-    """Return the error for text that is no JSON; ``base`` is the JSON pointer of its root.
-
-    The scan runs up to there only for its ``pointer``; what it finds on the way is ignored.
-    """
+def syntax_error(text: str, error: JSONDecodeError, base: str) -> GuidedError:
+    """Return the error for text that is no JSON; ``base`` is the JSON pointer of its root."""
     scan = _Scan(text, base)
-    for _ in scan.faults(error.pos):
-        pass
+    for _ in scan.find_errors(error.pos):
+        pass  # only to move the scan, whose ``pointer`` is needed
+    what, where = "document" if base else "schema", scan.line_and_column(error.pos)
     return InvalidConstraintError(
-        f"the {'document' if base else 'schema'} is not JSON: {error.msg}{scan.place(error.pos)}",
+        f"the {what} is not JSON: {error.msg}{where}",
         pointer=scan.pointer,
         position=error.pos,
         hint=_SYNTAX,
     )
 
 
-def first_fault(text: str, base: str) -> GuidedError | None:
-    """Return the error for JSON in which something may not stand; ``None`` for none."""
-    return next(_Scan(text, base).faults(len(text)), None)
+def first_error(text: str, base: str) -> GuidedError | None:
+    """Return the first error in valid JSON that no schema may have; ``None`` if there is none."""
+    return next(_Scan(text, base).find_errors(len(text)), None)
 
 
 @dataclass(slots=True)
 class _Container:
-    """An object or array that the scan is in."""
+    """An object or array around the position of the scan."""
 
     pointer: str
     is_object: bool
     names: set[str] = field(default_factory=set)
-    """For an object, the names so far."""
+    """For an object, the names of the members so far."""
     key: str | None = None
     """For an object, the name of the member being read; ``None`` between two members."""
     index: int = 0
@@ -229,10 +225,10 @@ class _Container:
 
 
 class _Scan:
-    """Goes through the tokens of a text, and knows where in the document it is.
+    """Reads the tokens of a text, and tracks the JSON pointer of its position.
 
-    To be used once, by ``faults``; ``stack`` has the containers around the place, the innermost
-    last.
+    To be used once, by ``find_errors``. ``stack`` has the containers around the position, the
+    innermost last.
     """
 
     def __init__(self, text: str, base: str) -> None:
@@ -250,67 +246,67 @@ class _Scan:
             return self.base
         inner = self.stack[-1]
         if not inner.is_object:
-            return child(inner.pointer, inner.index)
-        return inner.pointer if inner.key is None else child(inner.pointer, inner.key)
+            return child_pointer(inner.pointer, inner.index)
+        return inner.pointer if inner.key is None else child_pointer(inner.pointer, inner.key)
 
-    def place(self, position: int) -> str:
-        """Return the place in the text, for people."""
+    def line_and_column(self, position: int) -> str:
+        """Return the line and the column of a position, as the end of a message."""
         line = self.text.count("\n", 0, position) + 1
         column = position - self.text.rfind("\n", 0, position)
         return f", line {line}, column {column}"
 
-    def faults(self, end: int) -> Iterator[GuidedError]:
-        """Yield what is wrong before ``end``, in the order of the text.
+    def find_errors(self, end: int) -> Iterator[GuidedError]:
+        """Yield the errors before ``end``, in the order of the text.
 
-        Up to there the text has to be the beginning of JSON, so that brackets match. Once it is
-        used up, ``pointer`` is where ``end`` is.
+        Up to there the text has to be a prefix of JSON, so that brackets match. When the iterator
+        is exhausted, ``pointer`` is that of the value at ``end``.
         """
-        at = 0
-        while (token := _TOKEN.match(self.text, at)) and token.end() <= end:
+        position = 0
+        while (token := _TOKEN.match(self.text, position)) and token.end() <= end:
             opening, closing, quote, word = token.groups()
-            start, at = token.start(token.lastindex or 0), token.end()
+            start, position = token.start(token.lastindex or 0), token.end()
             if opening:
                 if len(self.stack) == MAX_DEPTH:
-                    yield self._too_deep(start)
+                    yield self._depth_error(start)
                 self.stack.append(_Container(self.pointer, opening == "{"))
             elif closing:
                 self.stack.pop()
-                self._value_done()
+                self._end_value()
             elif quote:
                 try:
-                    string, at = _DECODER.raw_decode(self.text, start)
+                    string, position = _DECODER.raw_decode(self.text, start)
                 except JSONDecodeError:
                     return
-                yield from self._string(string, start)
+                yield from self._read_string(string, start)
             else:
-                yield from self._word(word, start)
-                self._value_done()
+                yield from self._read_word(word, start)
+                self._end_value()
 
-    def _value_done(self) -> None:
+    def _end_value(self) -> None:
         if self.stack:
             self.stack[-1].key = None
             self.stack[-1].index += 1
 
-    def _string(self, string: str, start: int) -> Iterator[GuidedError]:
-        """Read a string at ``start``, a value or a name; yields what is wrong with it.
+    def _read_string(self, string: str, start: int) -> Iterator[GuidedError]:
+        """Read a string at ``start``, a value or the name of a member; yields the errors in it.
 
-        A string is a name where an object has no ``key`` yet, and then ``key`` is set.
+        It is a name if the innermost container is an object without a ``key``, which is then set.
         """
         inner = self.stack[-1] if self.stack else None
-        if _HALF_PAIR.search(string):
+        if _SURROGATE.search(string):
             yield InvalidConstraintError(
                 f"the string {string[:40]!r} holds half of a surrogate pair, which no text can"
-                f"{self.place(start)}",
+                f"{self.line_and_column(start)}",
                 pointer=self.pointer,
                 position=start,
                 hint="write the whole character, or both halves as \\u escapes",
             )
         if inner is None or not inner.is_object or inner.key is not None:
-            self._value_done()
+            self._end_value()
             return
         if string in inner.names:
             yield InvalidConstraintError(
-                f"the object names the member {string!r} twice{self.place(start)}",
+                f"the object names the member {string!r} twice{self.line_and_column(start)}",
                 pointer=inner.pointer,
                 position=start,
                 hint="keep one of the two",
@@ -318,14 +314,11 @@ class _Scan:
         inner.names.add(string)
         inner.key = string
 
-    def _word(self, word: str, start: int) -> Iterator[GuidedError]:
-        """Yield what is wrong with a number or a name such as ``NaN`` at ``start``.
-
-        Yields nothing for any other word: the text is the beginning of JSON.
-        """
+    def _read_word(self, word: str, start: int) -> Iterator[GuidedError]:
+        """Yield the error of a number with too many digits, or of a constant such as ``NaN``."""
         if word in ("NaN", "Infinity", "-Infinity"):
             yield InvalidConstraintError(
-                f"{word} is no JSON number{self.place(start)}",
+                f"{word} is no JSON number{self.line_and_column(start)}",
                 pointer=self.pointer,
                 position=start,
                 hint="leave the keyword out where there is no bound",
@@ -333,17 +326,18 @@ class _Scan:
         shown = word if len(word) <= 20 else f"{word[:20]}…"
         if word[-1].isdigit() and has_too_many_digits(word):
             yield LimitExceededError(
-                f"the number {shown} has more digits than {MAX_NUMBER_DIGITS}{self.place(start)}",
+                f"the number {shown} has more digits than {MAX_NUMBER_DIGITS}"
+                f"{self.line_and_column(start)}",
                 limit=MAX_NUMBER_DIGITS,
                 field="constraint",
                 pointer=self.pointer,
                 hint="write one that is shorter or nearer to 0",
             )
 
-    def _too_deep(self, start: int) -> GuidedError:
-        """Return the error for a container that begins at ``start``, deeper than ``MAX_DEPTH``."""
+    def _depth_error(self, start: int) -> GuidedError:
+        """Return the error for a container that is nested deeper than ``MAX_DEPTH``."""
         return LimitExceededError(
-            f"the schema is nested deeper than {MAX_DEPTH}{self.place(start)}",
+            f"the schema is nested deeper than {MAX_DEPTH}{self.line_and_column(start)}",
             limit=MAX_DEPTH,
             field="constraint",
             pointer=self.pointer,

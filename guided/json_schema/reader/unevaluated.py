@@ -1,4 +1,4 @@
-"""``unevaluatedProperties`` and ``unevaluatedItems``, as formulas.
+"""Formulas of ``unevaluatedProperties`` and ``unevaluatedItems``.
 
 What was evaluated depends on which of the schemas applied in place hold: the branches of ``anyOf``,
 for example. Every such schema evaluates something *under a condition*, and more conditions never
@@ -26,51 +26,50 @@ from guided.json_schema.formulas.assertions import Items, Members
 from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.reader.container_keywords import item_schemas
 from guided.json_schema.reader.keywords import Draft
-from guided.json_schema.reader.visit import Visit
+from guided.json_schema.reader.schema_context import SchemaContext
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.expression import Regular
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
 __all__ = ["UNEVALUATED_FORMULAS"]
 
 _T = TypeVar("_T")
 MAX_CASES: Final = 512
-"""Sets of conditions that are distinguished for one keyword."""
+"""The most sets of conditions that are distinguished for one keyword."""
 MAX_CONDITIONS: Final = 10_000
-"""Schemas applied in place under different conditions."""
+"""The most schemas applied in place, counted once for each condition."""
 
 
-def _properties(visit: Visit) -> Formula:
-    """Yield the formula of ``unevaluatedProperties``.
+def _properties(context: SchemaContext) -> Formula:
+    """Return the formula of ``unevaluatedProperties``; ``rest`` is that of unevaluated members.
 
-    ``rest`` is what unevaluated members have to fit. ``names``, ``patterns`` and ``everything``
-    have the conditions under which some schema evaluates a member of that name, members whose names
-    a pattern matches, or all members. TRUE if ``rest`` asks for nothing, or if all members
-    are evaluated in any case.
+    ``names``, ``patterns`` and ``everything`` have the conditions under which some schema evaluates
+    a member of that name, members whose names a pattern matches, or all members. TRUE if ``rest``
+    is, or if all members are evaluated in any case.
     """
-    rest = visit.apply(visit.keywords["unevaluatedProperties"])
+    rest = context.apply(context.keywords["unevaluatedProperties"])
     names: dict[str, list[Formula]] = {}
     patterns: dict[Regular, list[Formula]] = {}
     everything: list[Formula] = []
-    for condition, applied in _evaluators(visit, "unevaluatedProperties"):
+    for condition, applied in _evaluators(context, "unevaluatedProperties"):
         keywords = applied.keywords
         for name in keywords.get("properties", ()):
             names.setdefault(name, []).append(condition)
         for pattern in keywords.get("patternProperties", ()):
-            at = applied.pointer("patternProperties", pattern)
-            patterns.setdefault(applied.lowering.regular(pattern, at), []).append(condition)
+            pointer = applied.pointer("patternProperties", pattern)
+            patterns.setdefault(applied.lowering.regular(pattern, pointer), []).append(condition)
         if "additionalProperties" in keywords or (
-            applied is not visit and "unevaluatedProperties" in keywords
+            applied is not context and "unevaluatedProperties" in keywords
         ):
             everything.append(condition)
-    formulas = visit.formulas
+    formulas = context.formulas
     if rest is TRUE or TRUE in everything:
         return TRUE
 
-    found = {pattern: _found_in(pattern, names) for pattern in patterns}
+    matched = {pattern: _matching_names(pattern, names) for pattern in patterns}
 
     def with_patterns(evaluated: Sequence[Regular]) -> Iterator[Formula]:
-        """Yield everything that must hold if the ``evaluated`` patterns evaluate and no others do.
+        """Yield the formulas that must hold if only the ``evaluated`` patterns evaluate members.
 
         First for members that no schema names: they fit ``rest``, unless one of the patterns
         matches their names. Then, for each name that is not evaluated in any case: the member fits
@@ -85,47 +84,47 @@ def _properties(visit: Visit) -> Formula:
             )
         )
         for name, conditions in names.items():
-            if TRUE not in conditions and not any(name in found[p] for p in evaluated):
+            if TRUE not in conditions and not any(name in matched[p] for p in evaluated):
                 unevaluated = formulas.leaf(Members(((name, rest),), (), TRUE))
                 yield formulas.any_of([unevaluated, *conditions])
 
-    cases = _cases(patterns, with_patterns, visit, "unevaluatedProperties")
+    cases = _cases(patterns, with_patterns, context, "unevaluatedProperties")
     return formulas.any_of([*everything, *cases])
 
 
-def _items(visit: Visit) -> Formula:
-    """Yield the formula of ``unevaluatedItems``.
+def _items(context: SchemaContext) -> Formula:
+    """Return the formula of ``unevaluatedItems``; ``rest`` is that of unevaluated items.
 
-    ``lengths`` has by a number of first items the conditions under which these are evaluated;
-    ``contained`` those under which ``contains`` evaluates the items that fit a formula. ``ends``
-    are the places where the conditions change; 0 is always among them. TRUE as for ``_properties``.
+    ``lengths`` has the conditions under which so many first items are evaluated; ``contained``
+    those under which ``contains`` evaluates the items that fit a formula. ``ends`` are the indices
+    at which the conditions change, 0 among them. TRUE in the same cases as for members.
     """
-    rest = visit.apply(visit.keywords["unevaluatedItems"])
+    rest = context.apply(context.keywords["unevaluatedItems"])
     lengths: dict[int, list[Formula]] = {0: [TRUE]}
     contained: dict[Formula, list[Formula]] = {}
     everything: list[Formula] = []
-    for condition, applied in _evaluators(visit, "unevaluatedItems"):
+    for condition, applied in _evaluators(context, "unevaluatedItems"):
         keywords = applied.keywords
         lengths.setdefault(len(item_schemas(keywords)[0]), []).append(condition)
         if "contains" in keywords and _contains_evaluates(applied):
             contained.setdefault(applied.apply(keywords["contains"]), []).append(condition)
         if _evaluates_all_items(applied) or (
-            applied is not visit and "unevaluatedItems" in keywords
+            applied is not context and "unevaluatedItems" in keywords
         ):
             everything.append(condition)
-    formulas = visit.formulas
+    formulas = context.formulas
     if rest is TRUE or TRUE in everything:
         return TRUE
     ends = sorted(lengths)
     spend(sum(ends))
 
     def with_contained(evaluated: Sequence[Formula]) -> Iterator[Formula]:
-        """Everything that has to hold if the ``evaluated`` formulas evaluate items and no others
-        do.
+        """Yield the formulas that must hold if only the ``evaluated`` formulas evaluate items.
 
-        ``other`` is what an item fits that is not evaluated by its place. First for the items after
-        all that some schema evaluates by place; then for each run of items that are evaluated under
-        the same conditions: they fit ``other``, or one of these conditions holds.
+        ``other`` is the formula of an item that is not evaluated by its index. The first formula is
+        about the items after all that some schema evaluates by index. Then there is one for each
+        run of items that are evaluated under the same conditions: they fit ``other``, or one of
+        these conditions holds.
         """
         other = formulas.any_of([rest, *evaluated])
         yield formulas.leaf(Items((TRUE,) * ends[-1], other))
@@ -135,31 +134,31 @@ def _items(visit: Visit) -> Formula:
                 between = (TRUE,) * start + (other,) * (end - start)
                 yield formulas.any_of([formulas.leaf(Items(between, TRUE)), *conditions])
 
-    cases = _cases(contained, with_contained, visit, "unevaluatedItems")
+    cases = _cases(contained, with_contained, context, "unevaluatedItems")
     return formulas.any_of([*everything, *cases])
 
 
-def _evaluates_all_items(visit: Visit) -> bool:
-    keywords = visit.keywords
+def _evaluates_all_items(context: SchemaContext) -> bool:
+    keywords = context.keywords
     if isinstance(keywords.get("items"), list):
         return "additionalItems" in keywords
     return "items" in keywords
 
 
-def _contains_evaluates(visit: Visit) -> bool:
-    return visit.location.resource.dialect.draft >= Draft.DRAFT_2020_12
+def _contains_evaluates(context: SchemaContext) -> bool:
+    return context.location.resource.dialect.draft >= Draft.DRAFT_2020_12
 
 
-def _evaluators(visit: Visit, keyword: str) -> Iterator[tuple[Formula, Visit]]:
-    """Yield each schema that evaluates members or items of the same value, and its condition.
+def _evaluators(context: SchemaContext, keyword: str) -> Iterator[tuple[Formula, SchemaContext]]:
+    """Yield each schema that may evaluate members or items of the same value, and its condition.
 
-    The schema of ``visit`` comes first, under the condition TRUE. A schema may occur several times,
-    under different conditions. Formulas are those of ``visit.formulas``, so conditions are compared
-    by identity. It follows references, which may lead in a circle, which ``seen`` breaks.
+    The schema of ``context`` comes first, under the condition TRUE. A schema may occur several
+    times, under different conditions. References are followed, even through cycles. Raises
+    LimitExceededError past MAX_CONDITIONS.
     """
-    formulas = visit.formulas
+    formulas = context.formulas
     seen: set[tuple[Formula, Formula]] = set()
-    stack: list[tuple[Formula, Visit]] = [(TRUE, visit)]
+    stack: list[tuple[Formula, SchemaContext]] = [(TRUE, context)]
     while stack:
         condition, applied = stack.pop()
         key = (condition, applied.formula(applied))
@@ -170,52 +169,54 @@ def _evaluators(visit: Visit, keyword: str) -> Iterator[tuple[Formula, Visit]]:
             raise LimitExceededError(
                 f"{keyword} depends on more than {MAX_CONDITIONS} conditions",
                 limit=MAX_CONDITIONS,
-                pointer=visit.pointer(keyword),
+                pointer=context.pointer(keyword),
             )
         spend(10)
         yield condition, applied
         stack += (
-            (formulas.all_of([condition, further]), inner) for further, inner in applied.in_place()
+            (formulas.all_of([condition, further]), inner)
+            for further, inner in applied.in_place_applicators()
         )
 
 
 def _cases(
-    found: Mapping[_T, Sequence[Formula]],
-    formula: Callable[[Sequence[_T]], Iterable[Formula]],
-    visit: Visit,
+    conditions_by_item: Mapping[_T, Sequence[Formula]],
+    formulas_for: Callable[[Sequence[_T]], Iterable[Formula]],
+    context: SchemaContext,
     keyword: str,
 ) -> Iterator[Formula]:
-    """Yield a case for each set of things that are found only under a condition.
+    """Yield a formula for each set of patterns or formulas that may evaluate; one has to hold.
 
-    ``found`` has the conditions of each thing; one with TRUE among them is part of every case. A
-    case says that the chosen things are found (one of the conditions of each holds), and all that
-    ``formula`` says about them. It does not say that the others are not found: they would evaluate
-    more, so a case without them is only stricter. The whole is any of the cases.
+    ``conditions_by_item`` has the conditions under which each of them evaluates; one with TRUE
+    among them is part of every set. The formula of a set says that one of the conditions of each
+    holds, and what ``formulas_for`` returns for the set. It does not say that the others do not
+    evaluate: they would evaluate more, so a formula without them is only stricter. Raises
+    LimitExceededError past MAX_CASES.
     """
-    always = [thing for thing, conditions in found.items() if TRUE in conditions]
-    sometimes = [thing for thing, conditions in found.items() if TRUE not in conditions]
+    always = [item for item, conditions in conditions_by_item.items() if TRUE in conditions]
+    sometimes = [item for item, conditions in conditions_by_item.items() if TRUE not in conditions]
     if 2 ** len(sometimes) > MAX_CASES:
         raise LimitExceededError(
             f"{keyword} depends on {len(sometimes)} conditions, which make more than {MAX_CASES} "
             "cases",
             limit=MAX_CASES,
-            pointer=visit.pointer(keyword),
+            pointer=context.pointer(keyword),
             hint="name the members instead of giving patterns, or write fewer alternatives",
         )
-    formulas = visit.formulas
+    formulas = context.formulas
     for size in range(len(sometimes) + 1):
         for chosen in combinations(sometimes, size):
-            hold = [formulas.any_of(found[thing]) for thing in chosen]
-            yield formulas.all_of([*hold, *formula([*always, *chosen])])
+            hold = [formulas.any_of(conditions_by_item[item]) for item in chosen]
+            yield formulas.all_of([*hold, *formulas_for([*always, *chosen])])
 
 
-def _found_in(pattern: Regular, names: Iterable[str]) -> frozenset[str]:
+def _matching_names(pattern: Regular, names: Iterable[str]) -> frozenset[str]:
     """Return the names in which a pattern matches."""
     dfa = dfa_from_regular(pattern, search=True)
     return frozenset(name for name in names if dfa.accepts(name))
 
 
-UNEVALUATED_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
+UNEVALUATED_FORMULAS: Mapping[str, Callable[[SchemaContext], Formula]] = {
     "unevaluatedProperties": _properties,
     "unevaluatedItems": _items,
 }

@@ -1,4 +1,4 @@
-"""What a schema asks about types, numbers, strings and listed values, as formulas."""
+"""Formulas of the keywords about types, numbers, strings and listed values."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.formulas.values import one_of_values
 from guided.json_schema.reader.formats import format_regular
 from guided.json_schema.reader.keywords import Draft
-from guided.json_schema.reader.visit import Visit, counting
+from guided.json_schema.reader.schema_context import SchemaContext, count_formula
 from guided.spec import FormatMode
 
 __all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
 
 
-def _types(visit: Visit) -> Formula:
-    """``type``; ``_numbers`` handles whole numbers where other keywords call it.
+def _types(context: SchemaContext) -> Formula:
+    """Return the formula of ``type``; TRUE if it lists all types.
 
-    TRUE for all types together. ``integer`` is ``Types`` of numbers and ``Numbers(integer=True)``.
+    ``integer`` is ``Types`` of numbers and ``Numbers(integer=True)``. If there are keywords about
+    numbers, the latter is part of their assertion (``_numbers``).
     """
-    value = visit.keywords["type"]
+    value = context.keywords["type"]
     names = [value] if isinstance(value, str) else value
-    found = _TYPES.get(tuple(names))
-    if found is None:
-        found = frozenset(_JSON_TYPES[name] for name in names)
-    allowed = TRUE if found == _EVERY_TYPE else visit.formulas.leaf(Types(found))
-    if _only_integers(visit) and not any(word in visit.keywords for word in _NUMERIC):
-        whole = Numbers(integer=True, literal=_by_spelling(visit))
-        return visit.formulas.all_of([allowed, visit.formulas.leaf(whole)])
+    types = _TYPES.get(tuple(names))
+    if types is None:
+        types = frozenset(_JSON_TYPES[name] for name in names)
+    allowed = TRUE if types == _EVERY_TYPE else context.formulas.leaf(Types(types))
+    if _only_integers(context) and not any(word in context.keywords for word in _NUMERIC):
+        whole = Numbers(integer=True, by_spelling=_by_spelling(context))
+        return context.formulas.all_of([allowed, context.formulas.leaf(whole)])
     return allowed
 
 
-def _numbers(visit: Visit) -> Formula:
-    """Return all keywords about numbers as one assertion, which is one automaton.
+def _numbers(context: SchemaContext) -> Formula:
+    """Return all keywords about numbers as one assertion, so that they become one automaton.
 
-    Registered for all of ``_NUMERIC``, so it is called once; ``type`` may also ask for whole
-    numbers.
+    ``type`` is among them if it only allows integers.
     """
-    whole = _only_integers(visit)
-    return visit.formulas.leaf(
+    whole = _only_integers(context)
+    return context.formulas.leaf(
         Numbers(
             integer=whole,
-            literal=whole and _by_spelling(visit),
-            low=_bound(visit, "minimum", "exclusiveMinimum", max),
-            high=_bound(visit, "maximum", "exclusiveMaximum", min),
-            multiple_of=_decimal(visit.keywords.get("multipleOf")),
+            by_spelling=whole and _by_spelling(context),
+            low=_bound(context, "minimum", "exclusiveMinimum", max),
+            high=_bound(context, "maximum", "exclusiveMaximum", min),
+            multiple_of=_decimal(context.keywords.get("multipleOf")),
         )
     )
 
 
 def _bound(
-    visit: Visit,
+    context: SchemaContext,
     keyword: str,
     strict_keyword: str,
     tighter: Callable[[Decimal, Decimal], Decimal],
 ) -> Bound | None:
     """Return the tighter of an inclusive and an exclusive bound; of equal ones, the exclusive.
 
-    ``tighter`` returns the tighter of two values: the greater of low bounds, the less of high ones.
+    ``tighter`` returns the tighter of two values: ``max`` for lower bounds, ``min`` for upper ones.
     """
-    value = _decimal(visit.keywords.get(keyword))
-    strict = visit.keywords.get(strict_keyword)
+    value = _decimal(context.keywords.get(keyword))
+    strict = context.keywords.get(strict_keyword)
     if isinstance(strict, bool):  # draft 4: it says whether the other keyword is exclusive
         return None if value is None else Bound(value, strict)
     limit = _decimal(strict)
@@ -78,38 +78,38 @@ def _decimal(value: int | Decimal | None) -> Decimal | None:
     return None if value is None else Decimal(value)
 
 
-def _only_integers(visit: Visit) -> bool:
-    names = visit.keywords.get("type", ())
+def _only_integers(context: SchemaContext) -> bool:
+    names = context.keywords.get("type", ())
     return names == "integer" or ("integer" in names and "number" not in names)
 
 
-def _by_spelling(visit: Visit) -> bool:
+def _by_spelling(context: SchemaContext) -> bool:
     """Return whether a number is an integer by how it is written: ``1.0`` is one since draft 6."""
-    return visit.location.resource.dialect.draft is Draft.DRAFT_4
+    return context.location.resource.dialect.draft is Draft.DRAFT_4
 
 
-def _pattern(visit: Visit) -> Formula:
-    found = visit.lowering.regular(visit.keywords["pattern"], visit.pointer("pattern"))
-    return visit.formulas.leaf(Matches(found))
+def _pattern(context: SchemaContext) -> Formula:
+    found = context.lowering.regular(context.keywords["pattern"], context.pointer("pattern"))
+    return context.formulas.leaf(Matches(found))
 
 
-def _format(visit: Visit) -> Formula:
-    """``format``: TRUE if it is an annotation, by the options or because it is unknown.
+def _format(context: SchemaContext) -> Formula:
+    """Return the formula of ``format``: TRUE if the options ignore formats, or for an unknown one.
 
-    A dialect that asserts formats decides: it overrides the options, and what cannot be enforced
-    is refused.
+    A dialect that asserts formats overrides the options; then UnsupportedFeatureError is raised for
+    an unknown one.
     """
-    dialect = visit.location.resource.dialect
-    if visit.lowering.options.format is not FormatMode.ASSERT and not dialect.asserts_format:
+    dialect = context.location.resource.dialect
+    if context.lowering.options.format is not FormatMode.ASSERT and not dialect.asserts_format:
         return TRUE
-    name = visit.keywords["format"]
+    name = context.keywords["format"]
     regular = format_regular(name)
     if regular is not None:
-        return visit.formulas.leaf(Matches(regular))
+        return context.formulas.leaf(Matches(regular))
     if dialect.asserts_format:
         raise UnsupportedFeatureError(
             f"the format {name!r} cannot be enforced, and the schema's metaschema requires it",
-            pointer=visit.pointer("format"),
+            pointer=context.pointer("format"),
             hint="write a pattern",
         )
     return TRUE
@@ -119,22 +119,22 @@ _JSON_TYPES: Final = {str(one.value): one for one in JsonType} | {"integer": Jso
 _TYPES: Final = {(name,): frozenset({json_type}) for name, json_type in _JSON_TYPES.items()}
 _EVERY_TYPE: Final = frozenset(JsonType)
 _NUMERIC: Final = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
-SCALAR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
+SCALAR_FORMULAS: Mapping[str, Callable[[SchemaContext], Formula]] = {
     "type": _types,
     **dict.fromkeys(_NUMERIC, _numbers),
-    **dict.fromkeys(("minLength", "maxLength"), counting("minLength", "maxLength", Length)),
+    **dict.fromkeys(("minLength", "maxLength"), count_formula("minLength", "maxLength", Length)),
     "pattern": _pattern,
     "format": _format,
 }
 """The formula of each keyword; keywords that make one formula together share a function."""
 
 
-def _enum(visit: Visit) -> Formula:
-    return one_of_values(visit.keywords["enum"], visit.formulas)
+def _enum(context: SchemaContext) -> Formula:
+    return one_of_values(context.keywords["enum"], context.formulas)
 
 
-def _const(visit: Visit) -> Formula:
-    return one_of_values([visit.keywords["const"]], visit.formulas)
+def _const(context: SchemaContext) -> Formula:
+    return one_of_values([context.keywords["const"]], context.formulas)
 
 
-LISTED_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {"enum": _enum, "const": _const}
+LISTED_FORMULAS: Mapping[str, Callable[[SchemaContext], Formula]] = {"enum": _enum, "const": _const}

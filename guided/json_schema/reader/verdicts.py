@@ -1,4 +1,4 @@
-"""What becomes of each keyword of a schema; and the table of keywords in the documentation.
+"""How far each keyword of a schema is enforced; and the table of keywords in the documentation.
 
 ``python -m guided.json_schema.reader.verdicts docs/json-schema-support.md`` updates the table.
 """
@@ -12,22 +12,22 @@ from pathlib import Path
 
 from guided.json_schema.reader.formats import NARROWED_FORMATS, format_regular
 from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
-from guided.json_schema.reader.survey import Location, Survey
-from guided.json_schema.reader.text import child
-from guided.runtime.fuel import spend
+from guided.json_schema.reader.schema_index import Location, SchemaIndex
+from guided.json_schema.reader.text import child_pointer
+from guided.runtime.work_budget import spend
 from guided.spec import Enforcement, FormatMode, JsonOptions, KeyOrder, Verdict
 
-__all__ = ["judge", "with_current_table"]
+__all__ = ["judge_keywords", "replace_table"]
 
 
-def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
-    """Return a verdict on every keyword of every schema that was met, except in metaschemas.
+def judge_keywords(index: SchemaIndex, options: JsonOptions) -> tuple[Verdict, ...]:
+    """Return a verdict on every keyword of every schema in the index, except in metaschemas.
 
-    In the order in which schemas were met. Whether the root leads to a schema does not matter.
+    In the order in which schemas were read, reachable from the root or not.
     """
     return tuple(
         verdict
-        for location in survey.locations.values()
+        for location in index.locations.values()
         if not location.resource.is_standard
         for verdict in _verdicts(location, options)
     )
@@ -36,39 +36,39 @@ def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
 def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
     """Yield a verdict on each keyword of one schema.
 
-    Verdicts repeat what ``Survey`` and the lowering decide; a change there has to be made here too.
+    They repeat decisions of ``SchemaIndex`` and of lowering: change both together.
     """
-    known = location.resource.dialect.keywords
+    defined = location.resource.dialect.keywords
     for keyword in location.schema:
-        here = child(location.pointer, keyword)
-        word = known.get(keyword)
-        if word is None:
-            yield Verdict(here, Enforcement.ANNOTATION, _unknown(keyword, location))
+        here = child_pointer(location.pointer, keyword)
+        definition = defined.get(keyword)
+        if definition is None:
+            yield Verdict(here, Enforcement.ANNOTATION, _note_on_unknown(keyword, location))
         elif keyword == "$schema" and location.schema is not location.resource.root:
             yield Verdict(here, Enforcement.ANNOTATION, "only a schema with a URI chooses a draft")
-        elif word.role in (Role.ANNOTATION, Role.IDENTIFIER):
+        elif definition.role in (Role.ANNOTATION, Role.IDENTIFIER):
             yield Verdict(here, Enforcement.ANNOTATION)
         elif keyword not in location.keywords:
             yield Verdict(here, Enforcement.ANNOTATION, "hidden by $ref up to draft 7")
         else:
-            yield Verdict(here, *_enforcement(word, location, options))
+            yield Verdict(here, *_enforcement(definition, location, options))
 
 
 def _enforcement(
-    word: Keyword, location: Location, options: JsonOptions
+    definition: Keyword, location: Location, options: JsonOptions
 ) -> tuple[Enforcement, str]:
-    """Return how far an asserting keyword is enforced, and a note; first what makes it void.
+    """Return how far an asserting keyword is enforced, and a note.
 
-    The order matters: a keyword without the one that it needs is void, whatever else is true of it.
+    The order matters: a keyword without the one that it needs has no effect in any case.
     """
-    keywords, name = location.keywords, word.name
-    needed = _NEEDED.get(name)
+    keywords, name = location.keywords, definition.name
+    needed = _NEEDED_KEYWORDS.get(name)
     if needed is not None and needed not in keywords:
         return Enforcement.ANNOTATION, f"means nothing without {needed!r}"
     if name == "additionalItems" and not isinstance(keywords.get("items"), list):
         return Enforcement.ANNOTATION, "means nothing without a list of 'items'"
     if name == "format":
-        return _format(location, options)
+        return _format_enforcement(location, options)
     if name == "type":
         bounds = list(_default_bounds(keywords, options))
         if bounds:
@@ -78,8 +78,8 @@ def _enforcement(
     return Enforcement.ENFORCED, ""
 
 
-def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
-    """Return the verdict on ``format`` as ``value_keywords._format`` lowers it.
+def _format_enforcement(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
+    """Return how far ``format`` is enforced, as ``value_keywords._format`` lowers it.
 
     Change both together.
     """
@@ -95,9 +95,9 @@ def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]
 
 
 def _default_bounds(keywords: dict[str, object], options: JsonOptions) -> Iterator[str]:
-    """Yield what the options bound where a type is named and the schema itself sets no bound.
+    """Yield notes on the bounds that the options set for values which the schema does not bound.
 
-    ``StringRules`` and ``NumberRules`` apply the bounds themselves; here they are only reported.
+    They are applied by ``StringRules`` and ``NumberRules``.
     """
     types = keywords["type"]
     names = types if isinstance(types, list) else [types]
@@ -113,20 +113,17 @@ def _default_bounds(keywords: dict[str, object], options: JsonOptions) -> Iterat
             yield f"at most {digits} digits on either side of the point"
 
 
-_NEEDED = {
+_NEEDED_KEYWORDS = {
     "then": "if",
     "else": "if",
     "minContains": "contains",
     "maxContains": "contains",
 }
-"""Keywords that mean nothing without another one."""
+"""Keywords that have no effect without another one."""
 
 
-def _unknown(keyword: str, location: Location) -> str:
-    """Return what to say about a keyword that the dialect does not define.
-
-    A keyword of another draft is no misspelling, so that is checked first.
-    """
+def _note_on_unknown(keyword: str, location: Location) -> str:
+    """Return the note on a keyword that the dialect does not define."""
     if keyword in _ALL_NAMES:
         draft = location.resource.dialect.draft
         return f"means nothing in {draft.label}"
@@ -135,7 +132,7 @@ def _unknown(keyword: str, location: Location) -> str:
     return "no draft defines it" + (f"; close to {close[0]!r}" if close else "")
 
 
-_ALL_NAMES = sorted({word.name for word in KEYWORDS})
+_ALL_NAMES = sorted({definition.name for definition in KEYWORDS})
 _START, _END = "<!-- keywords -->\n", "<!-- end of keywords -->\n"
 _OUTCOMES = {
     Role.ASSERTION: "enforced",
@@ -145,30 +142,32 @@ _OUTCOMES = {
 }
 
 
-def with_current_table(page: str) -> str:
-    """Return the page with the table between its two marks replaced.
+def replace_table(page: str) -> str:
+    """Return a page of documentation with its table of keywords updated.
 
-    Both marks have to be in the page, in this order.
+    The page has to contain both marks of the table, in this order.
     """
     before, _, rest = page.partition(_START)
     _, _, after = rest.partition(_END)
-    return before + _START + "".join(f"{line}\n" for line in _table()) + _END + after
+    return before + _START + "".join(f"{line}\n" for line in _table_lines()) + _END + after
 
 
-def _table() -> Iterator[str]:
+def _table_lines() -> Iterator[str]:
     """Yield the lines of the table of keywords, in the order of ``KEYWORDS``."""
     yield "| keyword | drafts | what becomes of it |"
     yield "|---|---|---|"
-    for word in KEYWORDS:
-        outcome = _OUTCOMES[word.role] + (f": {word.note}" if word.note else "")
-        yield f"| `{word.name}` | {_drafts(word)} | {outcome} |"
+    for definition in KEYWORDS:
+        outcome = _OUTCOMES[definition.role] + (f": {definition.note}" if definition.note else "")
+        yield f"| `{definition.name}` | {_drafts(definition)} | {outcome} |"
 
 
-def _drafts(word: Keyword) -> str:
-    first, last = (draft.label.removeprefix("draft ") for draft in (word.first, word.last))
+def _drafts(definition: Keyword) -> str:
+    first, last = (
+        draft.label.removeprefix("draft ") for draft in (definition.first, definition.last)
+    )
     return first if first == last else f"{first} to {last}"
 
 
 if __name__ == "__main__":
     path = Path(sys.argv[1])
-    path.write_text(with_current_table(path.read_text()))
+    path.write_text(replace_table(path.read_text()))

@@ -106,13 +106,13 @@ class _Products:
     def __init__(self, builder: Any, job: Any, block: Any, first: Any, count: int) -> None:
         self._builder, self._job, self._block, self._first = builder, job, block, first
         self._count = count
-        self._inputs, self._rows = self._told(3), self._told(5)
+        self._inputs, self._rows = self._job_number(3), self._job_number(5)
 
     def emit(self) -> None:
         """Emit the sums of all rows with the block's 16 outputs, and their stores."""
         builder = self._builder
         weights = builder.add(
-            self._told(0),
+            self._job_number(0),
             builder.mul(self._block, builder.mul(self._inputs, INT64(LANES))),
         )
         for t, (coarse, fine) in enumerate(self._sums(weights)):
@@ -123,7 +123,7 @@ class _Products:
         builder = self._builder
         places = [self._place(t) for t in range(self._count)]
         rows = [
-            builder.add(self._told(1), builder.mul(place, self._inputs))
+            builder.add(self._job_number(1), builder.mul(place, self._inputs))
             for pair in places
             for place in pair
         ]
@@ -156,15 +156,15 @@ class _Products:
         finer = builder.fmul(self._whole(fine, of_fine), steps)
         finer = builder.fmul(finer, ir.Constant(FLOATS, [_PER_FINER] * LANES))
         found = builder.fadd(found, finer)
-        scale = builder.load(pointer(builder, self._told(10), FLOAT, of_coarse))
+        scale = builder.load(pointer(builder, self._job_number(10), FLOAT, of_coarse))
         found = builder.fadd(builder.fmul(found, splat(builder, scale)), self._vector(9, output))
-        place = builder.add(builder.mul(of_coarse, self._told(4)), output)
-        builder.store(found, pointer(builder, self._told(2), FLOATS, place), align=4)
+        place = builder.add(builder.mul(of_coarse, self._job_number(4)), output)
+        builder.store(found, pointer(builder, self._job_number(2), FLOATS, place), align=4)
 
     def _whole(self, sums: Any, place: Any) -> Any:
         """Return sums as floats, without the offset of the weights."""
         builder = self._builder
-        of_row = builder.load(pointer(builder, self._told(11), INT32, place))
+        of_row = builder.load(pointer(builder, self._job_number(11), INT32, place))
         added = splat(builder, builder.mul(of_row, INT32(OFFSET)))
         return builder.sitofp(builder.sub(sums, added), FLOATS)
 
@@ -175,9 +175,9 @@ class _Products:
 
     def _vector(self, number: int, place: Any) -> Any:
         builder = self._builder
-        return builder.load(pointer(builder, self._told(number), FLOATS, place), align=4)
+        return builder.load(pointer(builder, self._job_number(number), FLOATS, place), align=4)
 
-    def _told(self, number: int) -> Any:
+    def _job_number(self, number: int) -> Any:
         """Return a number of the job."""
         builder = self._builder
         return builder.load(builder.gep(self._job, [INT64(number)]))

@@ -138,7 +138,7 @@ class _Products:
         self._builder, self._job = builder, job
         self._places = [builder.add(first, INT64(t)) for t in range(count)]
         self._output = builder.mul(block, INT64(LANES))
-        self._lines = self._told(3)
+        self._lines = self._job_number(3)
 
     def emit(self) -> None:
         for place, total in zip(self._places, self._totals(), strict=True):
@@ -171,8 +171,8 @@ class _Products:
         length = builder.mul(self._lines, INT64(2 * INPUTS))
         before = builder.mul(first, INT64(LINE))
         in_block = builder.mul(self._output, builder.mul(self._lines, INT64(INPUTS)))
-        weights = builder.add(builder.add(self._told(0), in_block), before)
-        words = builder.add(self._told(1), builder.mul(first, INT64(2 * INPUTS)))
+        weights = builder.add(builder.add(self._job_number(0), in_block), before)
+        words = builder.add(self._job_number(1), builder.mul(first, INT64(2 * INPUTS)))
         rows = [builder.add(words, builder.mul(place, length)) for place in self._places]
 
         def add_products(k: Any, sums: list[Any]) -> list[Any]:
@@ -193,21 +193,23 @@ class _Products:
     def _store(self, place: Any, total: Any) -> None:
         """Store the product of a row, without the offset of the weights."""
         builder = self._builder
-        of_row = builder.add(self._told(11), builder.mul(place, INT64(8)))
+        of_row = builder.add(self._job_number(11), builder.mul(place, INT64(8)))
         added = builder.load(pointer(builder, of_row, DOUBLE))
         found = builder.fptrunc(builder.fsub(total, splat(builder, added)), FLOATS)
-        scale = builder.load(pointer(builder, self._told(10), FLOAT, place))
+        scale = builder.load(pointer(builder, self._job_number(10), FLOAT, place))
         found = builder.fmul(builder.fmul(found, self._vector(8)), splat(builder, scale))
         found = builder.fadd(found, self._vector(9))
-        at = builder.add(builder.mul(place, self._told(4)), self._output)
-        builder.store(found, pointer(builder, self._told(2), FLOATS, at), align=4)
+        at = builder.add(builder.mul(place, self._job_number(4)), self._output)
+        builder.store(found, pointer(builder, self._job_number(2), FLOATS, at), align=4)
 
     def _vector(self, number: int) -> Any:
         """Return the numbers of the block's outputs at an address of the job."""
         builder = self._builder
-        return builder.load(pointer(builder, self._told(number), FLOATS, self._output), align=4)
+        return builder.load(
+            pointer(builder, self._job_number(number), FLOATS, self._output), align=4
+        )
 
-    def _told(self, number: int) -> Any:
+    def _job_number(self, number: int) -> Any:
         """Return a number of the job."""
         builder = self._builder
         return builder.load(builder.gep(self._job, [INT64(number)]))

@@ -15,12 +15,12 @@ from typing import Any, cast
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
-from guided.runtime.kernel_cache import compile_again_with_sources
+from guided.runtime.kernel_cache import install_cache_locators
 from guided.runtime.processor import compile_for_named_processor
 
 __all__ = ["Task", "exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
 
-compile_again_with_sources()
+install_cache_locators()
 compile_for_named_processor()
 
 _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}

@@ -123,7 +123,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
     depths: tuple[int, ...]
     earlier: tuple[int, ...]
     ancestors: bytearray | None
-    deciding: tuple[int, ...]
+    nodes_needing_logits: tuple[int, ...]
 
     @classmethod
     def of(cls, segment: Segment) -> Self:
@@ -138,7 +138,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
             segment.depths,
             segment.earlier,
             None if sees is None else bytearray(sees.tobytes()),
-            segment.deciding,
+            segment.nodes_needing_logits,
         )
 
     def segment(self) -> Segment:
@@ -155,7 +155,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
             tokens=self.tokens,
             depths=self.depths,
             ancestors=sees,
-            deciding=self.deciding,
+            nodes_needing_logits=self.nodes_needing_logits,
             earlier=self.earlier,
         )
 

@@ -15,7 +15,7 @@ import torch
 
 from guided.model.batch import Segment, StepBatch, StepOutput
 
-__all__ = ["FEWEST_TOKENS", "joined", "micro_batches"]
+__all__ = ["FEWEST_TOKENS", "join_outputs", "micro_batches"]
 
 FEWEST_TOKENS: Final = 64
 """The least tokens for which a call pays: each call reads all weights of its rank."""
@@ -40,7 +40,7 @@ def micro_batches(batch: StepBatch, stages: int) -> list[StepBatch]:
     return [StepBatch(tuple(part)) for part in parts if part]
 
 
-def joined(outputs: Sequence[StepOutput]) -> StepOutput:
+def join_outputs(outputs: Sequence[StepOutput]) -> StepOutput:
     """Join the outputs for the parts of a batch."""
     if len(outputs) == 1:
         return outputs[0]

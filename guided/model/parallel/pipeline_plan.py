@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guided.kv.layer_groups import NO_KEYS, LayerShape
 from guided.model.layer_configs import layer_shapes
-from guided.model.parallel.split import RankShare, Way, cannot_split, refuse_by_config
+from guided.model.parallel.split import Parallelism, RankShare, cannot_split, refuse_by_config
 from guided.model.stage import Stage
 
 if TYPE_CHECKING:
@@ -86,10 +86,14 @@ def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Pi
     _refuse(config)
     shapes = layer_shapes(config)
     if len(shapes) < ranks:
-        raise cannot_split(config, Way.PIPELINE, f"has {len(shapes)} layers, and {ranks} ranks")
+        raise cannot_split(
+            config, Parallelism.PIPELINE, f"has {len(shapes)} layers, and {ranks} ranks"
+        )
     sizes, embedding, head, others = _sizes(files.checkpoint.shapes, len(shapes))
     if not all(sizes):
-        raise cannot_split(config, Way.PIPELINE, "has files that do not name its layers as usual")
+        raise cannot_split(
+            config, Parallelism.PIPELINE, "has files that do not name its layers as usual"
+        )
     # The same rows twice, even if files have them once.
     head = head or embedding
     parts = even_parts([embedding + sizes[0], *sizes[1:-1], sizes[-1] + head], ranks)
@@ -110,24 +114,26 @@ def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Pi
 def _refuse(config: PretrainedConfig) -> None:
     """Raise ModelError for a model whose layers cannot be in different processes."""
     text: Any = config.get_text_config()
-    refuse_by_config(config, Way.PIPELINE)
+    refuse_by_config(config, Parallelism.PIPELINE)
     if getattr(config, "is_encoder_decoder", False):
-        raise cannot_split(config, Way.PIPELINE, "has an encoder, which all of its layers read")
+        raise cannot_split(
+            config, Parallelism.PIPELINE, "has an encoder, which all of its layers read"
+        )
     if set(getattr(text, "base_model_pp_plan", None) or ()) != _PARTS:
         reason = "has no plan for it in transformers (base_model_pp_plan)"
-        raise cannot_split(config, Way.PIPELINE, reason)
+        raise cannot_split(config, Parallelism.PIPELINE, reason)
     for setting, reason in _ACROSS.items():
         if getattr(text, setting, None):
-            raise cannot_split(config, Way.PIPELINE, f"{reason} ({setting})")
+            raise cannot_split(config, Parallelism.PIPELINE, f"{reason} ({setting})")
 
 
 def _sizes(shapes: Mapping[str, tuple[int, ...]], layers: int) -> tuple[list[int], int, int, int]:
     """Return the numbers in each layer, in the embedding, in the head, and in all else."""
     found: Counter[str] = Counter()
     for name, shape in shapes.items():
-        told = _NAME.match(name)
+        match = _NAME.match(name)
         # Layers after the last predict further tokens; transformers leaves them out.
-        found[(told[1] or told[2]) if told else ""] += prod(shape)
+        found[(match[1] or match[2]) if match else ""] += prod(shape)
     by_layer = [found[str(layer)] for layer in range(layers)]
     return by_layer, found["embed_tokens"], found["lm_head"], found[""]
 

@@ -53,7 +53,7 @@ class _Loss:
     """How a rank ended."""
 
     error: ModelError
-    told: Failed | None
+    failed: Failed | None
     """Its own report, perhaps of the loss of another rank; ``None`` if it was killed."""
 
 
@@ -77,7 +77,7 @@ class Ranks:
         atexit.register(self.close)
         for rank in range(1, settings.split.ranks):
             other = msgspec.structs.replace(settings, rank=rank)
-            self._others.append(_Rank(other, self._note))
+            self._others.append(_Rank(other, self._record_loss))
 
     @classmethod
     def start(
@@ -110,7 +110,7 @@ class Ranks:
         )
         found = cls(settings, place)
         with found.together():
-            found._hear(Started)
+            found._receive(Started)
             join_group(0, split.ranks, settings.meeting, device_of(device.type, 0))
         return found
 
@@ -121,7 +121,7 @@ class Ranks:
         call is made.
         """
         with self.together():
-            others = self._hear(Loaded)
+            others = self._receive(Loaded)
         # Groups that were made during loading met there as well.
         self._place.cleanup()
         self._on_loss = on_loss
@@ -132,7 +132,7 @@ class Ranks:
         """Send the others a message, and do the same in the block; an error there ends them all."""
         try:
             if message is not None:
-                self._tell(message)
+                self._send(message)
             yield
         except BaseException as error:
             cause = self._cause(error)
@@ -158,25 +158,25 @@ class Ranks:
                 os.environ[name] = value
         self._place.cleanup()
 
-    def _tell(self, message: ToRank) -> None:
+    def _send(self, message: ToRank) -> None:
         if self._is_closing:
             raise ModelError("the ranks of this model have ended", hint=_HINT)
         payload = write(message)
         for other in self._others:
-            other.tell(payload)
+            other.send(payload)
 
-    def _hear(self, kind: type[_Kind]) -> list[_Kind]:
+    def _receive(self, kind: type[_Kind]) -> list[_Kind]:
         """Return the next message of each, which must be of a kind."""
         found = []
         for other in self._others:
-            said = other.hear()
-            if isinstance(said, ModelError):
-                raise said
-            assert isinstance(said, kind), f"{said!r} instead of {kind.__name__}"
-            found.append(said)
+            message = other.receive()
+            if isinstance(message, ModelError):
+                raise message
+            assert isinstance(message, kind), f"{message!r} instead of {kind.__name__}"
+            found.append(message)
         return found
 
-    def _note(self, loss: _Loss) -> None:
+    def _record_loss(self, loss: _Loss) -> None:
         """Record an end that was not requested."""
         if self._is_closing:
             return
@@ -189,25 +189,27 @@ class Ranks:
     def _first_loss(self) -> ModelError:
         """Return the likeliest origin: a killed rank reports nothing, and others miss it."""
         time.sleep(_GRACE / 4)
-        loss = min(self._losses, key=lambda loss: loss.told is not None)
-        if loss.told is not None and loss.told.trace:
-            _log.error("%s\n%s", loss.error, loss.told.trace)
+        loss = min(self._losses, key=lambda loss: loss.failed is not None)
+        if loss.failed is not None and loss.failed.trace:
+            _log.error("%s\n%s", loss.error, loss.failed.trace)
         return loss.error
 
     def _cause(self, error: BaseException) -> BaseException:
         """Return the cause of an error here: a lost rank shows as a broken connection."""
         if isinstance(error, Exception) and self._has_lost.wait(_GRACE):
-            is_ended = any(loss.told is None for loss in self._losses)
+            is_ended = any(loss.failed is None for loss in self._losses)
             # All ranks refuse a model for the same reason; ours is the one to report.
             return error if isinstance(error, GuidedError) and not is_ended else self._first_loss()
         return error
 
 
-def _started(settings: RankSettings, control: Connection[bytes, bytes]) -> subprocess.Popen[bytes]:
+def _start_process(
+    settings: RankSettings, control: Connection[bytes, bytes]
+) -> subprocess.Popen[bytes]:
     """Start the process of a rank, which has one end of the connection."""
-    told = msgspec.structs.replace(settings, control=control.fileno())
+    with_control = msgspec.structs.replace(settings, control=control.fileno())
     return subprocess.Popen(
-        [sys.executable, "-m", _PROGRAM, msgspec.json.encode(told).decode()],
+        [sys.executable, "-m", _PROGRAM, msgspec.json.encode(with_control).decode()],
         stdin=subprocess.DEVNULL,
         pass_fds=(control.fileno(),),
     )
@@ -219,22 +221,22 @@ class _Rank:
     def __init__(self, settings: RankSettings, note: Callable[[_Loss], None]) -> None:
         ours, theirs = Pipe()
         with theirs:
-            self._process = _started(settings, theirs)
+            self._process = _start_process(settings, theirs)
         self._rank = settings.rank
         self._control: Connection[bytes, bytes] = ours
-        self._said: SimpleQueue[FromRank | ModelError] = SimpleQueue()
+        self._messages: SimpleQueue[FromRank | ModelError] = SimpleQueue()
         self._note = note
         name = f"rank {settings.rank}"
         self._listening = threading.Thread(target=self._listen, name=name, daemon=True)
         self._listening.start()
 
-    def tell(self, payload: bytes) -> None:
+    def send(self, payload: bytes) -> None:
         """Send a message; raises ``OSError`` if the rank no longer receives."""
         self._control.send_bytes(payload)
 
-    def hear(self) -> FromRank | ModelError:
+    def receive(self) -> FromRank | ModelError:
         """Return the next message, or how the rank ended."""
-        return self._said.get()
+        return self._messages.get()
 
     def end(self) -> None:
         """End the process, which holds nothing that has to be kept."""
@@ -249,11 +251,11 @@ class _Rank:
         failed: Failed | None = None
         with suppress(EOFError, OSError):
             while True:
-                said = read_from_rank(self._control.recv_bytes())
-                if isinstance(said, Failed):
-                    failed = said
+                message = read_from_rank(self._control.recv_bytes())
+                if isinstance(message, Failed):
+                    failed = message
                 else:
-                    self._said.put(said)
+                    self._messages.put(message)
         status = self._process.wait()
         # If the model or the settings are wrong, the reason also says the way out.
         hint = None if failed is not None and not failed.trace else _HINT
@@ -262,5 +264,5 @@ class _Rank:
         else:
             how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         error = ModelError(f"rank {self._rank} (process {self._process.pid}) {how}", hint=hint)
-        self._said.put(error)
+        self._messages.put(error)
         self._note(_Loss(error, failed))

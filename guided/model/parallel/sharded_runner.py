@@ -9,7 +9,7 @@ from guided.kv.layer_groups import LayerShape
 from guided.kv.reservation import SlotCopies
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.parallel.messages import Call, Copy, Loaded, Open
-from guided.model.parallel.micro_batches import joined, micro_batches
+from guided.model.parallel.micro_batches import join_outputs, micro_batches
 from guided.model.parallel.ranks import Ranks
 from guided.model.parallel.shares import Share
 from guided.model.runner import ModelRunner
@@ -50,7 +50,7 @@ class ShardedRunner(ModelRunner):
                 raise ModelError(
                     f"{type(share.module).__name__} has sliding windows that its config does not "
                     "tell of, so its layers cannot be in different processes",
-                    hint=f"leave {ranks.split.way} out",
+                    hint=f"leave {ranks.split.parallelism} out",
                 )
 
     @property
@@ -62,7 +62,7 @@ class ShardedRunner(ModelRunner):
     def description(self) -> str:
         """What computes the calls, as far as their time depends on it."""
         split = self._ranks.split
-        return f"{super().description}, {split.way} {split.ranks}"
+        return f"{super().description}, {split.parallelism} {split.ranks}"
 
     def open_storages(self, num_slots: Sequence[int]) -> None:
         """Allocate the memory for the slots of each group, on every rank."""
@@ -78,7 +78,7 @@ class ShardedRunner(ModelRunner):
         """Return the logits of a batch, for which every rank does its share."""
         with self._ranks.together(Call.of(batch.segments)):
             parts = micro_batches(batch, self._ranks.split.stages)
-            output = joined([super(ShardedRunner, self).forward(part) for part in parts])
+            output = join_outputs([super(ShardedRunner, self).forward(part) for part in parts])
             self.wait()  # so that an error of a device is raised for the right call
             return output
 

@@ -20,7 +20,7 @@ from guided.model.load import load_module
 from guided.model.model_files import ModelFiles, read_config
 from guided.model.parallel.line import Line
 from guided.model.parallel.pipeline_plan import pipeline_plan
-from guided.model.parallel.split import Split, Way
+from guided.model.parallel.split import Parallelism, Split
 from guided.model.parallel.stage_module import keep_stage
 from guided.model.parallel.tensor_plan import tensor_plan
 from guided.model.progress import Progress
@@ -61,7 +61,7 @@ def check_devices(device: torch.device, split: Split) -> None:
     """Raise ``ModelError`` unless there is a device for each rank; on the CPU they share it."""
     ranks = split.ranks
     accelerator = torch.accelerator.current_accelerator()
-    if split.way is Way.TENSOR and device == CPU and accelerator is not None:
+    if split.parallelism is Parallelism.TENSOR and device == CPU and accelerator is not None:
         # Transformers places shares on an accelerator if there is one.
         raise ModelError(
             f"a model over {ranks} ranks cannot be on the CPU where torch finds {accelerator.type}",
@@ -122,7 +122,7 @@ def load_share(
     Raises ``ModelError`` as ``tensor_plan`` and ``pipeline_plan`` do.
     """
     config = read_config(files.folder)
-    if split.way is Way.PIPELINE:
+    if split.parallelism is Parallelism.PIPELINE:
         stage = pipeline_plan(files, config, split.ranks).stage_of(rank)
         line = Line(rank, split.ranks)
         prune = partial(keep_stage, stage=stage, neighbours=line, dtype=dtype)

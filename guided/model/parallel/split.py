@@ -14,10 +14,10 @@ from guided.model.quantised import quantisation
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-__all__ = ["RankShare", "Split", "SplitPlan", "Way", "cannot_split", "refuse_by_config"]
+__all__ = ["Parallelism", "RankShare", "Split", "SplitPlan", "cannot_split", "refuse_by_config"]
 
 
-class Way(StrEnum):
+class Parallelism(StrEnum):
     """What is split; named like the settings."""
 
     TENSOR = "tensor_parallel"
@@ -28,15 +28,15 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A way, and the number of processes; one of them is a whole model."""
+    """What is split, and over how many processes; one process has a whole model."""
 
-    way: Way = Way.TENSOR
+    parallelism: Parallelism = Parallelism.TENSOR
     ranks: int = 1
 
     @property
     def stages(self) -> int:
         """The number of processes that compute one after the other."""
-        return self.ranks if self.way is Way.PIPELINE else 1
+        return self.ranks if self.parallelism is Parallelism.PIPELINE else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,18 @@ class SplitPlan(Protocol):
         ...
 
 
-def refuse_by_config(config: PretrainedConfig, way: Way) -> None:
+def refuse_by_config(config: PretrainedConfig, parallelism: Parallelism) -> None:
     """Raise ``ModelError`` for a model that cannot be split either way."""
     if is_recurrent(config):
-        raise cannot_split(config, way, "has layers that keep a state from token to token")
+        raise cannot_split(config, parallelism, "has layers that keep a state from token to token")
     if (method := quantisation(config)) is not None:
-        raise cannot_split(config, way, f"has weights quantised with {method!r}")
+        raise cannot_split(config, parallelism, f"has weights quantised with {method!r}")
 
 
-def cannot_split(config: PretrainedConfig, way: Way, reason: str) -> ModelError:
+def cannot_split(config: PretrainedConfig, parallelism: Parallelism, reason: str) -> ModelError:
     """Return the error for a model that cannot be split: "it has ..."."""
     name = ", ".join(config.architectures or []) or config.model_type
     return ModelError(
         f"{name} cannot be split over ranks: it {reason}",
-        hint=f"leave {way} out, or choose a model such as Llama, Qwen, Gemma 3 or Mixtral",
+        hint=f"leave {parallelism} out, or choose a model such as Llama, Qwen, Gemma 3 or Mixtral",
     )

@@ -80,8 +80,8 @@ class _Passing(nn.Module):
     def __init__(self, part: nn.Module) -> None:
         super().__init__()
         # Such as the kind of its attention, by which the model chooses what to pass to it.
-        told = {name: value for name, value in vars(part).items() if not name.startswith("_")}
-        vars(self).update(told)
+        attributes = {name: value for name, value in vars(part).items() if not name.startswith("_")}
+        vars(self).update(attributes)
 
     def forward(self, hidden_states: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         return hidden_states

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from guided.kv.layer_groups import LayerShape
 from guided.model.layer_configs import layer_configs, layer_shapes
-from guided.model.parallel.split import RankShare, Way, cannot_split, refuse_by_config
+from guided.model.parallel.split import Parallelism, RankShare, cannot_split, refuse_by_config
 from guided.model.plain_config import PlainConfig
 
 if TYPE_CHECKING:
@@ -73,14 +73,16 @@ def tensor_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Tens
     Raises ``ModelError`` for a model that cannot be split.
     """
     text = config.get_text_config()
-    told: Mapping[str, str] = getattr(text, "base_model_tp_plan", None) or {}
-    refuse_by_config(config, Way.TENSOR)
-    if not told:
+    tp_plan: Mapping[str, str] = getattr(text, "base_model_tp_plan", None) or {}
+    refuse_by_config(config, Parallelism.TENSOR)
+    if not tp_plan:
         reason = "has no plan for it in transformers (base_model_tp_plan)"
-        raise cannot_split(config, Way.TENSOR, reason)
+        raise cannot_split(config, Parallelism.TENSOR, reason)
     shapes = layer_shapes(config)
     is_whole = any(heads % ranks for heads in _heads(config, shapes))
-    rules = {rule: how for rule, how in told.items() if not (is_whole and _ATTENTION.search(rule))}
+    rules = {
+        rule: how for rule, how in tp_plan.items() if not (is_whole and _ATTENTION.search(rule))
+    }
     splits_keys = any(rule.endswith(_KEYS) and how == "colwise" for rule, how in rules.items())
     return TensorPlan(
         ranks=ranks,

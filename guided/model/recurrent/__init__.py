@@ -2,12 +2,12 @@
 
 ::
 
-    ways         how modules of transformers take and return a state
-    mixers       which modules keep one, and how their calls are answered
-    states       what all of them keep of a text
-    stretches    a batch, cut where a state is needed or comes from elsewhere
-    step         one model call: each mixer, stretch by stretch
-    planned      the memory of states, before the weights are loaded
+    calling_forms  how modules of transformers take and return a state
+    mixers         which modules keep one, and how their calls are answered
+    states         what all of them keep of a text
+    stretches      a batch, cut where a state is needed or comes from elsewhere
+    step           one model call: each mixer, stretch by stretch
+    planned        the memory of states, before the weights are loaded
 
 See docs/recurrent.md.
 """

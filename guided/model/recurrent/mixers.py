@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from guided.errors import ModelError
+from guided.model.recurrent.calling_forms import CallingForm, Forward, Outputs, calling_form_of
 from guided.model.recurrent.states import LayerState
-from guided.model.recurrent.ways import Forward, Outputs, Way, way_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -32,7 +32,7 @@ _MASKS = ("attention_mask", "conv_mask")
 class Mixer:
     """A module that keeps a state; ``divert`` redirects its calls."""
 
-    def __init__(self, module: torch.nn.Module, number: int, way: Way) -> None:
+    def __init__(self, module: torch.nn.Module, number: int, form: CallingForm) -> None:
         self.number = number
         """Its index among the mixers of the model."""
         self.continues = True
@@ -44,7 +44,7 @@ class Mixer:
         self.kind = type(module).__name__
         """The name of its class."""
         self._module = module
-        self._way = way
+        self._form = form
         # The class's: the module itself may have one that an earlier runner has put there.
         self._forward: Forward = type(module).forward.__get__(module)
         self._signature = inspect.signature(self._forward)
@@ -54,7 +54,7 @@ class Mixer:
             for parameter in self._signature.parameters.values()
             if parameter.default is parameter.empty
             and parameter.kind is not parameter.VAR_KEYWORD
-            and parameter.name not in (way.input, *way.ignored)
+            and parameter.name not in (form.input, *form.ignored)
         ]
         if needed:
             raise ModelError(
@@ -76,7 +76,7 @@ class Mixer:
             given = self._signature.bind(*args, **options).arguments
             if any(given.get(name) is not None for name in _MASKS):
                 raise ModelError(f"{self.kind} is given a mask of padding")
-            return self._way.returned(running(self, given[self._way.input]))
+            return self._form.returned(running(self, given[self._form.input]))
 
         vars(self._module)["forward"] = forward
 
@@ -86,10 +86,10 @@ class Mixer:
         The tensors of ``state`` may be written to.
         """
         if self.continues or not state or inputs.shape[1] == 1:
-            return self._way.read(self._forward, inputs, state)
+            return self._form.read(self._forward, inputs, state)
         outputs = []
         for token in torch.split(inputs, 1, 1):
-            output, state = self._way.read(self._forward, token, state)
+            output, state = self._form.read(self._forward, token, state)
             outputs.append(output)
         return _joined(outputs), state
 
@@ -98,9 +98,9 @@ def take_mixers(module: PreTrainedModel) -> tuple[Mixer, ...]:
     """Return the mixers of a model, in the order of its modules."""
     config = module.config.get_text_config()
     states = int(getattr(config, "number_of_conv_states", 1))
-    ways = [(part, way_of(part, states)) for part in module.modules()]
-    found = [(part, way) for part, way in ways if way is not None]
-    return tuple(Mixer(part, number, way) for number, (part, way) in enumerate(found))
+    forms = [(part, calling_form_of(part, states)) for part in module.modules()]
+    found = [(part, form) for part, form in forms if form is not None]
+    return tuple(Mixer(part, number, form) for number, (part, form) in enumerate(found))
 
 
 def _joined(outputs: Sequence[Outputs]) -> Outputs:

@@ -15,10 +15,10 @@ import torch
 
 from guided.kv.recurrence import Recurrence
 from guided.model.batch import StepBatch
+from guided.model.recurrent.calling_forms import Outputs
 from guided.model.recurrent.mixers import Mix, Mixer
 from guided.model.recurrent.states import ComputedSegment, LayerState, RecurrentState
 from guided.model.recurrent.stretches import Stretch, cut_batch
-from guided.model.recurrent.ways import Outputs
 
 __all__ = ["RecurrentStep", "mixing", "running_mix", "try_continuing"]
 

@@ -1,8 +1,8 @@
-"""Regular expressions of ECMA-262 (section 22.2, Unicode mode) into ``Regular`` values.
+"""Parses patterns of ECMA-262 (section 22.2, Unicode mode) into ``Regular`` values.
 
 Matching is over code points. Many schemas come from Rust and Python, so names of groups may be
 written as there (``(?P<n>…)``), and flags for the whole pattern at its start (``(?i)``). Of what
-browsers allow beyond the standard (annex B), whatever can mean only one thing is understood:
+browsers allow beyond the standard (annex B), whatever is unambiguous is accepted:
 ``\\-`` outside a class, ``[\\w-.]``, a bracket or brace that ends no class and bounds no repeat.
 Back references are refused with their position: they are not regular.
 """
@@ -32,9 +32,9 @@ from guided.regular.patterns.ecma_characters import CharacterReader
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
 MAX_PATTERN_LENGTH: Final = 20_000
-"""Characters of a pattern."""
+"""Most characters of a pattern."""
 MAX_GROUP_DEPTH: Final = 100
-"""Groups nested in each other; the parser and all passes over expressions are recursive."""
+"""Most groups nested in each other; the parser and passes over expressions are recursive."""
 MAX_REPEAT: Final = 20_000
 """The largest bound of a repeat."""
 
@@ -54,17 +54,17 @@ _LOOK_AROUND: Final = {
 }
 """Whether it looks ahead, and whether it is negative."""
 _MODIFIERS: Final = re.compile("([a-z]*)(-?)([a-z]*)([:)])")
-_UNFINISHED: Final = re.compile("[a-z]*-?[a-z]*$")
+_UNFINISHED_MODIFIERS: Final = re.compile("[a-z]*-?[a-z]*$")
 """What follows the "(?" of a group with flags, and what is left of one where the pattern ends."""
 _LEADING_FLAGS: Final = re.compile(r"\(\?([ims]+)\)")
 """Flags of the whole pattern, at its start."""
-_LINE_START: Final = Alternate((Start(), Look(Chars(LINE_END), ahead=False)))
-_LINE_STOP: Final = Alternate((End(), Look(Chars(LINE_END))))
+_START_OF_LINE: Final = Alternate((Start(), Look(Chars(LINE_END), ahead=False)))
+_END_OF_LINE: Final = Alternate((End(), Look(Chars(LINE_END))))
 """``^`` and ``$`` with the flag m."""
 
 
 def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
-    """Return the expression that ``text`` writes; ``pointer`` says in errors where the text stands.
+    """Parse a pattern; ``pointer`` says in errors where it stands.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
     """
@@ -81,119 +81,128 @@ def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
         parser.position = flags.end()
     regular = parser.alternatives()
     if parser.position < len(text):
-        parser.invalid("unmatched ')'")
+        parser.raise_invalid("unmatched ')'")
     return regular
 
 
 class _Parser(CharacterReader):
-    """Recursive descent over the grammar of ECMA-262, section 22.2.1."""
+    """A recursive-descent parser of the grammar in ECMA-262, section 22.2.1.
+
+    Methods parse what their names say, from ``position`` on.
+    """
 
     def __init__(self, text: str, pointer: str | None) -> None:
         super().__init__(text, pointer)
         self.depth = 0
 
     def alternatives(self) -> Regular:
+        """Parse sequences separated by ``|``, up to a ')' or the end of the pattern."""
         options = [self.sequence()]
         while self.take("|"):
             options.append(self.sequence())
         return options[0] if len(options) == 1 else Alternate(tuple(options))
 
     def sequence(self) -> Regular:
+        """Parse terms up to a ``|``, a ')' or the end of the pattern."""
         parts: list[Regular] = []
         while self.position < len(self.text) and (character := self.peek()) not in "|)":
             parts.append(self.term(character))
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
     def term(self, character: str) -> Regular:
-        """Return the term that begins with ``character``."""
+        """Parse an assertion, or an atom with its quantifier, which begins with ``character``."""
         start = self.position
         # Assertions are returned at once: in Unicode mode no quantifier may follow, and one that
         # does is refused as a separate term, which has nothing to repeat.
         if character == "\\" and self.text.startswith(("\\b", "\\B"), start):
             self.position += 2
-            return word_boundary(self.alike(WORD), negative=self.text[start + 1] == "B")
+            return word_boundary(self.apply_ignore_case(WORD), negative=self.text[start + 1] == "B")
         if character == "(":
-            for sign, (ahead, negative) in _LOOK_AROUND.items():
-                if self.text.startswith(sign, start + 1):
-                    return self.look_around(sign, ahead=ahead, negative=negative)
+            for prefix, (ahead, negative) in _LOOK_AROUND.items():
+                if self.text.startswith(prefix, start + 1):
+                    return self.look_around(prefix, ahead=ahead, negative=negative)
         self.position += 1
         if character == "^":
-            return _LINE_START if "m" in self.flags else Start()
+            return _START_OF_LINE if "m" in self.flags else Start()
         if character == "$":
-            return _LINE_STOP if "m" in self.flags else End()
-        return self.quantified(self.atom(character, start))
+            return _END_OF_LINE if "m" in self.flags else End()
+        return self.with_quantifier(self.atom(character, start))
 
     def atom(self, character: str, start: int) -> Regular:
-        """Return what a quantifier may follow; ``character``, at ``start``, has been read."""
+        """Parse what a quantifier may follow; ``character``, at ``start``, has been read."""
         match character:
             case ".":
                 return _ANY if "s" in self.flags else _DOT
             case "(":
                 return self.group(start)
             case "[":
-                return Chars(self.bracket(start))
+                return Chars(self.character_class(start))
             case "\\":
                 chars = self.escape(start, in_class=False)
                 if isinstance(chars, int):
-                    return self.symbol(self.scalar(chars, start))
-                return Chars(self.alike(chars))
+                    return self.literal_character(self.check_scalar(chars, start))
+                return Chars(self.apply_ignore_case(chars))
             case "*" | "+" | "?":
-                self.invalid(f"nothing to repeat before {character!r}", start)
-            case "{" if self.looks_like_bounds():
-                self.invalid("nothing to repeat before '{'", start)
+                self.raise_invalid(f"nothing to repeat before {character!r}", start)
+            case "{" if self.is_bounds_next():
+                self.raise_invalid("nothing to repeat before '{'", start)
             case "]":
-                self.unmatched_bracket(start)
-        return self.symbol(ord(character))
+                self.check_unmatched_bracket(start)
+        return self.literal_character(ord(character))
 
-    def symbol(self, code_point: int) -> Chars:
-        single = _single(code_point)
-        return Chars(self.alike(single.chars)) if "i" in self.flags else single
+    def literal_character(self, code_point: int) -> Chars:
+        single = _single_character(code_point)
+        return Chars(self.apply_ignore_case(single.chars)) if "i" in self.flags else single
 
-    def look_around(self, sign: str, *, ahead: bool, negative: bool) -> Regular:
-        """Look-around from its '(' on, which ``sign`` follows; no quantifier may follow it."""
+    def look_around(self, prefix: str, *, ahead: bool, negative: bool) -> Regular:
+        """Parse look-around from its '(' on, which ``prefix`` follows, as ``?=``."""
         start = self.position
-        self.position += 1 + len(sign)
-        item = self.inside(start)
-        if not ahead and _mentions_end(item):  # see guided/regular/lookaround.py
-            self.unsupported("'$' inside of a look-behind", start)
+        self.position += 1 + len(prefix)
+        item = self.group_body(start)
+        if not ahead and _contains_end(item):  # see guided/regular/lookaround.py
+            self.raise_unsupported("'$' inside of a look-behind", start)
         return Look(item, ahead, negative)
 
     def group(self, start: int) -> Regular:
-        """Return a group whose '(' at ``start`` has been read; names mean nothing here."""
+        """Parse a group, whose '(' at ``start`` has been read; names of groups are ignored."""
         if self.take("?"):
             if self.take("P<") or self.take("<"):
                 end = self.text.find(">", self.position)
                 if end < 0 or not self.text[self.position : end].isidentifier():
-                    self.invalid("the name of a group is not an identifier", start)
+                    self.raise_invalid("the name of a group is not an identifier", start)
                 self.position = end + 1
             elif not self.take(":"):
-                return self.modified(start)
-        return self.inside(start)
+                return self.group_with_flags(start)
+        return self.group_body(start)
 
-    def modified(self, start: int) -> Regular:
-        """Return a group in which flags are on or off, as in ``(?i-s:…)``, after its "(?"."""
+    def group_with_flags(self, start: int) -> Regular:
+        """Parse a group that sets flags, as ``(?i-s:…)`` does, after its ``(?``."""
         found = _MODIFIERS.match(self.text, self.position)
         if found is None:
-            if _UNFINISHED.match(self.text, self.position):
-                self.invalid("a group whose flags do not end in ':'", start)
-            self.unsupported("an extension of another dialect", start)
+            if _UNFINISHED_MODIFIERS.match(self.text, self.position):
+                self.raise_invalid("a group whose flags do not end in ':'", start)
+            self.raise_unsupported("an extension of another dialect", start)
         on, minus, off, end = found.groups()
         if other := set(on + off) - set("ims"):
-            self.invalid(f"ECMA-262 knows no flag {min(other)!r} for a part of a pattern", start)
+            self.raise_invalid(
+                f"ECMA-262 knows no flag {min(other)!r} for a part of a pattern", start
+            )
         if end == ")":
             hint = f"write (?{on}{minus}{off}:…) around what it is for"
-            self.invalid("a flag for all that follows stands at the start alone", start, hint)
+            self.raise_invalid("a flag for all that follows stands at the start alone", start, hint)
         if not on + off or len(set(on + off)) < len(on + off):
-            self.invalid("each flag stands once, and one at least, before or after '-'", start)
+            self.raise_invalid(
+                "each flag stands once, and one at least, before or after '-'", start
+            )
         self.position = found.end()
         outside = self.flags
         self.flags = (outside | set(on)) - set(off)
-        inner = self.inside(start)
+        inner = self.group_body(start)
         self.flags = outside
         return inner
 
-    def inside(self, start: int) -> Regular:
-        """Return what stands between the parentheses of the group that begins at ``start``."""
+    def group_body(self, start: int) -> Regular:
+        """Parse a group to its ')'; its opening, from ``start`` on, has been read."""
         self.depth += 1
         if self.depth > MAX_GROUP_DEPTH:
             raise LimitExceededError(
@@ -203,27 +212,27 @@ class _Parser(CharacterReader):
             )
         inner = self.alternatives()
         if not self.take(")"):
-            self.invalid("unmatched '('", start)
+            self.raise_invalid("unmatched '('", start)
         self.depth -= 1
         return inner
 
-    def quantified(self, item: Regular) -> Regular:
-        """Return the item with the quantifier that follows it, if one does."""
+    def with_quantifier(self, item: Regular) -> Regular:
+        """Return ``item`` with the quantifier that follows it in the text, if one does."""
         start = self.position
-        sign = self.text[start : start + 1]
-        if sign not in _QUANTIFIERS:
+        quantifier = self.text[start : start + 1]
+        if quantifier not in _QUANTIFIERS:
             return item
         self.position += 1
-        if sign == "{" and not self.looks_like_bounds():
+        if quantifier == "{" and not self.is_bounds_next():
             self.position = start
             return item
-        low, high = self.bounds(start) if sign == "{" else _QUANTIFIERS[sign]
+        low, high = self.bounds(start) if quantifier == "{" else _QUANTIFIERS[quantifier]
         self.take("?")  # a lazy quantifier has the same language
         if self.position < len(self.text) and self.peek() in "*+?":
-            self.invalid("nothing to repeat: a quantifier follows a quantifier")
+            self.raise_invalid("nothing to repeat: a quantifier follows a quantifier")
         return Repeat(item, low, high)
 
-    def looks_like_bounds(self) -> bool:
+    def is_bounds_next(self) -> bool:
         """Return whether the text after a brace is ``n}``, ``n,}`` or ``n,m}``; reads nothing.
 
         Raises InvalidConstraintError for ``,}`` and ``,m}``, which other dialects take for bounds.
@@ -231,26 +240,26 @@ class _Parser(CharacterReader):
         end = self.text.find("}", self.position)
         low, comma, high = self.text[self.position : max(end, self.position)].partition(",")
         if comma and not low and (not high or _is_number(high)):
-            self.invalid("the bounds of a repeat begin with a number", self.position - 1)
+            self.raise_invalid("the bounds of a repeat begin with a number", self.position - 1)
         return _is_number(low) and (not high or _is_number(high)) and (bool(comma) or not high)
 
     def bounds(self, start: int) -> tuple[int, int | None]:
-        """Return the bounds after a brace at ``start``, which ``looks_like_bounds`` has checked."""
+        """Parse the bounds after a brace at ``start``, which ``is_bounds_next`` has checked."""
         end = self.text.index("}", self.position)
         first, comma, last = self.text[self.position : end].partition(",")
         self.position = end + 1
-        # By length first: Python takes long to read numbers of very many digits, or refuses to.
+        # By length first: Python takes long to parse numbers of very many digits, or refuses to.
         if max(len(first), len(last)) > len(str(MAX_REPEAT)):
-            raise self.repeats_too_often(max(first, last, key=len)[:20], start)
+            raise self.too_many_repeats_error(max(first, last, key=len)[:20], start)
         low = int(first)
         high = None if comma and not last else int(last or first)
         if high is not None and high < low:
-            self.invalid(f"the bounds {{{low},{high}}} are out of order", start)
+            self.raise_invalid(f"the bounds {{{low},{high}}} are out of order", start)
         if max(low, high or 0) > MAX_REPEAT:
-            raise self.repeats_too_often(str(max(low, high or 0)), start)
+            raise self.too_many_repeats_error(str(max(low, high or 0)), start)
         return low, high
 
-    def repeats_too_often(self, times: str, start: int) -> LimitExceededError:
+    def too_many_repeats_error(self, times: str, start: int) -> LimitExceededError:
         """Return the error for a bound at ``start``; ``times`` is its text, perhaps cut off."""
         return LimitExceededError(
             f"the pattern repeats {times} times at character {start}, more than {MAX_REPEAT}",
@@ -260,22 +269,22 @@ class _Parser(CharacterReader):
 
 
 @functools.lru_cache(maxsize=1024)
-def _single(code_point: int) -> Chars:
-    return Chars(CodePoints.of([(code_point, code_point)]))
+def _single_character(code_point: int) -> Chars:
+    return Chars(CodePoints.from_ranges([(code_point, code_point)]))
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-def _mentions_end(node: Regular) -> bool:
-    """Return whether ``$`` stands anywhere in an expression; this parser makes no other nodes."""
+def _contains_end(node: Regular) -> bool:
+    """Return whether ``$`` occurs in an expression; handles the nodes that this parser returns."""
     match node:
         case End():
             return True
         case Concat(parts) | Alternate(parts):
-            return any(map(_mentions_end, parts))
+            return any(map(_contains_end, parts))
         case Repeat(item) | Look(item):
-            return _mentions_end(item)
+            return _contains_end(item)
         case _:
             return False

@@ -28,7 +28,7 @@ __all__ = [
     "unicode_property",
 ]
 
-_VALUED: Final = {
+_KIND_BY_PROPERTY: Final = {
     "General_Category": "gc",
     "gc": "gc",
     "Script": "sc",
@@ -36,45 +36,45 @@ _VALUED: Final = {
     "Script_Extensions": "scx",
     "scx": "scx",
 }
-"""The prefix in the table of each property that has values, by its names."""
-_LONG_NAMES: Final = {"": "", "gc": "", "sc": "Script="}
+"""The kind in the table of each property that has values, by each of its names."""
+_NAME_PREFIXES: Final = {"": "", "gc": "", "sc": "Script="}
 _BINARY, _FOLD = "", "fold"
 
 
 @functools.lru_cache(maxsize=512)  # requests choose the names
 def unicode_property(text: str) -> CodePoints | None:
-    """Return the code points that ``text`` names in ``\\p{…}``; None for an unknown name."""
+    """Return the code points of ``\\p{text}``; None for an unknown name."""
     name, equals, value = text.partition("=")
     if equals:
-        return _named(_VALUED[name], value) if name in _VALUED else None
+        return _look_up(_KIND_BY_PROPERTY[name], value) if name in _KIND_BY_PROPERTY else None
     match name:
         case "Any":
             return ANY
         case "ASCII":
-            return CodePoints.of([(0, 0x7F)])
+            return CodePoints.from_ranges([(0, 0x7F)])
         case "Assigned":
-            unassigned = _named("gc", "Cn")
+            unassigned = _look_up("gc", "Cn")
             assert unassigned is not None, "the table has all categories"
             return ~unassigned
-    binary = _named(_BINARY, name)
-    return _named("gc", name) if binary is None else binary
+    binary = _look_up(_BINARY, name)
+    return _look_up("gc", name) if binary is None else binary
 
 
 def property_names() -> tuple[str, ...]:
-    """Return everything that ``\\p{…}`` may name, under each of its names."""
+    """Return all texts that ``\\p{…}`` may contain."""
     names = (f"{kind}={name}" if kind else name for kind, name in _table() if kind != _FOLD)
     return ("Any", "ASCII", "Assigned", *names)
 
 
 def nearest_property(text: str) -> str | None:
-    """Return what an unknown name of another dialect may have been meant to say: ``IsGreek``.
+    """Return the name for a hint where another dialect's, such as ``IsGreek``, was written.
 
-    The first one in the table, ``None`` if no name is similar; for hints in errors.
+    The first similar one in the table, ``None`` if there is none.
     """
-    meant = _loose(text.rpartition("=")[2])
+    meant = _normalize(text.rpartition("=")[2])
     for kind, name in _table():
-        if kind in _LONG_NAMES and _loose(name) in (meant, meant.removeprefix("is")):
-            return _LONG_NAMES[kind] + name
+        if kind in _NAME_PREFIXES and _normalize(name) in (meant, meant.removeprefix("is")):
+            return _NAME_PREFIXES[kind] + name
     return None
 
 
@@ -92,13 +92,13 @@ def unicode_folds() -> Mapping[int, int]:
     )
 
 
-def _named(kind: str, name: str) -> CodePoints | None:
+def _look_up(kind: str, name: str) -> CodePoints | None:
     written = _table().get((kind, name))
-    return None if written is None else CodePoints.of(read_ranges(written))
+    return None if written is None else CodePoints.from_ranges(read_ranges(written))
 
 
-def _loose(name: str) -> str:
-    """Return a name without what does not distinguish names (Unicode Standard Annex 44, LM3)."""
+def _normalize(name: str) -> str:
+    """Return a name as loose matching compares it (Unicode Standard Annex 44, UAX44-LM3)."""
     return "".join(filter(str.isalnum, name.lower()))
 
 
@@ -120,7 +120,7 @@ def _table() -> Mapping[tuple[str, str], str]:
 
 
 def read_ranges(text: str) -> list[tuple[int, int]]:
-    """Return the ranges that a text of the table names, both ends inclusive, in ascending order."""
+    """Parse the ranges of one line of the table, both ends inclusive, in ascending order."""
     ranges: list[tuple[int, int]] = []
     next_ = 0
     for part in text.split("."):

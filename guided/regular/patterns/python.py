@@ -1,9 +1,9 @@
 """Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser.
 
-What is matched is the text of one terminal, from its beginning to its end, and look-around sees
-only that. Anchors are for whole texts, since they are about the text around. If versions of
-Python differ, the running one is followed. What is not regular is refused, and so is what makes a
-matcher give up texts that the pattern has (possessive quantifiers, atomic groups).
+A pattern matches the text of one terminal as a whole, and look-around sees only that. Anchors are
+allowed only where the pattern matches a whole text. If versions of Python differ, the running one
+is followed. What is not regular is refused, and so is what keeps a backtracking matcher from
+trying all matches (possessive quantifiers, atomic groups).
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from guided.regular.expression import (
     Start,
     word_boundary,
 )
-from guided.regular.patterns.character_classes import any_case, ascii_class, unicode_class
+from guided.regular.patterns.character_classes import (
+    ascii_class,
+    python_case_closure,
+    unicode_class,
+)
 
 __all__ = ["parse_python_regex"]
 
@@ -43,27 +47,27 @@ _UNSUPPORTED: Final = {
     op.POSSESSIVE_REPEAT: ("a possessive quantifier", r"[*+?}]\+"),
     op.ATOMIC_GROUP: ("an atomic group", r"\(\?>"),
 }
-"""By unsupported operation, its name in errors and what it looks like."""
+"""By unsupported operation, its name in errors and a pattern of its notation."""
 _ANCHORS: Final = r"\^|\$|\\A|\\Z"
-"""What an anchor looks like."""
+"""A pattern of the notation of anchors."""
 # As plain numbers: looking up a flag by its name takes longer than the rest of a character.
 _IGNORECASE: Final = int(re.IGNORECASE)
 _ASCII_ONLY: Final = int(re.ASCII)
 _DOTALL: Final = int(re.DOTALL)
 _MULTILINE: Final = int(re.MULTILINE)
 _NEWLINE: Final = CodePoints.single("\n")
-_LINE_START: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
-_LINE_STOP: Final = Alternate((End(), Look(Chars(_NEWLINE))))
+_START_OF_LINE: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
+_END_OF_LINE: Final = Alternate((End(), Look(Chars(_NEWLINE))))
 """``^`` and ``$`` with the flag m."""
-_NOT_EMPTY: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
-"""A place beside some character: one in a text that is not empty."""
+_NEXT_TO_CHARACTER: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
+"""Matches the empty text next to some character: anywhere in a text that is not empty."""
 
 
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
-    """Return the texts that ``re.fullmatch`` accepts; ``flags`` as ``re.compile`` takes them.
+    """Parse a pattern; the expression matches what ``re.fullmatch`` does with these ``flags``.
 
-    Lazy quantifiers are marked as such. Anchors may stand only if the pattern is ``anchored``:
-    its text is the whole one. Raises InvalidConstraintError, UnsupportedFeatureError or
+    Lazy quantifiers are marked as such. Anchors are accepted only with ``anchored``, for a pattern
+    that matches a whole text. Raises InvalidConstraintError, UnsupportedFeatureError or
     LimitExceededError, the first two with the position in the pattern.
     """
     if len(text) > _MAX_PATTERN_LENGTH:
@@ -75,7 +79,7 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
         )
     try:
         parsed = _parser.parse(text, flags)
-        return _Translation(text, anchored).sequence(parsed, parsed.state.flags)
+        return _Translator(text, anchored).sequence(parsed, parsed.state.flags)
     except re.error as error:
         raise InvalidConstraintError(
             f"{error.msg} at character {error.pos} of the pattern", position=error.pos
@@ -89,7 +93,7 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
         ) from too_much
 
 
-class _Translation:
+class _Translator:
     """Translates Python's parse tree into ours."""
 
     def __init__(self, text: str, anchored: bool) -> None:
@@ -101,18 +105,18 @@ class _Translation:
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
     def term(self, operation: Any, argument: Any, flags: int) -> Regular:
-        """Return one node of Python's parse tree; ``flags`` are those that are on at its place."""
+        """Translate one node of Python's parse tree; ``flags`` are those that are on there."""
         if operation in _UNSUPPORTED:
-            self.refuse(*_UNSUPPORTED[operation])
+            self.raise_unsupported(*_UNSUPPORTED[operation])
         match operation:
             case op.LITERAL:
-                return _symbol(argument, flags & (_IGNORECASE | _ASCII_ONLY))
+                return _literal_character(argument, flags & (_IGNORECASE | _ASCII_ONLY))
             case op.NOT_LITERAL:
-                return Chars(~_folded(_range(argument, argument), flags))
+                return Chars(~_apply_ignore_case(_range(argument, argument), flags))
             case op.ANY:
                 return Chars(ANY if flags & _DOTALL else ~_NEWLINE)
             case op.IN:
-                return Chars(_members(argument, flags))
+                return Chars(_class_members(argument, flags))
             case op.BRANCH:
                 return Alternate(tuple(self.sequence(each, flags) for each in argument[1]))
             case op.SUBPATTERN:
@@ -131,36 +135,36 @@ class _Translation:
                 return self.anchor(argument, flags)
             case op.FAILURE:
                 return Alternate(())
-        self.refuse(f"the operation {operation}", "")
+        self.raise_unsupported(f"the operation {operation}", "")
 
     def anchor(self, code: Any, flags: int) -> Regular:
-        """Return a word boundary or an anchor, which is refused if patterns are not anchored."""
+        """Translate a word boundary or an anchor, which is refused unless ``anchored``."""
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             negative = code is op.AT_NON_BOUNDARY
             boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
             if negative and self.anchored and sys.version_info < (3, 14):
                 # Before Python 3.14 a text without characters has no place that is no boundary.
-                return Concat((_NOT_EMPTY, boundary))
+                return Concat((_NEXT_TO_CHARACTER, boundary))
             return boundary
         if not self.anchored:
-            self.refuse("an anchor, which looks beyond the terminal,", _ANCHORS)
+            self.raise_unsupported("an anchor, which looks beyond the terminal,", _ANCHORS)
         if code is op.AT_END_STRING:
             return End()
         if code is op.AT_BEGINNING_STRING:
             return Start()
         if code is op.AT_BEGINNING:
-            return _LINE_START if flags & _MULTILINE else Start()
+            return _START_OF_LINE if flags & _MULTILINE else Start()
         if flags & _MULTILINE:
-            return _LINE_STOP
+            return _END_OF_LINE
         # Python's $ also matches before a last line feed.
         return Alternate((End(), Look(Concat((Chars(_NEWLINE), End())))))
 
-    def refuse(self, what: str, looks_like: str) -> NoReturn:
+    def raise_unsupported(self, what: str, notation: str) -> NoReturn:
         """Raise UnsupportedFeatureError; the parse tree has no positions, so the text is searched.
 
-        ``looks_like`` is a pattern of how it is written. Its first match may be another place.
+        ``notation`` is a pattern of how it is written. Its first match may be elsewhere.
         """
-        found = re.search(looks_like, self.text) if looks_like else None
+        found = re.search(notation, self.text) if notation else None
         position = found.start() if found else 0
         raise UnsupportedFeatureError(
             f"{what} at character {position} of the pattern is not supported",
@@ -170,26 +174,26 @@ class _Translation:
 
 
 def _range(low: int, high: int) -> CodePoints:
-    return CodePoints.of([(low, high)])
+    return CodePoints.from_ranges([(low, high)])
 
 
 @functools.lru_cache(maxsize=1024)
-def _symbol(code_point: int, flags: int) -> Chars:
-    return Chars(_folded(_range(code_point, code_point), flags))
+def _literal_character(code_point: int, flags: int) -> Chars:
+    return Chars(_apply_ignore_case(_range(code_point, code_point), flags))
 
 
-def _folded(chars: CodePoints, flags: int) -> CodePoints:
-    """Return the set in any case if case is ignored; with ``(?a)`` only ASCII letters have two."""
+def _apply_ignore_case(chars: CodePoints, flags: int) -> CodePoints:
+    """Return the set, with letters of any case if case is ignored, with ``(?a)`` in ASCII only."""
     if not flags & _IGNORECASE:
         return chars
     if flags & _ASCII_ONLY:
         ascii_ = _range(0, 127)
-        return chars | (any_case(chars & ascii_) & ascii_)
-    return any_case(chars)
+        return chars | (python_case_closure(chars & ascii_) & ascii_)
+    return python_case_closure(chars)
 
 
-def _members(items: Any, flags: int) -> CodePoints:
-    """Return the set of a class in brackets, negated last; categories like ``\\w`` do not fold.
+def _class_members(items: Any, flags: int) -> CodePoints:
+    """Return the set of a class in brackets; case is not ignored in categories such as ``\\w``.
 
     ``items`` are those of Python's parser: NEGATE, if present, comes first, then LITERAL, RANGE and
     CATEGORY, and there are no others.
@@ -207,7 +211,7 @@ def _members(items: Any, flags: int) -> CodePoints:
                 spelled.append(argument)
             case op.CATEGORY:
                 classes |= _category(argument, flags)
-    chars = _folded(CodePoints.of(spelled), flags) | classes
+    chars = _apply_ignore_case(CodePoints.from_ranges(spelled), flags) | classes
     return ~chars if negated else chars
 
 

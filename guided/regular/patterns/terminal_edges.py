@@ -1,9 +1,9 @@
-"""The edges of a terminal: look-around that depends on the text around it, and lazy repeats.
+"""The edges of a terminal: look-around that depends on the text outside, and lazy repeats.
 
-Look-around inside a terminal looks at the terminal's own text. At an edge it looks out of it: a
+Look-around inside a terminal depends on the terminal's own text. At an edge it *looks outside*: a
 look-ahead with no text of the terminal after it is about what follows the terminal, and a
-look-behind with none before it about what comes before. ``split_edges`` splits both kinds off; an
-optional part at an edge is a choice of two cases::
+look-behind with none before it about what precedes it. ``split_edges`` separates both kinds from
+the text; an optional part at an edge becomes two cases::
 
     [+*]|[?](?![a-z])   ->   [+*]          [?] before (?![a-z])
     \\bif                ->   if after (?<!\\w)      (or, where no word begins it, (?<=\\w))
@@ -22,18 +22,18 @@ from typing import Final, NamedTuple, NoReturn
 
 from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.regular.expression import EMPTY_TEXT, Alternate, Chars, Concat, Look, Regular, Repeat
-from guided.runtime.fuel import spend
+from guided.runtime.work_budget import spend
 
 __all__ = ["Piece", "split_edges", "without_lazy"]
 
 _MAX_PIECES: Final = 200
-"""The most pieces that a terminal may be a choice of."""
-_MAX_COPIES: Final = 50
-"""The most rounds of a repeat that are written out, see ``_rounds``."""
+"""Most pieces of a terminal."""
+_MAX_UNROLLED: Final = 50
+"""Most rounds of a repeat that are unrolled, see ``_unroll_lazy``."""
 
 
 class Piece(NamedTuple):
-    """Texts, and their conditions on the text around them."""
+    """One case of a terminal: texts, and the look-around that must hold before and after them."""
 
     before: tuple[Look, ...]
     regular: Regular
@@ -41,101 +41,109 @@ class Piece(NamedTuple):
 
 
 def split_edges(regular: Regular) -> tuple[Piece, ...]:
-    """Return the pieces that a terminal is a choice of, without lazy repeats.
+    """Return the pieces whose union a terminal is, without lazy repeats.
 
-    Raises UnsupportedFeatureError if its edges cannot be split from it, and LimitExceededError.
+    Raises UnsupportedFeatureError for look-around at an edge that cannot be separated, and
+    LimitExceededError.
     """
-    if not _looks_away(regular, first=True, last=True):
+    if not _looks_outside(regular, at_start=True, at_end=True):
         return (Piece((), without_lazy(regular), ()),)
-    pieces = _pieces(regular, first=True, last=True)
+    pieces = _split(regular, at_start=True, at_end=True)
     for piece in pieces:
         for look in (*piece.before, *piece.after):
-            if _looks_away(look.item, first=look.ahead, last=not look.ahead):
-                _refuse("look-around in look-around at the edge of a terminal")
+            if _looks_outside(look.item, at_start=look.ahead, at_end=not look.ahead):
+                _raise_unsupported("look-around in look-around at the edge of a terminal")
         # Where a lazy repeat ends is decided inside the text, by at most one character.
         if _has_lazy(piece.regular) and any(not isinstance(a.item, Chars) for a in piece.after):
-            _refuse("a lazy repeat before a look-ahead at the edge of a terminal")
+            _raise_unsupported("a lazy repeat before a look-ahead at the edge of a terminal")
     return tuple(
         Piece(before, without_lazy(text, Concat(after)), after) for before, text, after in pieces
     )
 
 
-def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
-    """Return the pieces of a part; ``first`` and ``last`` say if it begins and ends the terminal.
+def _split(node: Regular, *, at_start: bool, at_end: bool) -> list[Piece]:
+    """Return the pieces of a part, which is ``at_start`` or ``at_end`` of the terminal, or both.
 
     Recursive, as deep as the expression nests. Raises what ``split_edges`` raises.
     """
     spend(10)
-    if not _looks_away(node, first=first, last=last):
+    if not _looks_outside(node, at_start=at_start, at_end=at_end):
         return [Piece((), node, ())]
     match node:
         case Alternate(options):
-            return _limited(
-                [piece for each in options for piece in _pieces(each, first=first, last=last)]
+            return _limit_pieces(
+                [
+                    piece
+                    for each in options
+                    for piece in _split(each, at_start=at_start, at_end=at_end)
+                ]
             )
         case Repeat(item, low, high, lazy):
             if lazy:
-                # Written out, its rounds would no longer end as soon as what follows matches.
-                _refuse("look-around at the edge of a terminal in a lazy repeat")
-            return _pieces(_unrolled(item, low, high), first=first, last=last)
+                # Unrolled, its rounds would no longer end as soon as what follows matches.
+                _raise_unsupported("look-around at the edge of a terminal in a lazy repeat")
+            return _split(_unroll(item, low, high), at_start=at_start, at_end=at_end)
         case Look(_, ahead):
             return [Piece((), EMPTY_TEXT, (node,)) if ahead else Piece((node,), EMPTY_TEXT, ())]
         case Concat(parts):
-            return _concatenated(parts, first=first, last=last)
-    # No other kind of node does: ``_looks_away`` knows the same four.
-    raise AssertionError(f"{node!r} looks away")
+            return _split_concat(parts, at_start=at_start, at_end=at_end)
+    # ``_looks_outside`` handles the same four kinds.
+    raise AssertionError(f"{node!r} looks outside")
 
 
-def _concatenated(
-    parts: tuple[Regular, ...], *, first: bool, last: bool, left_out: int = 0
+def _split_concat(
+    parts: tuple[Regular, ...], *, at_start: bool, at_end: bool, left_out: int = 0
 ) -> list[Piece]:
-    """Return the pieces of consecutive parts; ``left_out`` optional ones are left out of them.
+    """Return the pieces of a concatenation, of which ``left_out`` optional parts were left out.
 
-    An optional part at an edge that hides look-around is a choice of two cases, without it and with
-    a text of it that is not empty; both are split again. Then the first and the last part with a
-    text are at the edges, and everything between them is one part that looks nowhere else.
+    An optional part between look-around and its edge becomes two cases, without it and with a text
+    of it that is not empty; both are split again. When none is left, the first and the last part
+    with a text are at the edges, and everything between them is one part that does not look
+    outside.
     """
     # Each part that is left out may double the cases, so this also limits the recursion.
-    _check_few(left_out)
+    _check_num_cases(left_out)
     for at, part in enumerate(parts):
         before, after = parts[:at], parts[at + 1 :]
         if _is_empty(part) or not _is_nullable(part):
             continue
         spend(len(parts))
-        if (first and _all_look_away(before, after, first=True)) or (
-            last and _all_look_away(after, before, first=False)
+        if (at_start and _may_look_outside(before, after, at_start=True)) or (
+            at_end and _may_look_outside(after, before, at_start=False)
         ):
-            # Where it is left out, what stands beside it is at the edge.
+            # Without it, the parts beside it are at the edge.
             without, kept = (*before, *after), (*before, _without_empty(part), *after)
-            pieces = _concatenated(without, first=first, last=last, left_out=left_out + 1)
-            return _limited(pieces + _concatenated(kept, first=first, last=last, left_out=left_out))
-    full = [at for at, part in enumerate(parts) if not _is_empty(part)]
-    begin, end = (full[0], full[-1]) if full else (len(parts), -1)
+            pieces = _split_concat(without, at_start=at_start, at_end=at_end, left_out=left_out + 1)
+            return _limit_pieces(
+                pieces + _split_concat(kept, at_start=at_start, at_end=at_end, left_out=left_out)
+            )
+    nonempty = [at for at, part in enumerate(parts) if not _is_empty(part)]
+    begin, end = (nonempty[0], nonempty[-1]) if nonempty else (len(parts), -1)
     if end > begin + 2:
-        # What stands between only looks at the text.
+        # The parts between do not look outside.
         parts = (*parts[: begin + 1], Concat(parts[begin + 1 : end]), *parts[end:])
         end = begin + 2
-    made = [Piece((), EMPTY_TEXT, ())]
+    pieces = [Piece((), EMPTY_TEXT, ())]
     for at, part in enumerate(parts):
-        right = _pieces(part, first=first and at <= begin, last=last and at >= end)
-        made = _limited([_joined(one, other) for one in made for other in right])
-    return made
+        right = _split(part, at_start=at_start and at <= begin, at_end=at_end and at >= end)
+        pieces = _limit_pieces([_join(one, other) for one in pieces for other in right])
+    return pieces
 
 
-def _all_look_away(
-    outside: tuple[Regular, ...], inside: tuple[Regular, ...], *, first: bool
+def _may_look_outside(
+    outside: tuple[Regular, ...], inside: tuple[Regular, ...], *, at_start: bool
 ) -> bool:
-    """Return whether ``inside`` looks away at the edge, and all of ``outside`` may be empty.
+    """Return whether ``inside`` looks outside where all of ``outside`` match the empty text.
 
     ``outside`` are the parts between the edge and an optional part, ``inside`` those beyond it.
-    ``first`` says that the edge is the beginning.
+    ``at_start`` says that the edge is the start.
     """
-    looks_away = _looks_away(Concat(inside), first=first, last=not first)
-    return looks_away and all(map(_is_nullable, outside))
+    looks_outside = _looks_outside(Concat(inside), at_start=at_start, at_end=not at_start)
+    return looks_outside and all(map(_is_nullable, outside))
 
 
-def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
-    """Return a repeat with its first and last round written out: only these are at an edge."""
+def _unroll(item: Regular, low: int, high: int | None) -> Regular:
+    """Return a repeat with its first and last round separate: only these are at an edge."""
     # x{2,5} -> x x{0,3} x; for a lower bound below 2, fewer rounds are separate cases
     cases: list[Regular] = [EMPTY_TEXT] if low == 0 else []
     if (low <= 1 or _is_empty(item)) and high != 0:
@@ -147,14 +155,14 @@ def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
     return Alternate(tuple(cases))
 
 
-def _joined(one: Piece, other: Piece) -> Piece:
-    """Texts of ``one`` and then of ``other``.
+def _join(one: Piece, other: Piece) -> Piece:
+    """Return the concatenation of two pieces.
 
-    ``_concatenated`` ensures that no text lies between the edge and what looks over it.
+    ``_split_concat`` ensures that no text lies between an edge and the look-around there.
     """
     texts = [each.regular for each in (one, other) if each.regular != EMPTY_TEXT]
     if len(texts) == 2:
-        # Side by side, as there may be many, and nested ones are handled by recursion.
+        # Flat, as there may be many, and passes over nested ones are recursive.
         texts = [part for text in texts for part in _parts(text)]
     text = texts[0] if len(texts) == 1 else Concat(tuple(texts))
     return Piece(one.before + other.before, text, one.after + other.after)
@@ -164,10 +172,10 @@ def _parts(node: Regular) -> tuple[Regular, ...]:
     return node.parts if isinstance(node, Concat) else (node,)
 
 
-def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
+def _looks_outside(node: Regular, *, at_start: bool, at_end: bool) -> bool:
     """Return whether a look-ahead may have no text after it, or a look-behind none before it.
 
-    ``first`` and ``last`` say whether nothing of the text stands before the part, or after it.
+    ``at_start`` and ``at_end`` say whether nothing of the text stands before the part, or after it.
     """
     match node:
         case Concat(parts):
@@ -175,20 +183,22 @@ def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
             needed = [at for at, part in enumerate(parts) if not _is_nullable(part)]
             begin, end = (needed[0], needed[-1]) if needed else (len(parts), -1)
             return any(
-                _looks_away(part, first=first and at <= begin, last=last and at >= end)
+                _looks_outside(part, at_start=at_start and at <= begin, at_end=at_end and at >= end)
                 for at, part in enumerate(parts)
             )
         case Alternate(options):
-            return any(_looks_away(option, first=first, last=last) for option in options)
+            return any(
+                _looks_outside(option, at_start=at_start, at_end=at_end) for option in options
+            )
         case Repeat(item, _, high):
-            return high != 0 and _looks_away(item, first=first, last=last)
+            return high != 0 and _looks_outside(item, at_start=at_start, at_end=at_end)
         case Look(_, ahead):
-            return last if ahead else first
+            return at_end if ahead else at_start
     return False
 
 
 def _is_empty(node: Regular) -> bool:
-    """Return whether a part has at most the empty text; ``Chars`` count as one, even if empty."""
+    """Return whether a part matches no text but the empty one; False for any ``Chars``."""
     match node:
         case Concat(parts) | Alternate(parts):
             return all(map(_is_empty, parts))
@@ -198,12 +208,11 @@ def _is_empty(node: Regular) -> bool:
 
 
 def _is_nullable(node: Regular) -> bool:
-    """Return whether a part may have the empty text; look-around has no other text.
+    """Return whether a part may match the empty text, as look-around does.
 
-    For expressions that ``parse_python_regex`` makes from unanchored patterns, and literals: these
-    are made only of Chars, Concat, Alternate, Repeat and Look. It would call all others not
-    nullable, which is wrong for Start and End and may be for SeparatedRepeat, Graph and Intersection. None of them
-    can occur: anchors are refused in terminals, and front ends build the others only from here on.
+    Only for expressions that ``parse_python_regex`` returns for unanchored patterns, and for
+    literals. They contain no Start, End, SeparatedRepeat, Graph or Intersection, for which the
+    result might be wrong: anchors are refused in terminals, and the others are added later.
     """
     match node:
         case Concat(parts):
@@ -216,7 +225,7 @@ def _is_nullable(node: Regular) -> bool:
 
 
 def _without_empty(node: Regular) -> Regular:
-    """Return the texts of a nullable part except the empty one.
+    """Return the expression of the texts of a nullable part except the empty one.
 
     Raises UnsupportedFeatureError if that takes more than dropping empty options and raising
     lower bounds, as for a concatenation of several optional parts.
@@ -233,18 +242,19 @@ def _without_empty(node: Regular) -> Regular:
             return Concat(
                 tuple(part if _is_empty(part) else _without_empty(part) for part in parts)
             )
-    _refuse("look-around beside such an optional part at the edge of a terminal")
+    _raise_unsupported("look-around beside such an optional part at the edge of a terminal")
 
 
-def _limited(pieces: list[Piece]) -> list[Piece]:
-    _check_few(len(pieces))
+def _limit_pieces(pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces; raises LimitExceededError if there are too many."""
+    _check_num_cases(len(pieces))
     return pieces
 
 
-def _check_few(count: int) -> None:
+def _check_num_cases(count: int) -> None:
     """Raise LimitExceededError for more cases than _MAX_PIECES.
 
-    To be called at each step that makes more of them: every optional part may double them.
+    Called before each step that adds cases, as every optional part may double them.
     """
     if count > _MAX_PIECES:
         raise LimitExceededError(
@@ -255,7 +265,7 @@ def _check_few(count: int) -> None:
         )
 
 
-def _refuse(what: str) -> NoReturn:
+def _raise_unsupported(what: str) -> NoReturn:
     raise UnsupportedFeatureError(
         f"{what} is not supported",
         hint="leave it out, or say it with the terminals that may stand there",
@@ -287,37 +297,37 @@ def without_lazy(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
             # x{2,4}? -> x x ((?!rest)x){0,2}; ``loop`` is what may follow one round of x.
             again = Concat((Look(rest, negative=True), without_lazy(item, Concat((loop, rest)))))
             more = Repeat(again, 0, None if high is None else high - low)
-            first = _rounds(item, low, low, Concat((loop, rest))) if low else EMPTY_TEXT
+            first = _unroll_lazy(item, low, low, Concat((loop, rest))) if low else EMPTY_TEXT
             return Concat((first, more))
         case Repeat(item, low, high):
-            return _rounds(item, low, high, rest)
+            return _unroll_lazy(item, low, high, rest)
     # Inside look-around it only matters whether there is a match.
     return node
 
 
-def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
-    """``without_lazy`` for a repeat whose item may contain lazy repeats.
+def _unroll_lazy(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
+    """Compute ``without_lazy`` for a repeat whose item may contain lazy repeats.
 
     Every round is followed by the rounds that are left, then by ``rest``, so a bounded repeat is
-    written out round by round. Above _MAX_COPIES rounds each counts as followed by any number of
+    unrolled. Above _MAX_UNROLLED rounds each counts as followed by any number of
     them.
     """
     if not _has_lazy(item):
         return Repeat(item, low, high)
     copies = low if high is None else high
-    if copies > _MAX_COPIES:
+    if copies > _MAX_UNROLLED:
         return Repeat(without_lazy(item, Concat((Repeat(item, 0, None), rest))), low, high)
-    made: Regular = EMPTY_TEXT
+    unrolled: Regular = EMPTY_TEXT
     if high is None:
-        made = Repeat(without_lazy(item, Concat((Repeat(item, 0, None), rest))), 0, None)
+        unrolled = Repeat(without_lazy(item, Concat((Repeat(item, 0, None), rest))), 0, None)
     # From the last round to the first, each around those after it; rounds past ``low`` may be
     # left out together with all that follow them.
     for round_ in range(copies, 0, -1):
         others = Repeat(item, max(low - round_, 0), None if high is None else high - round_)
-        made = Concat((without_lazy(item, Concat((others, rest))), made))
+        unrolled = Concat((without_lazy(item, Concat((others, rest))), unrolled))
         if round_ > low:
-            made = Alternate((made, EMPTY_TEXT))
-    return made
+            unrolled = Alternate((unrolled, EMPTY_TEXT))
+    return unrolled
 
 
 def _has_lazy(node: Regular) -> bool:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from guided.engine.engine import Engine
-from guided.engine.garbage import free
+from guided.engine.gc_freeze import collect_garbage
 from guided.engine.load import load_engine
 from guided.spec import GenerationRequest, GenerationResult, Sampling
 from guided.train.reward_tune.tasks import Task
@@ -70,7 +70,7 @@ def opened_engine(model: Path | str) -> Iterator[Callable[[], Engine]]:
     finally:
         if opened:
             opened.clear()
-            free()
+            collect_garbage()
 
 
 def answers(

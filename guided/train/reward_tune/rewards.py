@@ -25,7 +25,7 @@ from guided.constraint.machine import machine_of
 from guided.errors import LimitExceededError, RequestError
 from guided.machine.recognizer import Recognizer, State
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from guided.spec import JsonOptions, JsonSchema, Structure
 from guided.train.reward_tune.tasks import Task, compact
 

@@ -13,7 +13,7 @@ from guided.model.cpu.bandwidth import bytes_per_second
 from guided.model.cpu.instructions import chosen
 from guided.model.device import CPU
 
-COSTS = CostCurve.through({1: 0.010, 2: 0.011, 8: 0.020, 64: 0.100, 128: 0.2})
+COSTS = CostCurve.from_measurements({1: 0.010, 2: 0.011, 8: 0.020, 64: 0.100, 128: 0.2})
 MACHINE = Hardware(CPU, "AVX2", 2, 100_000_000, COSTS)
 
 

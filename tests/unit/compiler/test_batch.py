@@ -34,8 +34,8 @@ def _own_row(matcher: Matcher) -> list[int]:
     return _allowed(bitmask[0])
 
 
-def _walked(seed: int) -> Matcher:
-    """A matcher some random tokens into an answer, or after its end."""
+def _random_matcher(seed: int) -> Matcher:
+    """Return a matcher some random tokens into an answer, or after its end."""
     draw = random.Random(seed)
     matcher = _COMPILER.compile(_SCHEMAS[seed % len(_SCHEMAS)]).matcher()
     for _ in range(draw.randrange(12)):
@@ -45,7 +45,7 @@ def _walked(seed: int) -> Matcher:
 
 
 def test_each_row_is_that_of_its_matcher() -> None:
-    matchers = [_walked(seed) for seed in range(60)]
+    matchers = [_random_matcher(seed) for seed in range(60)]
     assert any(matcher.is_terminated for matcher in matchers)
     rows = random.Random(0).sample(range(70), len(matchers))
     bitmask = np.full((70, _WORDS + 2), 7, dtype=np.int32)
@@ -57,7 +57,7 @@ def test_each_row_is_that_of_its_matcher() -> None:
 
 
 def test_without_rows_the_first_ones_are_filled_and_nothing_for_nobody() -> None:
-    matchers = [_walked(seed) for seed in range(5)]
+    matchers = [_random_matcher(seed) for seed in range(5)]
     bitmask = _COMPILER.bitmask(6)
     fill_bitmasks(matchers, bitmask)
     assert [_allowed(row) for row in bitmask] == [*map(_own_row, matchers), []]
@@ -66,7 +66,7 @@ def test_without_rows_the_first_ones_are_filled_and_nothing_for_nobody() -> None
 
 @pytest.mark.parametrize("kind", ["torch", "every second row", "part of wider rows"])
 def test_memory_of_any_layout_with_whole_rows_is_written_to(kind: str) -> None:
-    matchers = [_walked(seed) for seed in range(8)]
+    matchers = [_random_matcher(seed) for seed in range(8)]
     memory = np.full((16, 40), 7, dtype=np.int32)
     whole = torch.from_numpy(memory)
     layouts: dict[str, Bitmask] = {
@@ -99,7 +99,7 @@ def _read_only() -> np.ndarray:
     return bitmask
 
 
-_MAKES = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on the CPU"
+_BITMASK_HINT = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on the CPU"
 
 
 @pytest.mark.parametrize(
@@ -107,25 +107,25 @@ _MAKES = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on t
     [
         (
             np.zeros((2, 40), np.int64),
-            f"the bitmask is int64 of 2 dimensions, not int32 [rows, words]; {_MAKES}",
+            f"the bitmask is int64 of 2 dimensions, not int32 [rows, words]; {_BITMASK_HINT}",
         ),
         (
             np.zeros(40, np.int32),
-            f"the bitmask is int32 of 1 dimensions, not int32 [rows, words]; {_MAKES}",
+            f"the bitmask is int32 of 1 dimensions, not int32 [rows, words]; {_BITMASK_HINT}",
         ),
         (
             np.zeros((40, 2), np.int32).T,
             "the words of a row of the bitmask are not contiguous in memory; pass it as it was "
             "made, not transposed and without steps along its rows",
         ),
-        (_read_only(), f"the bitmask is read-only; {_MAKES}"),
+        (_read_only(), f"the bitmask is read-only; {_BITMASK_HINT}"),
         (
             [[0] * 40] * 2,
-            f"a list shares no memory with numpy, so no mask can be written to it; {_MAKES}",
+            f"a list shares no memory with numpy, so no mask can be written to it; {_BITMASK_HINT}",
         ),
         (
             _Copied(),
-            f"a _Copied gives numpy a copy, which would be filled in its place; {_MAKES}",
+            f"a _Copied gives numpy a copy, which would be filled in its place; {_BITMASK_HINT}",
         ),
         (
             _OnAnotherDevice(),
@@ -144,7 +144,7 @@ _MAKES = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on t
     ],
 )
 def test_memory_that_cannot_be_written_to_is_refused(bitmask: np.ndarray, message: str) -> None:
-    matchers = [_walked(0), _walked(1)]
+    matchers = [_random_matcher(0), _random_matcher(1)]
     with pytest.raises(RequestError) as caught:
         fill_bitmasks(matchers, bitmask)
     assert str(caught.value) == message
@@ -154,7 +154,7 @@ def test_memory_that_cannot_be_written_to_is_refused(bitmask: np.ndarray, messag
 
 
 def test_rows_that_are_not_there_are_refused() -> None:
-    matchers = [_walked(0), _walked(1)]
+    matchers = [_random_matcher(0), _random_matcher(1)]
     with pytest.raises(RequestError, match="row -1 of a bitmask of 2 rows"):
         fill_bitmasks(matchers, _COMPILER.bitmask(2), [0, -1])
     with pytest.raises(RequestError, match="1 rows are given for 2 matchers"):
@@ -181,12 +181,12 @@ _FRACTION = "'float' object cannot be interpreted as an integer"
 )
 def test_rows_that_are_no_numbers_are_refused(rows: list[int], message: str) -> None:
     with pytest.raises(RequestError) as caught:
-        fill_bitmasks([_walked(0), _walked(1)], _COMPILER.bitmask(2), rows)
+        fill_bitmasks([_random_matcher(0), _random_matcher(1)], _COMPILER.bitmask(2), rows)
     assert str(caught.value) == message
 
 
 def test_rows_come_in_arrays_and_tensors_too() -> None:
-    matchers = [_walked(0), _walked(1)]
+    matchers = [_random_matcher(0), _random_matcher(1)]
     expected = [*map(_own_row, matchers)][::-1]
     for rows in (np.array([1, 0], np.uint8), torch.tensor([1, 0]), (np.int32(1), 0)):
         bitmask = _COMPILER.bitmask(2)
@@ -198,8 +198,8 @@ def test_rows_come_in_arrays_and_tensors_too() -> None:
 def test_a_row_that_is_no_number_is_refused(row: int, wrong: str) -> None:
     bitmask = _COMPILER.bitmask(2)
     for fill in (
-        lambda: _walked(0).fill_bitmask(bitmask, row),
-        lambda: fill_tree(_walked(0), [-1], [0], bitmask, row),
+        lambda: _random_matcher(0).fill_bitmask(bitmask, row),
+        lambda: fill_tree(_random_matcher(0), [-1], [0], bitmask, row),
     ):
         with pytest.raises(RequestError) as caught:
             fill()
@@ -208,7 +208,7 @@ def test_a_row_that_is_no_number_is_refused(row: int, wrong: str) -> None:
 
 
 def _random_tree(draw: random.Random, matcher: Matcher) -> tuple[list[int], list[int]]:
-    """Parents and tokens of a tree, most of whose tokens are allowed."""
+    """Return parents and tokens of a tree, most of whose tokens are allowed."""
     forks: list[Matcher | None] = [matcher]
     parents, tokens = [-1], [draw.randrange(len(PIECES))]
     for _ in range(31):
@@ -225,7 +225,7 @@ def _random_tree(draw: random.Random, matcher: Matcher) -> tuple[list[int], list
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_row_of_a_tree_is_that_of_a_matcher_moved_along_its_path(seed: int) -> None:
-    draw, matcher = random.Random(seed), _walked(seed)
+    draw, matcher = random.Random(seed), _random_matcher(seed)
     before = _own_row(matcher)
     parents, tokens = _random_tree(draw, matcher)
     bitmask = _COMPILER.bitmask(34)
@@ -233,14 +233,14 @@ def test_a_row_of_a_tree_is_that_of_a_matcher_moved_along_its_path(seed: int) ->
     assert _own_row(matcher) == before, "the matcher was moved"
     assert not bitmask[:2].any()
     for node in range(len(parents)):
-        path = _path(parents, tokens, node)
+        path = _path_to(parents, tokens, node)
         moved = matcher.fork()
         assert allowed[node] == moved.accept(path) == (matcher.validate(path) == len(path))
         expected = _own_row(moved) if allowed[node] else [END]
         assert _allowed(bitmask[2 + node]) == expected
 
 
-def _path(parents: Sequence[int], tokens: Sequence[int], node: int) -> list[int]:
+def _path_to(parents: Sequence[int], tokens: Sequence[int], node: int) -> list[int]:
     path: list[int] = []
     while node:
         path.append(tokens[node])
@@ -262,5 +262,5 @@ def _path(parents: Sequence[int], tokens: Sequence[int], node: int) -> list[int]
 )
 def test_what_is_no_tree_is_refused(parents: list[int], tokens: list[int], message: str) -> None:
     with pytest.raises(RequestError) as caught:
-        fill_tree(_walked(0), parents, tokens, _COMPILER.bitmask(3))
+        fill_tree(_random_matcher(0), parents, tokens, _COMPILER.bitmask(3))
     assert str(caught.value).startswith(message)

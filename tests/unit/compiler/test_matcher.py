@@ -26,7 +26,7 @@ _SCHEMA = {
 _COMPILED = _COMPILER.compile(_SCHEMA)
 
 
-def _spelled(text: str) -> list[int]:
+def _spell(text: str) -> list[int]:
     return list(PIECES.spell(text))
 
 
@@ -37,7 +37,7 @@ def _allowed(matcher: Matcher, budget: int | None = None) -> set[int]:
     return {*tokens_of(bitmask[1]).tolist()}
 
 
-def _behind(tokens: list[int]) -> Matcher:
+def _matcher_after(tokens: list[int]) -> Matcher:
     matcher = _COMPILED.matcher()
     assert matcher.accept(tokens)
     return matcher
@@ -65,7 +65,7 @@ def test_any_order_of_calls_leads_where_the_tokens_lead(seed: int) -> None:
                 token = draw.choice(sorted(_allowed(matcher)))
                 assert matcher.accept([token])
                 tokens.append(token)
-        fresh = _behind(tokens)
+        fresh = _matcher_after(tokens)
         assert _allowed(matcher) == _allowed(fresh)
         assert matcher.num_tokens == len(tokens)
         assert matcher.forced() == fresh.forced()
@@ -76,8 +76,8 @@ def test_any_order_of_calls_leads_where_the_tokens_lead(seed: int) -> None:
 
 def test_tokens_are_accepted_all_or_none() -> None:
     matcher = _COMPILED.matcher()
-    right = _spelled('{"a":1')
-    wrong = [*right, *_spelled("}")]
+    right = _spell('{"a":1')
+    wrong = [*right, *_spell("}")]
     assert not matcher.accept(wrong)
     assert matcher.num_tokens == 0
     assert matcher.validate(wrong) == len(right)
@@ -85,7 +85,7 @@ def test_tokens_are_accepted_all_or_none() -> None:
     assert matcher.accept(right)
     assert matcher.validate([]) == 0
     assert matcher.accept([])
-    assert matcher.accept(np.array(_spelled(',"name":"red"}'), dtype=np.int32))
+    assert matcher.accept(np.array(_spell(',"name":"red"}'), dtype=np.int32))
     assert matcher.is_complete
     assert not matcher.is_terminated
 
@@ -100,12 +100,12 @@ def test_only_what_is_documented_is_public() -> None:
         _COMPILED.matcher().is_terminated = True  # type: ignore[misc]
 
 
-def test_the_end_is_a_token_like_others_and_the_last() -> None:
-    whole = _spelled('{"a":1,"name":"red"}')
-    matcher = _behind(whole)
+def test_the_end_is_a_token_after_which_nothing_may_follow() -> None:
+    whole = _spell('{"a":1,"name":"red"}')
+    matcher = _matcher_after(whole)
     assert _allowed(matcher) == {END}
     assert matcher.validate([END, END]) == 1
-    assert not matcher.accept([END, *_spelled(" ")])
+    assert not matcher.accept([END, *_spell(" ")])
     assert matcher.accept([END])
     assert matcher.is_terminated
     assert _allowed(matcher) == {END}, "a row that allows nothing is no distribution"
@@ -122,7 +122,7 @@ def test_the_end_is_a_token_like_others_and_the_last() -> None:
 
 
 @pytest.mark.parametrize("token", [-1, len(PIECES), 2**40])
-def test_a_number_of_no_token_is_not_allowed(token: int) -> None:
+def test_an_unknown_token_id_is_not_allowed(token: int) -> None:
     matcher = _COMPILED.matcher()
     assert not matcher.accept([token])
     assert matcher.validate([token]) == 0
@@ -136,7 +136,7 @@ def test_a_number_of_no_token_is_not_allowed(token: int) -> None:
         (5, "'int' object is not iterable"),
     ],
 )
-def test_what_is_no_number_of_a_token_is_refused(tokens: list[int], wrong: str) -> None:
+def test_token_ids_that_are_no_integers_are_refused(tokens: list[int], wrong: str) -> None:
     matcher = _COMPILED.matcher()
     for method in (matcher.accept, matcher.validate):
         with pytest.raises(RequestError) as caught:
@@ -145,7 +145,7 @@ def test_what_is_no_number_of_a_token_is_refused(tokens: list[int], wrong: str) 
 
 
 def test_the_end_is_refused_where_the_answer_may_not_end() -> None:
-    matcher = _behind(_spelled('{"a":1'))
+    matcher = _matcher_after(_spell('{"a":1'))
     assert not matcher.accept([END])
     assert END not in _allowed(matcher)
 
@@ -180,21 +180,21 @@ def test_a_budget_that_cannot_hold_is_refused_by_its_numbers() -> None:
 def test_budgets_and_counts_are_whole_numbers() -> None:
     matcher = _COMPILED.matcher()
     half: int = 9.5  # type: ignore[assignment]
-    for ask, field in (
+    for call, field in (
         (lambda: _allowed(matcher, half), "budget"),
         (lambda: matcher.shortest_completion(half), "budget"),
         (lambda: matcher.rollback(False), "num_tokens"),
         (lambda: _COMPILER.bitmask(half), "rows"),
     ):
         with pytest.raises(RequestError, match=f"^{field}: .* give whole numbers"):
-            ask()
+            call()
     with pytest.raises(RequestError, match=r"^-1 rows; give how many"):
         _COMPILER.bitmask(-1)
 
 
 @pytest.mark.parametrize("count", [-1, 2])
 def test_no_more_is_taken_back_than_was_accepted(count: int) -> None:
-    matcher = _behind(_spelled("{")[:1])
+    matcher = _matcher_after(_spell("{")[:1])
     with pytest.raises(RequestError, match=rf"cannot take back {count} tokens where 1 were"):
         matcher.rollback(count)
     assert matcher.num_tokens == 1
@@ -217,7 +217,7 @@ def test_all_that_the_library_calls_a_constraint_is_compiled() -> None:
         ({"type": "boolean"}, "true"),
     ):
         matcher = _COMPILER.compile(constraint).matcher()
-        assert matcher.accept(_spelled(text))
+        assert matcher.accept(_spell(text))
         assert matcher.is_accepting
 
 
@@ -231,8 +231,8 @@ def test_options_and_costs_belong_to_what_was_compiled() -> None:
     assert first.cost.seconds > again.cost.seconds
     assert first.nbytes > 0
     assert first.vocabulary is PIECES
-    assert not first.matcher().accept(_spelled("{ "))
-    assert free.matcher().accept(_spelled("{ "))
+    assert not first.matcher().accept(_spell("{ "))
+    assert free.matcher().accept(_spell("{ "))
 
 
 def test_what_no_text_satisfies_is_refused() -> None:
@@ -240,12 +240,12 @@ def test_what_no_text_satisfies_is_refused() -> None:
         _COMPILER.compile({"type": "integer", "minimum": 2, "maximum": 1})
 
 
-def test_a_constraint_that_grew_full_is_compiled_anew_for_the_next_answer(
+def test_a_constraint_near_its_limits_is_compiled_again_for_the_next_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compiled = Compiler(PIECES).compile(_SCHEMA)
     earlier = compiled.matcher()
-    monkeypatch.setattr("guided.constraint.compiler._FULL_ENOUGH", -1.0)
+    monkeypatch.setattr("guided.constraint.compiler._MAX_FULLNESS", -1.0)
     later = compiled.matcher()
     assert later._position != earlier._position
     assert _allowed(later) == _allowed(earlier)
@@ -253,7 +253,7 @@ def test_a_constraint_that_grew_full_is_compiled_anew_for_the_next_answer(
 
 def test_matchers_of_one_constraint_walk_in_many_threads() -> None:
     compiled = Compiler(PIECES).compile(_SCHEMA)
-    text = [TokenId(token) for token in _spelled('{"a":-12,"name":"green"}')]
+    text = [TokenId(token) for token in _spell('{"a":-12,"name":"green"}')]
     expected = []
     matcher = _COMPILED.matcher()
     for token in text:

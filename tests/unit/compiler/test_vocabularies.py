@@ -135,7 +135,7 @@ def test_tokens_without_logits_are_left_out() -> None:
     assert compiler.bitmask(3).shape == (3, 11)
 
 
-def test_what_cannot_be_a_tokenizer_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_errors_for_an_unusable_tokenizer_say_what_to_do(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "tokenizer.json").write_text("{")

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits
-from guided.constraint.machine import build
+from guided.constraint.machine import build_machine
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.spec import Choice, JsonSchema, Regex, Structure
 from guided.spec.composition import Template
 from guided.spec.tagged import Tag, Tagged
 from tests.kit.walks import BYTES
 
-_BUILT_BY = "guided.constraint.compiler.build"
+_BUILT_BY = "guided.constraint.compiler.build_machine"
 REFUSED: dict[str, tuple[Structure, type[GuidedError]]] = {
     "too large": (Regex("(a|b)*a(a|b){20}"), LimitExceededError),
     "not right": (JsonSchema('{"type": "strong"}'), InvalidConstraintError),
@@ -35,7 +35,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Structure]:
 
     def noted(constraint: Structure, *rest: Any) -> Any:
         found.append(constraint)
-        return build(constraint, *rest)
+        return build_machine(constraint, *rest)
 
     monkeypatch.setattr(_BUILT_BY, noted)
     return found
@@ -64,7 +64,7 @@ def test_refusals_are_kept_within_bounds() -> None:
     for number in range(300):
         with pytest.raises(InvalidConstraintError):
             compiler.start(JsonSchema(json.dumps({"type": f"{number}" + "x" * 20_000})))
-    refused = compiler._kept._refused
+    refused = compiler._cache._refusals
     assert 0 < refused.currsize <= refused.maxsize
 
 
@@ -74,7 +74,7 @@ def test_threads_that_ask_for_the_same_constraint_wait_for_one(
     def slowly(constraint: Structure, *rest: Any) -> Any:
         made.append(constraint)
         time.sleep(0.2)
-        return build(constraint, *rest)
+        return build_machine(constraint, *rest)
 
     monkeypatch.setattr(_BUILT_BY, slowly)
     compiler = ConstraintCompiler(BYTES)
@@ -101,7 +101,7 @@ def test_compiled_constraints_are_kept_within_a_bound_on_their_bytes(
     made.clear()
     for constraint in (large[0], large[1], large[0], large[2], large[0], large[1]):
         compiler.compile(constraint)
-        assert compiler._kept.nbytes <= 2.5 * one
+        assert compiler._cache.nbytes <= 2.5 * one
     assert made == [large[0], large[1], large[2], large[1]]
     alone = ConstraintCompiler(BYTES, ConstraintLimits(max_compiled_bytes=1))
     made.clear()
@@ -174,14 +174,14 @@ _MEASURED: dict[str, Structure] = {
 def test_what_a_constraint_is_said_to_hold_is_half_of_what_it_takes_at_least(name: str) -> None:
     constraint = _MEASURED[name]
     # Once before, because shared objects are made then.
-    ConstraintCompiler(BYTES).compile(constraint).start().fits(10**9)
+    ConstraintCompiler(BYTES).compile(constraint).start().can_complete_within(10**9)
     compiler = ConstraintCompiler(BYTES)
     compiler.compile(Regex("a"))
     gc.collect()
     tracemalloc.start()
     try:
         compiled = compiler.compile(constraint)
-        compiled.start().fits(10**9)
+        compiled.start().can_complete_within(10**9)
         gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
     finally:
@@ -201,6 +201,6 @@ def test_the_tokens_of_an_end_count() -> None:
     text = "ab" * 5_000
     compiled = ConstraintCompiler(BYTES).compile(JsonSchema(json.dumps({"const": text})))
     before = compiled.nbytes
-    assert not compiled.start().fits(10)
+    assert not compiled.start().can_complete_within(10)
     # The text, and the knowledge of each of its places.
     assert compiled.nbytes - before > 9 * len(text)

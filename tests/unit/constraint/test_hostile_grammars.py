@@ -14,7 +14,7 @@ from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
 from guided.machine.parts import RecognizerLimits
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from guided.spec import Lark, Regex
 from guided.spec.library import read_grammar
 from tests.kit.walks import BYTES

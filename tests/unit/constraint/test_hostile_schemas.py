@@ -133,11 +133,11 @@ def test_a_limit_says_what_took_the_work() -> None:
     schema = JsonSchema(json.dumps(_array(items={"enum": [[n] for n in range(30)]}, minItems=2)))
     vocabulary = tiny_vocabulary()
     matcher = ConstraintCompiler(vocabulary, ConstraintLimits(step_work=20)).compile(schema).start()
-    assert matcher.fits(1_000)
+    assert matcher.can_complete_within(1_000)
     with pytest.raises(LimitExceededError, match="going on from one position") as met:  # noqa: PT012 - at some byte
         for byte in b"[[17],[25],[4]]":
             behind = matcher.advance(vocabulary.byte_ids[byte])
-            assert behind.fits(1_000)
+            assert behind.can_complete_within(1_000)
             matcher = behind
     assert met.value.limit == 20
     assert matcher.shortest_completion()

@@ -8,7 +8,7 @@ import pytest
 
 from guided.constraint import ConstraintCompiler
 from guided.errors import ConstraintError, InvalidConstraintError, RequestError
-from guided.grammar.lark import without_inline_json
+from guided.grammar.lark import extract_inline_json
 from guided.masks.mask import tokens_of
 from guided.spec import Choice, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import Repeat, Sequence
@@ -187,14 +187,14 @@ def test_errors_say_where(make: object, message: str) -> None:
 
 def test_what_only_looks_like_a_schema_stays() -> None:
     text = 'start: "%json {" | /%json {/ // %json {\n# %json {\n'
-    assert without_inline_json(text) == (text, {})
+    assert extract_inline_json(text) == (text, {})
     with pytest.raises(InvalidConstraintError, match="no JSON"):
-        without_inline_json("start: %json x")
+        extract_inline_json("start: %json x")
 
 
 def test_what_stands_behind_a_schema_stays_where_it_is() -> None:
     text = 'start: %json {"a": 1} b %json {\n\n"c":\n2} d\n  | %json\n[] e'
-    rewritten, schemas = without_inline_json(text)
+    rewritten, schemas = extract_inline_json(text)
     assert list(schemas.values()) == ['{"a": 1}', '{\n\n"c":\n2}', "[]"]
     for rule in (" b ", " d\n", " e"):
         assert _line_and_column(rewritten, rule) == _line_and_column(text, rule)
@@ -206,6 +206,6 @@ def _line_and_column(text: str, part: str) -> tuple[int, int]:
 
 
 def test_names_that_are_taken_are_left_alone() -> None:
-    text, schemas = without_inline_json("start: JSON_0 %json 1 %json\n\n2 \nJSON_0: 'a'")
+    text, schemas = extract_inline_json("start: JSON_0 %json 1 %json\n\n2 \nJSON_0: 'a'")
     assert schemas == {"JSON_0_": "1", "JSON_1": "2"}
     assert text.count("\n", 0, text.index("'a'")) == 3

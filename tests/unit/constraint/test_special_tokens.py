@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from guided.constraint import ConstraintCompiler, Matcher
-from guided.constraint.report import checked
+from guided.constraint.report import check_structure
 from guided.errors import ConstraintError, InvalidConstraintError, TokenRejectedError
 from guided.masks.mask import tokens_of
 from guided.spec import Forcing, JsonSchema, Lark, Regex, Structure, TokenId
@@ -296,4 +296,4 @@ def test_a_report_has_special_tokens_by_their_names() -> None:
         (SpecialToken("<a>"), "<a>"),
         (Sequence(["é", SpecialToken("[C]"), "b"]), "é[C]b"),
     ):
-        assert checked(constraint).report.shortest_answer == shortest
+        assert check_structure(constraint).report.shortest_answer == shortest

@@ -43,12 +43,12 @@ LONG_OR_SHORT: Any = WordMatcher.of(["axyzxyz", "b"])
 
 def test_a_token_that_fits_is_kept() -> None:
     choice = chosen(chooser(7), logits(a=5), LONG_OR_SHORT, 0)
-    assert (choice.token, choice.narrowed) == (A, False)
+    assert (choice.token, choice.budget_limited) == (A, False)
 
 
 def test_a_token_that_leaves_no_room_for_an_end_is_chosen_again() -> None:
     choice = chosen(chooser(6), logits(a=5), LONG_OR_SHORT, 0)
-    assert (choice.token, choice.narrowed) == (B, True)
+    assert (choice.token, choice.budget_limited) == (B, True)
 
 
 def test_the_tokens_before_count_against_the_budget() -> None:
@@ -61,14 +61,14 @@ def test_an_end_needs_no_room() -> None:
     row = logits()
     row[1] = 9
     choice = chosen(chooser(1), row, here, 0)
-    assert (choice.token, choice.matcher, choice.narrowed) == (1, None, False)
+    assert (choice.token, choice.matcher, choice.budget_limited) == (1, None, False)
 
 
 def test_only_an_end_may_be_left_to_choose() -> None:
     here: Any = WordMatcher.of(["", "axyz"])
     choice = chosen(chooser(1), logits(a=9), here, 0)
     assert choice.token in END_IDS
-    assert (choice.matcher, choice.narrowed) == (None, True)
+    assert (choice.matcher, choice.budget_limited) == (None, True)
 
 
 def test_choosing_again_keeps_the_law_of_the_narrowed_mask() -> None:

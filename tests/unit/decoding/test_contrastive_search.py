@@ -13,7 +13,7 @@ from guided.spec import TokenId
 
 def candidates(*probabilities: float) -> list[CandidateToken]:
     return [
-        CandidateToken(Choice(TokenId(token), None, narrowed=False), probability)
+        CandidateToken(Choice(TokenId(token), None, budget_limited=False), probability)
         for token, probability in enumerate(probabilities)
     ]
 
@@ -27,13 +27,17 @@ def test_likeness_is_the_largest_cosine_however_the_text_came() -> None:
         seen.append(piece)
     assert len(seen) == 37
     lengths = np.outer(np.linalg.norm(tried, axis=1), np.linalg.norm(states, axis=1))
-    assert seen.likeness(tried) == pytest.approx((tried @ states.T / lengths).max(axis=1), abs=1e-6)
+    assert seen.max_similarity(tried) == pytest.approx(
+        (tried @ states.T / lengths).max(axis=1), abs=1e-6
+    )
 
 
 def test_a_state_without_length_is_like_nothing_and_one_that_is_no_number_is_refused() -> None:
     seen = SeenStates()
     seen.append(np.array([[0, 2]], np.float32))
-    assert seen.likeness(np.array([[0, 0], [0, 5], [3, 0], [0, -1]], np.float32)).tolist() == [
+    assert seen.max_similarity(
+        np.array([[0, 0], [0, 5], [3, 0], [0, -1]], np.float32)
+    ).tolist() == [
         0,
         1,
         0,

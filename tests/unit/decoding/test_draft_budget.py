@@ -32,7 +32,7 @@ def taken(budget: DraftBudget, chance: float) -> int:
 def test_a_call_takes_no_longer_than_wider_ones(
     measured: dict[int, float], expected: tuple[float]
 ) -> None:
-    curve = CostCurve.through(measured)
+    curve = CostCurve.from_measurements(measured)
     assert curve.points == tuple(zip(measured, expected, strict=True))
 
 
@@ -44,7 +44,7 @@ def test_a_curve_is_a_line_between_its_points_and_beyond_them() -> None:
 @example({1: 1.4354940663707647, 50: 6.3909661081475075, 51: 5.0})
 @given(st.dictionaries(st.integers(1, 500), st.floats(0.001, 10), min_size=2))
 def test_more_tokens_never_take_less_time(measured: dict[int, float]) -> None:
-    curve = CostCurve.through(measured)
+    curve = CostCurve.from_measurements(measured)
     seconds = [curve.seconds(tokens) for tokens in range(1, 600, 7)]
     assert seconds == sorted(seconds)
 
@@ -111,8 +111,8 @@ def test_seconds_are_those_of_one_sequence_and_of_calls_as_slow_as_they_are_now(
         budget = DraftBudget(9, FLAT_THEN_STEEP, certain=4, sequences=4, slowness=slowness)
         assert budget.step_seconds == slowness / 4
         budget.spend(2, 0.9)
-        assert (budget.seconds_of(2), budget.seconds_of(1)) == (slowness / 8, slowness / 8)
-    assert (DraftBudget(9).step_seconds, DraftBudget(9).seconds_of(3)) == (None, 0.0)
+        assert (budget.added_seconds(2), budget.added_seconds(1)) == (slowness / 8, slowness / 8)
+    assert (DraftBudget(9).step_seconds, DraftBudget(9).added_seconds(3)) == (None, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_rates_begin_as_assumed_follow_what_is_seen_and_go_back() -> None:
     rates = AcceptanceRates({"a": 0.5, "b": 0.2})
     assert (rates.rate("a"), rates.rate("b")) == (0.5, 0.2)
     for _ in range(100):
-        rates.pass_step()
+        rates.decay()
         rates.add("a", 1.0, is_hit=False)
     assert rates.rate("a") < 0.1
     assert rates.rate("b") == 0.2
     assert (rates.judged["a"], rates.accepted["a"]) == (100, 0)
     for _ in range(200):
-        rates.pass_step()
+        rates.decay()
     assert rates.rate("a") == pytest.approx(0.5, abs=0.02)
 
 

@@ -22,7 +22,7 @@ TREE = DraftTree(
 
 def counted(path: tuple[int, ...], *, is_followed: bool = True) -> DraftCounts:
     counts = DraftCounts()
-    counts.add(TREE, path, is_followed=is_followed)
+    counts.add(TREE, path, path_ends_in_choice=is_followed)
     return counts
 
 
@@ -62,16 +62,16 @@ def test_only_who_drafted_where_the_path_ended_is_corrected() -> None:
         sources=("", "a", "a", "b", "b"),
     )
     counts = DraftCounts()
-    counts.add(lone, (0, 1, 2), is_followed=True)
+    counts.add(lone, (0, 1, 2), path_ends_in_choice=True)
     a, b = counts.by_drafter()
     assert (a.corrected_calls, b.corrected_calls, counts.corrected) == (0, 1, 1)
 
 
 def test_time_is_counted_for_who_proposed_nothing_too() -> None:
     counts = DraftCounts()
-    counts.add(DraftTree.chain([TokenId(1)], None), (0,), is_followed=True)
-    counts.asked({"a": 5}, ["b"])
-    counts.asked({"a": 7, "b": 1}, [])
+    counts.add(DraftTree.chain([TokenId(1)], None), (0,), path_ends_in_choice=True)
+    counts.add_proposal_time({"a": 5}, ["b"])
+    counts.add_proposal_time({"a": 7, "b": 1}, [])
     assert counts.by_drafter() == (
         DrafterUsage("a", draft_nanoseconds=12),
         DrafterUsage("b", skipped_calls=1, draft_nanoseconds=1),

@@ -43,13 +43,13 @@ def test_a_chain_is_all_trunk_and_decides_behind_its_last_node() -> None:
     chain = DraftTree.chain([TokenId(5), TokenId(6), TokenId(7)], HERE)
     chain.check()
     assert chain.parents == (None, 0, 1)
-    assert (chain.trunk, chain.is_chain, chain.deciding) == (3, True, (2,))
+    assert (chain.trunk, chain.is_chain, chain.nodes_needing_logits) == (3, True, (2,))
 
 
 def test_a_chain_with_more_certain_tokens_to_come_decides_nothing() -> None:
     chain = DraftTree.chain([TokenId(5), TokenId(6)], None)
     chain.check()
-    assert chain.deciding == ()
+    assert chain.nodes_needing_logits == ()
 
 
 def test_nothing_is_decided_where_the_answer_is_complete_or_a_run_follows() -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_decided_where_the_answer_is_complete_or_a_run_follows() -> N
         matchers=(HERE, HERE, HERE, done),
     )
     tree.check()
-    assert tree.deciding == (0, 2)
+    assert tree.nodes_needing_logits == (0, 2)
 
 
 def with_scouts(**columns: Any) -> DraftTree:
@@ -80,7 +80,7 @@ def test_scouts_are_computed_and_no_part_of_the_draft() -> None:
     assert tree.trunk == 2
     assert tree.drafted == (2,)
     assert tree.children() == ((1,), (2,), (), (), ())
-    assert tree.deciding == (1, 2, 4)
+    assert tree.nodes_needing_logits == (1, 2, 4)
     assert tree.depths() == (0, 1, 2, 2, 3)
     assert list(tree.ancestors()[4]) == [True, True, False, True, True]
 

@@ -19,7 +19,7 @@ def builder(room: int = 8, costs: CostCurve | None = None, longest: int = 8) -> 
         DraftTree.chain(first, matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(room, costs),
-        longest=longest,
+        tokens_left=longest,
         end_ids=END_IDS,
     )
 

@@ -43,7 +43,7 @@ def opened(
         DraftTree.chain(spell_bytes(b">"), matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(changed.pop("room", 16)),
-        longest=1000,
+        tokens_left=1000,
         end_ids=END_IDS,
     )
     options: dict[str, Any] = {"seed": 0, "max_tokens": 1000, "end_ids": END_IDS} | changed
@@ -85,7 +85,7 @@ def test_a_drafter_that_thinks_as_the_model_is_always_right(temperature: float) 
         matcher: Any = AnythingMatcher()
         builder, expansion = opened(matcher, sampling)
         expansion.expand(builder, builder.root, logits, 1.0, 1)
-        position = 1000 - builder.left(builder.root)
+        position = 1000 - builder.tokens_left(builder.root)
         chosen = choose_token(logits, matcher.mask(), sampling, seed=0, position=position)
         assert chosen in (*builder.tree().tokens[1:], *END_IDS)
 
@@ -101,7 +101,7 @@ def test_rates_follow_what_the_model_took() -> None:
         expansion.begin()
         expansion.expand(builder, builder.root, likes(b"a", b"b"), 1.0, 2)
         tree = builder.tree()
-        says = dict.fromkeys(tree.deciding, likes(b"b"))
+        says = dict.fromkeys(tree.nodes_needing_logits, likes(b"b"))
         expansion.learn(verified(tree, verify(tree, says, chooser, 0, history)))
     assert rates.rate((0, 7)) < 0.2
     assert sum(rates.accepted.values()) == 30
@@ -134,9 +134,9 @@ def test_every_draw_is_kept_with_its_law_though_there_is_room_for_one() -> None:
     assert len({one.token for one in drawn}) == len(drawn) == 3
     # Each is drawn from the rest that the earlier ones left.
     for number, one in enumerate(drawn):
-        assert one.law is not None
-        assert one.law.share(one.token) > 0
-        assert all(one.law.share(before.token) == 0 for before in drawn[:number])
+        assert one.distribution is not None
+        assert one.distribution.probability(one.token) > 0
+        assert all(one.distribution.probability(before.token) == 0 for before in drawn[:number])
 
 
 def test_ends_of_the_answer_are_drawn_like_other_tokens() -> None:
@@ -170,7 +170,7 @@ def test_draws_differ_by_seed_by_node_and_by_where_the_tree_begins() -> None:
 def test_draws_have_the_frequencies_of_their_law() -> None:
     logits = some_logits(2)
     counts: Counter[TokenId] = Counter()
-    law = None
+    distribution = None
     for seed in range(2_000):
         builder, expansion = opened(
             AnythingMatcher(), Sampling(temperature=1.0, top_k=5), seed=seed, **REJECTION
@@ -178,9 +178,9 @@ def test_draws_have_the_frequencies_of_their_law() -> None:
         expansion.expand(builder, builder.root, logits, 1.0, 1)
         (drawn,) = builder.tree().draws[builder.root]
         counts[drawn.token] += 1
-        law = drawn.law
-    assert law is not None
-    for token, share in zip(law.tokens, law.shares, strict=True):
+        distribution = drawn.distribution
+    assert distribution is not None
+    for token, share in zip(distribution.tokens, distribution.probabilities, strict=True):
         deviation = np.sqrt(2_000 * share * (1 - share))
         assert abs(counts[TokenId(int(token))] - 2_000 * share) < 4.5 * deviation
 

@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from guided.decoding import filters
-from guided.decoding.filters import least
+from guided.decoding.filters import smallest_indices
 from guided.spec import Sampling
 
 Scores = NDArray[np.float64]
@@ -126,4 +126,4 @@ def test_without_filters_everything_stays() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 9])
 def test_the_least_are_the_first_when_sorted(keys: list[float], count: int) -> None:
     ordered = sorted(range(len(keys)), key=lambda index: (keys[index], index))
-    assert least(np.array(keys), count).tolist() == ordered[:count]
+    assert smallest_indices(np.array(keys), count).tolist() == ordered[:count]

@@ -17,7 +17,13 @@ from transformers import (
     SequenceBiasLogitsProcessor,
 )
 
-from guided.decoding.penalties import NO_HISTORY, History, TokenLog, adjust_logits, repeating
+from guided.decoding.penalties import (
+    NO_HISTORY,
+    GrowingTokenArray,
+    History,
+    adjust_logits,
+    find_repeating_tokens,
+)
 from guided.spec import Sampling, TokenId
 
 VOCABULARY = 40
@@ -168,15 +174,15 @@ def test_repeating_tokens_are_those_that_would_make_a_run_twice(
     runs = {tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)}
     tail = tokens[len(tokens) - size + 1 :] if len(tokens) >= size - 1 else None
     expected = [t for t in range(3) if tail is not None and (*tail, t) in runs]
-    assert repeating(size, history(tokens, [])).tolist() == expected
+    assert find_repeating_tokens(size, history(tokens, [])).tolist() == expected
 
 
 def test_a_token_log_reads_a_growing_sequence() -> None:
-    log, tokens = TokenLog(), list[TokenId]()
+    log, tokens = GrowingTokenArray(), list[TokenId]()
     views = []
     for count in (0, 1, 5, 200, 2, 300, 1000):
         tokens += [TokenId(t) for t in range(len(tokens), len(tokens) + count)]
-        views.append(log.read(tokens))
+        views.append(log.extend_to(tokens))
         assert views[-1].tolist() == tokens
     for view in views:
         assert view.tolist() == tokens[: len(view)]

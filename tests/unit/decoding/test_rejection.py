@@ -1,4 +1,4 @@
-"""Rejection keeps a law whatever is proposed, and accepts proposals as often as possible."""
+"""Rejection keeps the distribution whatever is proposed, and accepts as often as possible."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def random_law(draws: np.random.Generator) -> TokenDistribution:
 
 
 def propose(
-    draws: np.random.Generator, law: TokenDistribution, count: int, *known: TokenId
+    draws: np.random.Generator, distribution: TokenDistribution, count: int, *known: TokenId
 ) -> list[Proposal]:
-    """Some known tokens, then draws from the rest of a law, none twice."""
+    """Some known tokens, then draws from the rest of a distribution, none twice."""
     proposals = [Proposal(token, None) for token in known]
-    left = law.without(known) if known else law
+    left = distribution.without(known) if known else distribution
     for _ in range(count):
         if left is None:
             break
@@ -36,14 +36,14 @@ def propose(
     return proposals
 
 
-def furthest(counts: Counter[TokenId], law: TokenDistribution) -> float:
+def furthest(counts: Counter[TokenId], distribution: TokenDistribution) -> float:
     """The largest distance from the expected counts, in standard deviations."""
     total = counts.total()
     return max(
         float(
             abs(counts[TokenId(int(token))] - total * share) / np.sqrt(total * share * (1 - share))
         )
-        for token, share in zip(law.tokens, law.shares, strict=True)
+        for token, share in zip(distribution.tokens, distribution.probabilities, strict=True)
         if share > 0
     )
 
@@ -59,7 +59,7 @@ def test_the_law_of_the_choice_is_the_law_of_the_model(
         choose_by_rejection(p, propose(draws, q, count, *known), seed=seed, position=7)
         for seed in range(ROUNDS)
     )
-    assert all(p.share(token) > 0 for token in counts)
+    assert all(p.probability(token) > 0 for token in counts)
     assert furthest(counts, p) < 4.5
 
 
@@ -71,25 +71,28 @@ def test_one_draw_is_taken_as_often_as_both_laws_have_in_common() -> None:
         (proposal,) = propose(draws, q, 1)
         taken += choose_by_rejection(p, [proposal], seed=seed, position=0) == proposal.token
     # A refused token is never drawn afterwards, so this counts acceptances.
-    common = float(np.minimum(p.shares, q.shares).sum())
+    common = float(np.minimum(p.probabilities, q.probabilities).sum())
     assert abs(taken / ROUNDS - common) < 4.5 * np.sqrt(common * (1 - common) / ROUNDS)
 
 
 def test_a_drafter_that_thinks_as_the_model_is_always_right() -> None:
     draws = np.random.default_rng(4)
-    law = random_law(draws)
+    distribution = random_law(draws)
     for seed in range(500):
-        proposals = propose(draws, law, 2)
-        assert choose_by_rejection(law, proposals, seed=seed, position=1) == proposals[0].token
+        proposals = propose(draws, distribution, 2)
+        assert (
+            choose_by_rejection(distribution, proposals, seed=seed, position=1)
+            == proposals[0].token
+        )
 
 
 def test_a_choice_is_a_hash_of_seed_and_position() -> None:
     draws = np.random.default_rng(5)
-    law = random_law(draws)
+    distribution = random_law(draws)
     proposals = propose(draws, random_law(draws), 2)
 
     def chosen(seed: int, position: int) -> TokenId:
-        return choose_by_rejection(law, proposals, seed=seed, position=position)
+        return choose_by_rejection(distribution, proposals, seed=seed, position=position)
 
     places = [(seed, position) for seed in range(10) for position in range(10)]
     assert [chosen(*place) for place in places] == [chosen(*place) for place in places]
@@ -103,9 +106,9 @@ def test_the_example_of_the_documentation() -> None:
     tokens = np.arange(3, dtype=np.int64)
     p = TokenDistribution(tokens, np.array([0.5, 0.3, 0.2]))
     q = TokenDistribution(tokens, np.array([0.8, 0.2, 0.0]))
-    left = p.less(q)
+    left = p.subtract(q)
     assert left is not None
-    assert left.shares.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+    assert left.probabilities.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
     only_red = q.without([blue])
     assert only_red is not None
     proposals = [Proposal(blue, q), Proposal(red, only_red)]

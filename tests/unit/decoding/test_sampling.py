@@ -1,4 +1,4 @@
-"""One token is chosen by the law that the request asked for."""
+"""One token is chosen by the distribution that the request asked for."""
 
 from __future__ import annotations
 

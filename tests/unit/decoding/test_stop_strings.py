@@ -19,7 +19,7 @@ def read(
         pieces, strings=strings, tokens=[TokenId(token) for token in tokens], include=include
     )
     for index in range(len(pieces)):
-        if search.reads(TokenId(index)):
+        if search.read_token(TokenId(index)):
             return index + 1, search.length
     return len(pieces), search.length
 
@@ -76,7 +76,7 @@ def test_stops_count_behind_an_opening(
 ) -> None:
     numbers = [TokenId(token) for token in tokens]
     search = StopSearch(pieces, strings=strings, tokens=numbers, include=False, opening="|")
-    count = next((n for n in range(len(pieces)) if search.reads(TokenId(n))), len(pieces) - 1)
+    count = next((n for n in range(len(pieces)) if search.read_token(TokenId(n))), len(pieces) - 1)
     assert (count + 1, search.length) == expected
 
 
@@ -98,6 +98,6 @@ def test_how_tokens_divide_the_text_does_not_matter(text: str, strings: list[str
     for tokens in (spell_bytes(text.encode()), [TokenId(2 + byte) for byte in text.encode()]):
         search = StopSearch(TOKEN_BYTES, strings=strings, tokens=[], include=False)
         for token in tokens:
-            if search.reads(token):
+            if search.read_token(token):
                 break
         assert search.length == expected

@@ -16,7 +16,7 @@ def test_the_likeliest_tokens_that_the_mask_took_away_are_refused() -> None:
         DraftTree.chain(spell_bytes(b">"), matcher),  # type: ignore[arg-type]
         Forcing.CANONICAL,
         budget=DraftBudget(16),
-        longest=1000,
+        tokens_left=1000,
         end_ids=END_IDS,
     )
     builder.source = "model"

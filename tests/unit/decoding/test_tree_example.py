@@ -51,7 +51,7 @@ def drafted() -> DraftTree:
         DraftTree.chain(run, matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(10),
-        longest=40,
+        tokens_left=40,
         end_ids=VOCABULARY.end_ids,
     )
     drafter = LookupDrafter(VOCABULARY)
@@ -63,7 +63,7 @@ def drafted() -> DraftTree:
 def picture(tree: DraftTree) -> str:
     """A line for each node: its parent, the nodes it sees, and the tokens allowed after it."""
     lines = ["node  token   follows  is        sees           logits  allowed after it"]
-    deciding = set(tree.deciding)
+    needing_logits = set(tree.nodes_needing_logits)
     for node, sees in enumerate(tree.ancestors()):
         parent, matcher = tree.parents[node], tree.matchers[node]
         allowed = "" if matcher is None else " ".join(map(text, tokens_of(matcher.mask())))
@@ -71,7 +71,7 @@ def picture(tree: DraftTree) -> str:
         sight = "".join("x" if seen else "." for seen in sees)
         lines.append(
             f"{node:>4}  {text(tree.tokens[node]):6}  {'' if parent is None else parent:>7}  "
-            f"{kind:8}  {sight:13}  {'yes' if node in deciding else '':6}  {allowed}".rstrip()
+            f"{kind:8}  {sight:13}  {'yes' if node in needing_logits else '':6}  {allowed}".rstrip()
         )
     return "\n".join(lines)
 
@@ -82,7 +82,7 @@ def likes(tree: DraftTree) -> dict[int, NDArray[np.float32]]:
     return {
         node: np.eye(len(VOCABULARY), dtype=np.float32)[wanted[min(depth + 1, len(wanted) - 1)]]
         for node, depth in enumerate(tree.depths())
-        if node in tree.deciding
+        if node in tree.nodes_needing_logits
     }
 
 

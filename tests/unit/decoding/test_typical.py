@@ -51,7 +51,7 @@ def builder() -> DraftBuilder:
         DraftTree.chain([TokenId(40)], ROOT),
         Forcing.OFF,
         budget=DraftBudget(20),
-        longest=20,
+        tokens_left=20,
         end_ids=END_IDS,
     )
 

@@ -92,7 +92,7 @@ def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000)
         DraftTree.chain([TokenId(40)], start),
         forcing,
         budget=DraftBudget(room),
-        longest=longest,
+        tokens_left=longest,
         end_ids=END_IDS,
     )
 
@@ -125,7 +125,7 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
     prefixes: list[tuple[TokenId, ...]] = []
     for node, parent in enumerate(tree.parents):
         prefixes.append(() if parent is None else (*prefixes[parent], tree.tokens[node]))
-    rows = {node: logits_after(prefixes[node]) for node in tree.deciding}
+    rows = {node: logits_after(prefixes[node]) for node in tree.nodes_needing_logits}
     return verify(tree, rows, chooser, 0, history_of([]))
 
 
@@ -211,7 +211,7 @@ def test_wrong_drafts_cost_nothing_but_their_rows() -> None:
 def test_a_trunk_whose_successor_is_known_chooses_nothing() -> None:
     trunk = DraftTree.chain([TokenId(40), TokenId(41)], None)
     assert verify(trunk, {}, chooser_for(), 0, NO_HISTORY) == Acceptance(
-        (0, 1), None, narrowed=False
+        (0, 1), None, budget_limited=False
     )
 
 
@@ -248,4 +248,4 @@ def test_a_run_behind_a_right_draft_is_left_out_where_it_does_not_fit() -> None:
     tree = builder.tree()
     roomy, tight = (run(tree, chooser_for(max_tokens=budget)) for budget in (4, 3))
     assert len(roomy.path) == 5
-    assert tight == Acceptance(roomy.path[:2], None, narrowed=False)
+    assert tight == Acceptance(roomy.path[:2], None, budget_limited=False)

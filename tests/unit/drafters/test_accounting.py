@@ -118,7 +118,7 @@ def test_a_proposal_is_judged_once() -> None:
     tree = DraftTree((a, b), (None, 0), (True, False), (matcher, matcher), ("", "other"))
     proposals = JudgedProposals(AcceptanceRates({"kind": 0.5}))
     proposals.note(0, b, "kind")
-    step = verified(tree, Acceptance((0, 1), None, narrowed=False))
+    step = verified(tree, Acceptance((0, 1), None, budget_limited=False))
     assert proposals.learn(step)
     assert not proposals.learn(step)
     assert proposals.rates.judged["kind"] == 1.0

@@ -135,8 +135,8 @@ def test_cached_rows_say_the_same_as_whole_texts(name: str) -> None:
     for step in range(3):
         whole = head(taps, tokens, steps=step + 1)[step, 0]
         expected = torch.stack([whole[end - 1] for end in ends])
-        torch.testing.assert_close(rows.say(outputs), expected, rtol=1e-4, atol=1e-4)
-        outputs, pasts = rows.go_on(
+        torch.testing.assert_close(rows.logits(outputs), expected, rtol=1e-4, atol=1e-4)
+        outputs, pasts = rows.continue_rows(
             [TokenId(int(tokens[0, end + 1 + step])) for end in ends],
             [rows.feature(output) for output in outputs],
             [end + step for end in ends],
@@ -155,16 +155,18 @@ def test_places_of_trees_are_the_same_side_by_side_as_alone() -> None:
         rows.keep([TextRows(blocks, read, torch.randn(length, head.shape.hidden_size), 0)])
     pasts = [rows.past(blocks) for blocks in texts]
     feature = torch.randn(head.shape.hidden_size)
-    (_,), (deeper,) = rows.go_on([TokenId(3)], [feature], [9], [pasts[0]])
-    (_,), (deepest,) = rows.go_on([TokenId(4)], [feature], [10], [deeper])
-    (_,), (other,) = rows.go_on([TokenId(8)], [feature], [9], [pasts[0]])
+    (_,), (deeper,) = rows.continue_rows([TokenId(3)], [feature], [9], [pasts[0]])
+    (_,), (deepest,) = rows.continue_rows([TokenId(4)], [feature], [10], [deeper])
+    (_,), (other,) = rows.continue_rows([TokenId(8)], [feature], [9], [pasts[0]])
     places = [pasts[1], deepest, pasts[0], other, pasts[1]]
     tokens = [TokenId(token) for token in (7, 6, 5, 4, 3)]
     features = list(torch.randn(5, head.shape.hidden_size))
     positions = [5, 11, 9, 10, 5]
-    together, after = rows.go_on(tokens, features, positions, places)
+    together, after = rows.continue_rows(tokens, features, positions, places)
     for row, place in enumerate(places):
-        (alone,), (past,) = rows.go_on([tokens[row]], [features[row]], [positions[row]], [place])
+        (alone,), (past,) = rows.continue_rows(
+            [tokens[row]], [features[row]], [positions[row]], [place]
+        )
         torch.testing.assert_close(together[row], alone, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(after[row].drafted, past.drafted, rtol=1e-5, atol=1e-5)
         assert after[row].kept.keys is place.kept.keys

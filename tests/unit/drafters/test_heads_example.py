@@ -58,7 +58,7 @@ def drafted() -> DraftTree:
         DraftTree.chain(run, matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(12),
-        longest=40,
+        tokens_left=40,
         end_ids=VOCABULARY.end_ids,
     )
     drafter.propose([DraftRequest((*prompt, *run), memory, builder)])

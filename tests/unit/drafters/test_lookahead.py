@@ -80,7 +80,7 @@ class Run:
             DraftTree.chain(self.tokens[-1:], matcher),
             Forcing.CANONICAL,
             budget=DraftBudget(room, costs),
-            longest=longest,
+            tokens_left=longest,
             end_ids=END_IDS,
         )
         self.drafter.propose([DraftRequest(self.tokens, self.memory, builder)])
@@ -94,7 +94,7 @@ class Run:
         return (*self.tokens[:-1], *seen)
 
     def logits(self, tree: DraftTree) -> dict[int, NDArray[np.float32]]:
-        says = {node: self.model(self.before(tree, node)) for node in tree.deciding}
+        says = {node: self.model(self.before(tree, node)) for node in tree.nodes_needing_logits}
         return {n: np.eye(len(TOKEN_BYTES), dtype=np.float32)[t] for n, t in says.items()}
 
     def step(self, tree: DraftTree) -> None:
@@ -268,7 +268,7 @@ def text_of(tokens: Sequence[TokenId]) -> str:
 def picture(run: Run, tree: DraftTree) -> str:
     """A line for each node: its parent, the nodes it sees, and the model's choice after it."""
     lines = ["node  token  follows  is       sees           says"]
-    says = {node: run.model(run.before(tree, node)) for node in tree.deciding}
+    says = {node: run.model(run.before(tree, node)) for node in tree.nodes_needing_logits}
     for node, sees in enumerate(tree.ancestors()):
         parent = tree.parents[node]
         kind = "scout" if node in tree.scouts else "certain" if tree.certain[node] else "drafted"

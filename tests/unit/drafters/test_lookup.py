@@ -51,7 +51,7 @@ def draft(
         DraftTree.chain(tokens[-1:], matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(room, costs),
-        longest=longest,
+        tokens_left=longest,
         end_ids=END_IDS,
     )
     DRAFTER.propose([DraftRequest(tokens, memory, builder)])
@@ -84,7 +84,7 @@ def calls_to_say(text: bytes, *, after: bytes, costs: CostCurve | None = COSTS) 
             for node, depth in enumerate(tree.depths())
             if done + depth < len(answer)
         }
-        for node in tree.deciding:
+        for node in tree.nodes_needing_logits:
             wanted.setdefault(node, np.zeros(len(TOKEN_BYTES), dtype=np.float32))
         acceptance = verify(tree, wanted, chooser, done, NO_HISTORY)
         memory.learn(verified(tree, acceptance))
@@ -109,7 +109,7 @@ def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
     for _ in range(100):
         tree = draft(memory, tokens, matcher, costs=steep)
         wrong = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"z")[0]]
-        says = dict.fromkeys(tree.deciding, wrong)
+        says = dict.fromkeys(tree.nodes_needing_logits, wrong)
         memory.learn(verified(tree, verify(tree, says, chooser, 0, NO_HISTORY)))
         sizes.append(len(tree) - 1)
     assert sizes[0] > 0

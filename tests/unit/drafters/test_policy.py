@@ -104,13 +104,13 @@ class Answers:
             budget = DraftBudget(room, self.costs, certain=count, sequences=count)
             trunk = DraftTree.chain(spell_bytes(b">"), matcher)
             builder = DraftBuilder(
-                trunk, Forcing.CANONICAL, budget=budget, longest=99, end_ids=END_IDS
+                trunk, Forcing.CANONICAL, budget=budget, tokens_left=99, end_ids=END_IDS
             )
             drafts.append(DraftRequest(spell_bytes(b">"), memory, builder))
         self.union.propose(drafts)
         for draft, text in zip(drafts, texts, strict=True):
             tree = draft.builder.tree()
-            acceptance = Acceptance(_path(tree, spell_bytes(text)), None, narrowed=False)
+            acceptance = Acceptance(_path(tree, spell_bytes(text)), None, budget_limited=False)
             draft.memory.learn(verified(tree, acceptance))
         return [(draft.builder.tree(), draft.skipped) for draft in drafts]
 
@@ -327,7 +327,7 @@ def test_no_answer_loses_more_than_it_was_opened_with_and_a_hundredth(
     for _ in range(before):
         Answers(union).run(BAD, 30)
     answers = Answers(union)
-    opened = union.policies["a"].open(price).balance
+    opened = union.policies["a"].open_account(price).balance
     drafter.asked = won = 0
     for accepted in right:
         ((tree, _),) = answers.step(b"a" * accepted + b".")

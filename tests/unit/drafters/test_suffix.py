@@ -47,7 +47,7 @@ def say(
     if tokens:
         tree = DraftTree.chain(tokens, ANYTHING)
         path = tuple(range(len(tokens)))
-        memory.learn(verified(tree, Acceptance(path, None, narrowed=False)))
+        memory.learn(verified(tree, Acceptance(path, None, budget_limited=False)))
     memory.end([*tokens, *spell_bytes(cut)])
 
 
@@ -65,7 +65,7 @@ def draft(
         DraftTree.chain(tokens[-1:], matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(room, costs),
-        longest=100,
+        tokens_left=100,
         end_ids=END_IDS,
     )
     drafter.propose([DraftRequest(tokens, memory, builder)])
@@ -166,7 +166,7 @@ def test_contexts_that_are_wrong_are_given_up_alone() -> None:
     sizes = []
     for _ in range(12):
         tree = draft(drafter, memory, b"abcdefgh", costs=steep)
-        says = dict.fromkeys(tree.deciding, wrong)
+        says = dict.fromkeys(tree.nodes_needing_logits, wrong)
         memory.learn(verified(tree, verify(tree, says, CHOOSER, 0, NO_HISTORY)))
         sizes.append(len(tree) - 1)
     assert sizes[0] > 0
@@ -224,7 +224,7 @@ def test_tokens_without_a_text_are_remembered_as_that_is_needed() -> None:
     memory = drafter.open(draft_context())
     tokens = [TokenId(3), TokenId(0), TokenId(5)]
     tree = DraftTree.chain(tokens, ANYTHING)
-    memory.learn(verified(tree, Acceptance((0, 1, 2), None, narrowed=False)))
+    memory.learn(verified(tree, Acceptance((0, 1, 2), None, budget_limited=False)))
     memory.end(tokens)
     pool = drafter.pools.find(PoolKey("", ""))
     assert pool is not None

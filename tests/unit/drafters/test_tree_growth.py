@@ -42,14 +42,14 @@ def opened() -> tuple[DraftBuilder, ReadText]:
         DraftTree.chain(PROMPT[-1:], AFTER),
         Forcing.CANONICAL,
         budget=DraftBudget(16),
-        longest=100,
+        tokens_left=100,
         end_ids=END_IDS,
     )
     text = ReadText(BlockCache([LayerGroup(20)], 4).open(), ())
     text.reserve(len(PROMPT))
-    text.read([(row - 1 if row else None, token) for row, token in enumerate(PROMPT)], ())
+    text.make_segment([(row - 1 if row else None, token) for row, token in enumerate(PROMPT)], ())
     # As many as agree; the last token of a text is left in any case.
-    text.settle(PROMPT[:-1])
+    text.commit_taken(PROMPT[:-1])
     text.reserve(20)
     return builder, text
 
@@ -64,7 +64,11 @@ def told(segment: Segment) -> tuple[list[bytes | None], list[str], list[int]]:
     """The texts of a segment's tokens, what each sees, and which have logits computed."""
     assert segment.ancestors is not None
     sees = ["".join("x" if seen else "." for seen in row) for row in segment.ancestors]
-    return [TOKEN_BYTES[token] for token in segment.tokens], sees, list(segment.deciding)
+    return (
+        [TOKEN_BYTES[token] for token in segment.tokens],
+        sees,
+        list(segment.nodes_needing_logits),
+    )
 
 
 def lines(builder: DraftBuilder) -> list[bytes]:
@@ -78,23 +82,23 @@ def lines(builder: DraftBuilder) -> list[bytes]:
 def test_a_tree_grows_by_a_level_with_each_call() -> None:
     builder, text = opened()
     grown = growth(builder, text, 2, 1)
-    texts, sees, deciding = told(grown.first_segment())
-    assert (texts, sees, deciding) == ([b":", b" "], ["x.", "xx"], [1])
-    grown.take(np.stack([likes(b"cd", b"ab")]))
+    texts, sees, nodes_needing_logits = told(grown.first_segment())
+    assert (texts, sees, nodes_needing_logits) == ([b":", b" "], ["x.", "xx"], [1])
+    grown.expand_level(np.stack([likes(b"cd", b"ab")]))
     assert lines(builder) == [b'cd",', b'ab",']
     second = grown.next_segment()
     assert second is not None
-    texts, sees, deciding = told(second)
+    texts, sees, nodes_needing_logits = told(second)
     assert texts == [b"cd", b'",', b"ab", b'",']
     assert sees == ["xxx...", "xxxx..", "xx..x.", "xx..xx"]
-    assert deciding == [1, 3]
+    assert nodes_needing_logits == [1, 3]
     assert (second.earlier, second.depths) == ((0, 1), (2, 3, 2, 3))
-    grown.take(np.stack([likes(b"me"), likes(b"na")]))
+    grown.expand_level(np.stack([likes(b"me"), likes(b"na")]))
     assert lines(builder) == [b'cd",me', b'ab",na']
     assert grown.next_segment() is None
     # Tokens that the answer took are not read again.
     before = len(text)
-    text.settle((*PROMPT, *spell_bytes(b'cd",na')))
+    text.commit_taken((*PROMPT, *spell_bytes(b'cd",na')))
     assert len(text) == before + 4
 
 
@@ -103,17 +107,17 @@ def test_it_goes_on_at_once_from_what_was_staged_and_it_agrees_with() -> None:
     staged = builder.add(builder.root, spell_bytes(b"ab")[0])
     assert staged is not None
     grown = growth(builder, text, 2, 1)
-    texts, sees, deciding = told(grown.first_segment())
+    texts, sees, nodes_needing_logits = told(grown.first_segment())
     assert texts == [b":", b" ", b"ab", b'",']
     assert sees == ["x...", "xx..", "xxx.", "xxxx"]
-    assert deciding == [1, 3]
-    grown.take(np.stack([likes(b"cd", b"ab"), likes(b"na", b"me")]))
+    assert nodes_needing_logits == [1, 3]
+    grown.expand_level(np.stack([likes(b"cd", b"ab"), likes(b"na", b"me")]))
     # The tokens after the staged ones were known, so they took no call.
     assert lines(builder) == [b'cd",', b'ab",na', b'ab",me']
     second = grown.next_segment()
     assert second is not None
-    texts, sees, deciding = told(second)
-    assert (texts, sees, deciding) == ([b"cd", b'",'], ["xx..x.", "xx..xx"], [1])
+    texts, sees, nodes_needing_logits = told(second)
+    assert (texts, sees, nodes_needing_logits) == ([b"cd", b'",'], ["xx..x.", "xx..xx"], [1])
 
 
 def test_what_was_staged_and_it_would_not_say_is_not_gone_on_from() -> None:
@@ -122,7 +126,7 @@ def test_what_was_staged_and_it_would_not_say_is_not_gone_on_from() -> None:
     assert staged is not None
     grown = growth(builder, text, 1, 1)
     grown.first_segment()
-    grown.take(np.stack([likes(b"cd", b"ab"), likes(b"na", b"me")]))
+    grown.expand_level(np.stack([likes(b"cd", b"ab"), likes(b"na", b"me")]))
     assert lines(builder) == [b'ab",', b'cd",']
 
 
@@ -135,5 +139,5 @@ def test_nodes_that_find_no_row_are_not_read() -> None:
     expansion = Expansion(draft_context(), ProposalRates(assumed_rates()))
     grown = TreeGrowth(builder, expansion, text, unread, (2, 1), lambda token: (token,) * 2)
     grown.first_segment()
-    grown.take(np.stack([likes(b"cd", b"ab")]))
+    grown.expand_level(np.stack([likes(b"cd", b"ab")]))
     assert grown.next_segment() is None

@@ -43,7 +43,7 @@ def drafted(union: DrafterUnion, **context: Any) -> DraftTree | None:
         DraftTree.chain(spell_bytes(b">"), matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(16),
-        longest=100,
+        tokens_left=100,
         end_ids=END_IDS,
     )
     union.propose([DraftRequest(spell_bytes(b">"), memory, builder)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from guided.drafters.draft_model import Respelling, difference
+from guided.drafters.draft_model import Respelling, describe_difference
 from guided.drafters.draft_model.respelling import RespelledText
 from guided.errors import ModelError
 from guided.masks.vocabulary import Vocabulary
@@ -34,25 +34,25 @@ SIZE = len(TOKEN_BYTES)
     ],
 )
 def test_the_same_tokens_do_not_differ(draft: Vocabulary) -> None:
-    assert difference(TARGET, draft, known=SIZE, readable=SIZE) is None
-    assert difference(draft, TARGET, known=SIZE, readable=SIZE) is None
+    assert describe_difference(TARGET, draft, known=SIZE, readable=SIZE) is None
+    assert describe_difference(draft, TARGET, known=SIZE, readable=SIZE) is None
 
 
 def test_the_tokens_that_differ_are_told() -> None:
     other = list(TOKEN_BYTES)
     other[-1], other[-2] = other[-2], other[-1]
-    assert difference(TARGET, vocabulary(other), known=SIZE, readable=SIZE) == (
+    assert describe_difference(TARGET, vocabulary(other), known=SIZE, readable=SIZE) == (
         f"token {SIZE - 2} is b'12' and b'cdna', {SIZE - 1} is b'cdna' and b'12'"
     )
     many = (*TOKEN_BYTES[:258], *[bytes([65, 65, n]) for n in range(SIZE - 258)])
-    told = difference(TARGET, vocabulary(many), known=SIZE, readable=SIZE)
+    told = describe_difference(TARGET, vocabulary(many), known=SIZE, readable=SIZE)
     assert told is not None
     assert told.endswith(", and 10 more differ")
 
 
 def test_a_token_that_a_prompt_may_hold_has_to_be_readable() -> None:
     target = vocabulary((*TOKEN_BYTES, None))
-    told = difference(target, TARGET, known=SIZE + 1, readable=SIZE)
+    told = describe_difference(target, TARGET, known=SIZE + 1, readable=SIZE)
     assert told == f"there are tokens up to {SIZE} and {SIZE - 1}"
 
 
@@ -109,5 +109,5 @@ def test_a_text_is_spelled_as_it_grows() -> None:
     for end in range(1, 9):
         tokens = spell_bytes(b"name abc 12")[:end]
         expected = b"".join(TOKEN_BYTES[token] or b"" for token in tokens)
-        assert TARGET.decode(text.spelled(tokens)) == expected
-    assert TARGET.decode(text.spelled(spell_bytes(b"abcd"))) == b"abcd"
+        assert TARGET.decode(text.update(tokens)) == expected
+    assert TARGET.decode(text.update(spell_bytes(b"abcd"))) == b"abcd"

@@ -8,7 +8,7 @@ import pytest
 
 from guided.decoding import CostCurve
 from guided.engine.drafting import Drafting
-from guided.engine.isolation import Isolation
+from guided.engine.request_isolation import RequestIsolation
 from guided.engine.runnable import Runnable, Step
 from tests.unit.engine.test_scheduler import Setup, runnable
 
@@ -43,17 +43,17 @@ def test_a_sequence_goes_without_drafts_for_as_many_steps_as_were_said() -> None
     setup.wait(runnable("a", 1.0))
     setup.start_all()
     (undrafted,) = setup.scheduler.running
-    undrafted.steps_undrafted = 3
+    undrafted.steps_without_drafts = 3
     drafting = Drafting(None, 8, CURVE)
     left = []
     for _ in range(4):
         drafting.draft(setup.scheduler.plan(), isolated, pause)
-        left.append(undrafted.steps_undrafted)
+        left.append(undrafted.steps_without_drafts)
     assert left == [2, 1, 0, 0]
 
 
-def isolated(request_id: str) -> Isolation:
-    return Isolation(request_id, fail)
+def isolated(request_id: str) -> RequestIsolation:
+    return RequestIsolation(request_id, fail)
 
 
 def fail(request_id: str, error: Exception) -> None:

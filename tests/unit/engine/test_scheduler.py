@@ -48,7 +48,7 @@ class Setup:
 
     def wait(self, *waiting: SampledRunnable) -> None:
         for each in waiting:
-            self.scheduler.wait(each)
+            self.scheduler.enqueue(each)
 
     def start_all(self) -> list[str]:
         """Start the requests that have room; returns these, in order."""
@@ -73,7 +73,7 @@ def test_no_more_start_than_there_are_places() -> None:
     setup = Setup(blocks=20, max_batch=2)
     setup.wait(*(runnable(name, 0.0) for name in "abc"))
     assert setup.start_all() == ["a", "b"]
-    setup.scheduler.leave(setup.scheduler.running[0])
+    setup.scheduler.stop(setup.scheduler.running[0])
     assert setup.start_all() == ["c"]
 
 
@@ -141,7 +141,7 @@ def test_sharing_wastes_nothing_and_starves_nobody(pending: list[int], step_toke
 
 
 def test_a_drawn_draft_demands_the_same_whatever_was_drawn() -> None:
-    """Otherwise giving draws up would depend on their value, which changes the law of answers."""
+    """Otherwise giving draws up would depend on their value, which changes the distribution."""
     setup = Setup(blocks=20)
     setup.wait(runnable("a", 1.0))
     setup.start_all()
@@ -151,16 +151,16 @@ def test_a_drawn_draft_demands_the_same_whatever_was_drawn() -> None:
         tree = step.pieces[0].tree
         budget = DraftBudget(12)
         builder = DraftBuilder(
-            tree, Forcing.OFF, budget=budget, longest=8, end_ids=frozenset(END_IDS)
+            tree, Forcing.OFF, budget=budget, tokens_left=8, end_ids=frozenset(END_IDS)
         )
         memory: Any = None
         step.draft = DraftRequest((), memory, builder)
-        law = TokenDistribution(np.arange(40, 50, dtype=np.int64), np.ones(10))
+        distribution = TokenDistribution(np.arange(40, 50, dtype=np.int64), np.ones(10))
         node = builder.root
         if not drawn:
-            builder.draw(node, min(END_IDS), law)
+            builder.draw(node, min(END_IDS), distribution)
         for token in range(40, 40 + drawn):
-            tip = builder.draw(node, TokenId(token), law)
+            tip = builder.draw(node, TokenId(token), distribution)
             assert tip is not None
             node = tip
         step.take_draft()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.decoding import StopSearch
-from guided.decoding.stop_strings import Beginnings
+from guided.decoding.stop_strings import PartialMatches
 from guided.engine.text_stream import TextStream
 from guided.spec import TokenId
 
@@ -23,11 +23,11 @@ def stream(
     tokens = [TokenId(token) for token in stop_tokens]
     search = StopSearch(pieces, strings=stops, tokens=tokens, include=include)
     held = [] if include else [stop.encode() for stop in stops]
-    growing = TextStream(pieces, start=0, held=held, errors="replace")
+    growing = TextStream(pieces, start=0, held_back=held, errors="replace")
     deltas: list[str] = []
     for index in range(len(pieces)):
         read = [TokenId(token) for token in range(index + 1)]
-        if search.reads(TokenId(index)) or index + 1 == len(pieces):
+        if search.read_token(TokenId(index)) or index + 1 == len(pieces):
             deltas.append(growing.end(read, search.length))
             text = b"".join(pieces[: index + 1])[: search.length]
             return deltas, text.decode(errors="replace")
@@ -79,7 +79,7 @@ def test_all_deltas_together_are_the_text(
 def test_what_is_held_is_the_longest_beginning_that_the_text_ends_with(
     text: str, strings: list[str]
 ) -> None:
-    beginnings = Beginnings(string.encode() for string in strings)
+    beginnings = PartialMatches(string.encode() for string in strings)
     held = beginnings.read(text[:5].encode())
     held = beginnings.read(text[5:].encode())
     proper = [string[:n] for string in strings for n in range(len(string))]
@@ -88,5 +88,5 @@ def test_what_is_held_is_the_longest_beginning_that_the_text_ends_with(
 
 def test_a_long_stop_string_costs_as_much_as_is_written_of_it() -> None:
     """Twenty bytes; preparing all sixteen million would take seconds."""
-    beginnings = Beginnings([b"ab" * 2**23])
+    beginnings = PartialMatches([b"ab" * 2**23])
     assert beginnings.read(b"ab" * 10) == 20

@@ -16,7 +16,7 @@ from lark.lexer import Token
 from lark.load_grammar import GrammarBuilder, _literal_to_pattern
 
 from guided.errors import GuidedError, InvalidConstraintError
-from guided.grammar.lark.definitions import definitions_of, terminal_of
+from guided.grammar.lark.definitions import read_definitions, resolve_terminal
 from guided.grammar.lark.source import Definition, Source
 from guided.grammar.lark.syntax import (
     Alternatives,
@@ -26,10 +26,10 @@ from guided.grammar.lark.syntax import (
     Repeated,
     Series,
     SpecialName,
+    TemplateUse,
     Tree,
-    Use,
 )
-from guided.grammar.lark.terminals import regular_of_literal
+from guided.grammar.lark.terminals import parse_literal
 from guided.regular.expression import literal
 from guided.regular.patterns.python import parse_python_regex
 from guided.spec.library import grammar_names, read_grammar
@@ -168,7 +168,7 @@ def _theirs(tree: Any) -> object:
 
 
 def _ours(tree: Tree, source: Source, *, in_terminal: bool) -> object:
-    """The same for our reader; terminals inside of others are written out, as in Lark."""
+    """The same for our reader; terminals inside of others are expanded, as in Lark."""
 
     def plain(each: Tree) -> object:
         return _ours(each, source, in_terminal=in_terminal)
@@ -176,7 +176,7 @@ def _ours(tree: Tree, source: Source, *, in_terminal: bool) -> object:
     match tree:
         case Name(name):
             if in_terminal:
-                return _ours_of(terminal_of(tree, source))
+                return _ours_of(resolve_terminal(tree, source))
             return source.full_name(name)
         case Literal(text) | SpecialName(text):
             return text
@@ -188,7 +188,7 @@ def _ours(tree: Tree, source: Source, *, in_terminal: bool) -> object:
             return _of_all("|", map(plain, options))
         case Repeated(item, low, high):
             return plain(item), low, high
-        case Use(template, arguments):
+        case TemplateUse(template, arguments):
             return source.full_name(template.text), [plain(each) for each in arguments]
 
 
@@ -224,12 +224,12 @@ _ALL = {
 @pytest.mark.parametrize("name", _ALL)
 def test_definitions_are_those_of_larks_loader(name: str) -> None:
     text = _ALL[name]
-    theirs, ours = _loaded(text), definitions_of(text, _MINE)
+    theirs, ours = _loaded(text), read_definitions(text, _MINE)
     rules = {name: (params, _theirs(tree)) for name, params, tree, _ in theirs.rule_defs}
     terminals = {name: tree and _theirs(tree) for name, (tree, _) in theirs.term_defs}
     ignored = [terminals[each] if each.startswith("__") else each for each in theirs.ignore]
     named = {name: tree for name, tree in terminals.items() if not name.startswith("__")}
-    found: Mapping[str, Definition] = ours.named
+    found: Mapping[str, Definition] = ours.by_name
     assert {
         each.name: (each.parameters, _ours_of(each))
         for each in found.values()
@@ -253,7 +253,7 @@ def test_what_lark_refuses_is_refused_with_its_place(name: str) -> None:
     with pytest.raises((GrammarError, UnexpectedInput, AssertionError, OSError)):
         Lark(_REFUSED[name], import_paths=[_find])
     with pytest.raises(GuidedError) as caught:
-        definitions_of(_REFUSED[name], _MINE)
+        read_definitions(_REFUSED[name], _MINE)
     assert "line " in str(caught.value)
     assert "^" in str(caught.value)
 
@@ -269,7 +269,7 @@ def test_what_lark_refuses_is_refused_with_its_place(name: str) -> None:
     ],
 )
 def test_literals_stand_for_what_they_stand_for_in_lark(text: str) -> None:
-    ours = regular_of_literal(Literal(text, 0), Source(text))
+    ours = parse_literal(Literal(text, 0), Source(text))
     kind = "STRING" if text.startswith('"') else "REGEXP"
     pattern = _literal_to_pattern(Token(kind, text))  # type: ignore[no-untyped-call]
     if kind == "STRING":
@@ -284,7 +284,7 @@ def test_literals_that_mean_nothing_are_refused_as_lark_does(text: str) -> None:
     with pytest.raises(GrammarError):
         _literal_to_pattern(Token(kind, text))  # type: ignore[no-untyped-call]
     with pytest.raises(InvalidConstraintError, match="line 1, column 1"):
-        regular_of_literal(Literal(text, 0), Source(text))
+        parse_literal(Literal(text, 0), Source(text))
 
 
 def _find(_: str | None, path: str) -> tuple[str, str]:
@@ -317,7 +317,7 @@ def test_broken_grammars_are_refused_where_lark_refuses_them(seed: int) -> None:
 def _refusal(text: str) -> str | None:
     """Why our reader refuses a grammar, ``None`` if it does not."""
     try:
-        definitions_of(text, _MINE)
+        read_definitions(text, _MINE)
     except GuidedError as error:
         return str(error)
     return None

@@ -12,11 +12,11 @@ from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import Network, network_from_grammar
 from guided.grammar.network.first_and_follow import call_order
-from guided.grammar.network.rule_automata import determined_if_small
-from guided.grammar.network.rule_expressions import Separated, with_lists
+from guided.grammar.network.rule_automata import determinize_if_small
+from guided.grammar.network.rule_expressions import SeparatedRepetition, merge_separated
 from guided.grammar.network.symbols import Kind, symbol_set
 from guided.regular.nfa import Nfa
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from guided.spec.library import read_grammar
 
 
@@ -75,8 +75,8 @@ def test_lists_hold_one_copy_of_their_items(rule: str, calls: int) -> None:
 def _all_parts(body: Body) -> Iterator[Body]:
     match body:
         case Concatenation(parts):
-            for part in with_lists(parts):
-                if isinstance(part, Separated):
+            for part in merge_separated(parts):
+                if isinstance(part, SeparatedRepetition):
                     yield from _all_parts(part.item)
                     yield from _all_parts(part.between)
                 else:
@@ -125,7 +125,7 @@ def test_a_terminal_that_cannot_be_written_out_everywhere_is_called_there() -> N
 
 
 def test_a_terminal_is_written_out_where_few_of_its_states_are_copied() -> None:
-    """Python's names are written out in lists of expressions, and called inside of expressions."""
+    """Python's names are expanded in lists of expressions, and called inside of expressions."""
     network = network_from_grammar(lower_lark(read_grammar("python_expression").text))
     network.check()
     _, expression, _, _, name = range(len(network.starts))
@@ -144,12 +144,12 @@ def test_what_would_take_a_table_of_very_many_cells_is_left_as_it_is() -> None:
     for rule in range(4_001):
         nfa.add_move(rule, symbol_set(Kind.CALL, [rule]), rule + 1)
     nfa.final = 4_001
-    assert determined_if_small(nfa) is None
+    assert determinize_if_small(nfa) is None
     with (
         pytest.raises(LimitExceededError, match="more than 1000 units of work"),
         limited_work(1_000),
     ):
-        determined_if_small(nfa)
+        determinize_if_small(nfa)
 
 
 def test_no_rule_calls_itself_before_a_byte() -> None:

@@ -10,25 +10,30 @@ from guided.errors import UnsatisfiableError, UnsupportedFeatureError
 from guided.grammar.context_free import Hole
 from guided.grammar.dump import dump_automata, dump_network
 from guided.grammar.lark import lower_lark
-from guided.grammar.network.components import components
+from guided.grammar.network.components import strongly_connected_components
 from guided.grammar.network.empty_texts import (
     nullable_rules,
     productive_rules,
-    without_empty_texts,
+    remove_empty_texts,
 )
+from guided.grammar.network.expanded_rules import choose_expanded_rules, reachable_rules
 from guided.grammar.network.first_and_follow import call_order, follow_sets
-from guided.grammar.network.grammar_to_network import START, network_from_grammar, rules_of
-from guided.grammar.network.inlining import LITTLE_GROWTH, inlined
-from guided.grammar.network.layout import network_from_automata
-from guided.grammar.network.lookarounds import without_assertions
-from guided.grammar.network.network import HoleText, Network
-from guided.grammar.network.network_kernels import LONGEST
-from guided.grammar.network.recursion import (
-    without_ending_calls,
-    without_leading_calls,
-    without_left_recursion,
+from guided.grammar.network.grammar_to_network import (
+    START,
+    automata_from_grammar,
+    network_from_grammar,
 )
-from guided.grammar.network.rule_automata import RuleAutomata, first_calls, substituted
+from guided.grammar.network.inlining import LITTLE_GROWTH, inline_calls
+from guided.grammar.network.layout import network_from_automata
+from guided.grammar.network.lookarounds import remove_assertions
+from guided.grammar.network.network import HoleText, Network
+from guided.grammar.network.network_kernels import MAX_DISTANCE
+from guided.grammar.network.recursion import (
+    remove_ending_calls,
+    remove_leading_calls,
+    remove_left_recursion,
+)
+from guided.grammar.network.rule_automata import RuleAutomata, first_calls, substitute_calls
 from guided.grammar.network.symbols import (
     MAX_HOLES,
     MAX_RULES,
@@ -42,13 +47,12 @@ from guided.grammar.network.symbols import (
     symbols_in,
     without_calls,
 )
-from guided.grammar.network.written_out import reached_rules, written_out
 
 
 def _rules(text: str) -> RuleAutomata:
     """The automata of a grammar's rules; a J in it is hole 0."""
     declared = "%declare J" in text
-    rules = rules_of(lower_lark(text, holes={"J": Hole(0)} if declared else {}))
+    rules = automata_from_grammar(lower_lark(text, holes={"J": Hole(0)} if declared else {}))
     return {**rules.automata, **rules.terminals}
 
 
@@ -114,7 +118,7 @@ def test_moves_are_told_by_what_they_are_over() -> None:
 
 
 def test_rules_become_automata_over_bytes_and_calls() -> None:
-    """Rule 2, of a single use, is written out in rule 1; rule 3 calls itself."""
+    """Rule 2, of a single use, is expanded in rule 1; rule 3 calls itself."""
     _shows(
         _rules('start: "a" start | b\nb: "b" c\nc: "c" c | "d" start'),
         """
@@ -176,7 +180,7 @@ def test_characters_are_spelled_in_bytes() -> None:
 
 
 def test_bytes_that_are_missing_are_not_spelled() -> None:
-    rules = rules_of(lower_lark('start: "é" | "ê" | "a"'), missing=[0xAA])
+    rules = automata_from_grammar(lower_lark('start: "é" | "ê" | "a"'), missing=[0xAA])
     _shows(
         rules.automata,
         r"""
@@ -188,19 +192,19 @@ def test_bytes_that_are_missing_are_not_spelled() -> None:
     )
 
 
-def test_rules_are_written_out_where_they_are_small_or_used_once_and_in_no_circle() -> None:
+def test_rules_are_expanded_where_they_are_small_or_used_once_and_in_no_circle() -> None:
     used_once = " ".join(f'"{number}"' for number in range(20))
     grammar = lower_lark(f'start: a b b\na: {used_once} c\nb: "(" d ")"\nc: "y"\nd: b | "1"')
-    reached = reached_rules(grammar)
+    reached = reachable_rules(grammar)
     assert [*reached] == ["start", "a", "b", "c", "d"]
     assert reached["start"].calls == ["a", "b", "b"]
-    written = written_out(grammar, reached)
-    assert {"a", "c"} < written.keys()
-    assert not {"b", "d"} <= written.keys(), "they call each other"
+    expanded = choose_expanded_rules(grammar, reached)
+    assert {"a", "c"} < expanded.keys()
+    assert not {"b", "d"} <= expanded.keys(), "they call each other"
 
 
 def test_large_terminals_are_called_like_rules() -> None:
-    rules = rules_of(lower_lark("start: NAME NAME\nNAME: /[a-z]([a-z-]{0,40}[a-z])?/"))
+    rules = automata_from_grammar(lower_lark("start: NAME NAME\nNAME: /[a-z]([a-z-]{0,40}[a-z])?/"))
     assert len(rules.terminals) == 1
     (number,) = rules.terminals
     assert [rule for _, rule, _ in edges_over(rules.automata[0], Kind.CALL)] == [number, number]
@@ -211,8 +215,8 @@ def test_large_terminals_are_called_like_rules() -> None:
 
 def _without_assertions(text: str, holes: tuple[HoleText, ...] = ()) -> RuleAutomata:
     declared = {"J": Hole(0)} if holes else {}
-    rules = rules_of(lower_lark(text, holes=declared))
-    return without_assertions({**rules.automata, **rules.terminals}, rules.assertions, holes)
+    rules = automata_from_grammar(lower_lark(text, holes=declared))
+    return remove_assertions({**rules.automata, **rules.terminals}, rules.assertions, holes)
 
 
 def test_an_assertion_is_a_symbol_at_the_edge_of_its_terminal() -> None:
@@ -296,8 +300,8 @@ def test_calls_of_rules_with_the_empty_text_may_be_passed_over() -> None:
     automata = _rules('start: a "x"\na: "y" a "z" |')
     assert nullable_rules(automata) == {2}
     assert productive_rules(automata) == {0, 2}
-    productive = without_empty_texts(automata, START)
-    assert not productive.accepts_nothing
+    productive = remove_empty_texts(automata, START)
+    assert not productive.accepts_empty
     _shows(
         productive.automata,
         """
@@ -318,7 +322,7 @@ def test_rules_without_text_go_with_the_calls_of_them() -> None:
     automata = _rules('start: "x" | dead\ndead: dead "y"')
     assert productive_rules(automata) == {0}
     _shows(
-        without_empty_texts(automata, START).automata,
+        remove_empty_texts(automata, START).automata,
         """
         rule 0:
           0: "x" -> 1
@@ -328,14 +332,14 @@ def test_rules_without_text_go_with_the_calls_of_them() -> None:
 
 
 def test_of_what_has_but_the_empty_text_no_rule_is_left() -> None:
-    productive = without_empty_texts(_rules("start: a a\na: b |\nb: a"), START)
-    assert productive.accepts_nothing
+    productive = remove_empty_texts(_rules("start: a a\na: b |\nb: a"), START)
+    assert productive.accepts_empty
     assert not productive.automata
 
 
 def test_a_start_that_its_own_texts_lead_back_to_loses_the_empty_text_alone() -> None:
-    productive = without_empty_texts(_rules('start: ("a" "b")*'), START)
-    assert productive.accepts_nothing
+    productive = remove_empty_texts(_rules('start: ("a" "b")*'), START)
+    assert productive.accepts_empty
     _shows(
         productive.automata,
         """
@@ -349,7 +353,7 @@ def test_a_start_that_its_own_texts_lead_back_to_loses_the_empty_text_alone() ->
 
 def test_a_grammar_without_any_text_is_refused() -> None:
     with pytest.raises(UnsatisfiableError, match="no text satisfies the grammar"):
-        without_empty_texts(_rules('start: "a" start'), START)
+        remove_empty_texts(_rules('start: "a" start'), START)
 
 
 # --- inlining and recursion ----------------------------------------------------------------
@@ -358,7 +362,7 @@ def test_a_grammar_without_any_text_is_refused() -> None:
 def test_only_recursion_in_the_middle_of_a_text_stays_a_call() -> None:
     automata = _rules('start: e\ne: e "+" p | p\np: "(" e ")" | "1"')
     _shows(
-        inlined(automata, START),
+        inline_calls(automata, START),
         """
         rule 0:
           0: call 3 -> 1
@@ -377,13 +381,13 @@ def test_with_little_growth_large_rules_stay_calls() -> None:
         f'"{n % 7}" "{n % 5}"' for n in range(40)
     )
     automata = _rules(text)
-    assert len(inlined(automata, START)) == 1
-    assert len(inlined(automata, START, growth=LITTLE_GROWTH)) == 2
+    assert len(inline_calls(automata, START)) == 1
+    assert len(inline_calls(automata, START, growth=LITTLE_GROWTH)) == 2
 
 
 def test_calls_are_replaced_by_copies_of_what_they_call() -> None:
     automata = _rules('start: "a" x "c" | x\nx: "x" | "(" x ")"')
-    replaced = substituted(automata[0], {2}, automata)
+    replaced = substitute_calls(automata[0], {2}, automata)
     assert replaced is not None
     _shows(
         {0: replaced},
@@ -405,7 +409,7 @@ def test_a_rule_that_begins_with_itself_becomes_a_loop() -> None:
     automata = _rules('start: start "+" "1" | "1"')
     assert first_calls(automata[1]) == {1}
     _shows(
-        {1: without_leading_calls(1, [1], automata)},
+        {1: remove_leading_calls(1, [1], automata)},
         """
         rule 1:
           0: "1" -> 1
@@ -418,7 +422,7 @@ def test_rules_that_begin_with_each_other_are_turned_inside_out() -> None:
     """Each begins with the one part that calls none of them, and each finished one is a hub."""
     automata = _rules('start: a "x" "s" start "e" | "1"\na: start "y" "t" a "e" | "2"')
     _shows(
-        without_left_recursion({0: automata[1], 1: automata[1], 2: automata[2]}, 1),
+        remove_left_recursion({0: automata[1], 1: automata[1], 2: automata[2]}, 1),
         """
         rule 1:
           0: "1" -> 1, "2" -> 2
@@ -453,14 +457,14 @@ def test_rules_that_begin_with_each_other_are_turned_inside_out() -> None:
 )
 def test_a_rule_that_ends_with_itself_leads_back_to_its_start(text: str, expected: str) -> None:
     automata = _rules(text)
-    dfa = without_leading_calls(1, [1], automata)
-    assert dump_automata({1: without_ending_calls(1, dfa)}) == f"rule 1:\n{expected}"
+    dfa = remove_leading_calls(1, [1], automata)
+    assert dump_automata({1: remove_ending_calls(1, dfa)}) == f"rule 1:\n{expected}"
 
 
 def test_a_call_that_ends_its_rule_stays_where_a_loop_would_add_texts() -> None:
     """After ``a(`` and a text comes a ``)``, which a loop would not count."""
     automata = _rules('start: "(" start ")" | "a" start | "a"')
-    dfa = without_ending_calls(1, automata[1])
+    dfa = remove_ending_calls(1, automata[1])
     assert [rule for _, rule, _ in edges_over(dfa, Kind.CALL)] == [1]
 
 
@@ -480,21 +484,21 @@ def test_states_of_all_rules_are_numbered_through_and_holes_come_last() -> None:
     assert network.starts == (0, 2, 6)
     assert network.first_hole == 6
     assert [network.rule_of(state) for state in (0, 1, 2, 5, 6)] == [0, 0, 1, 1, 2]
-    assert network.left == (2, 0, 2, 3, 0, 1, 2)
+    assert network.distance == (2, 0, 2, 3, 0, 1, 2)
 
 
-def test_ways_to_the_end_are_shortest_and_prefer_what_can_be_read() -> None:
+def test_paths_to_the_end_are_shortest_and_prefer_what_can_be_read() -> None:
     network = _network('start: /[\\x00-\\xff]/ "bcd" | "(" start | "xy"')
-    way = network.way(0)
-    assert way is not None
-    assert (way.byte, way.rule) == (ord("x"), None)
-    assert network.left[0] == 2
+    move = network.shortest_move(0)
+    assert move is not None
+    assert (move.byte, move.rule) == (ord("x"), None)
+    assert network.distance[0] == 2
 
 
 def test_lengths_that_double_at_each_rule_stop_at_a_limit() -> None:
     rules = [f'r{n}: r{n + 1} r{n + 1} | "(" r{n} ")"' for n in range(80)]
     network = _network("\n".join(["start: r0", *rules, 'r80: "z" | "(" r80 ")"']))
-    assert max(network.left) == LONGEST
+    assert max(network.distance) == MAX_DISTANCE
 
 
 def test_an_empty_network_has_the_empty_text_alone() -> None:
@@ -524,5 +528,5 @@ def test_rules_come_before_those_that_they_call_first() -> None:
 
 
 def test_components_come_after_what_they_lead_to() -> None:
-    found = components({0: [1], 1: [2, 3], 2: [0], 3: [4], 4: [3], 5: [5]})
+    found = strongly_connected_components({0: [1], 1: [2, 3], 2: [0], 3: [4], 4: [3], 5: [5]})
     assert [sorted(component) for component in found] == [[3, 4], [0, 1, 2], [5]]

@@ -10,7 +10,7 @@ from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.machine.state_sets import FoundSets, Item, StateSets
 from guided.grammar.network import Network, network_from_grammar
 from guided.grammar.network.first_and_follow import follow_sets
-from guided.machine.table_kernels import NOWHERE, TO_EITHER, TO_SET, TO_STATE
+from guided.machine.table_kernels import NOWHERE, TO_AMBIGUOUS, TO_SET, TO_STATE
 from guided.regular.dfa import DEAD
 
 
@@ -21,14 +21,14 @@ def _network(text: str) -> Network:
 
 
 def _sets(network: Network) -> StateSets:
-    calling = np.array([bool(edges) for edges in network.calls], dtype=np.bool_)
-    return StateSets(network, calling, follow_sets(network))
+    has_calls = np.array([bool(edges) for edges in network.calls], dtype=np.bool_)
+    return StateSets(network, has_calls, follow_sets(network))
 
 
 def _leads(found: FoundSets, byte: int) -> tuple[int, int]:
     """The kind of move of a byte from the first set, and its target."""
     group = found.byte_classes[0][byte]
-    _, how, target, *_ = found.edges[found.edges[:, 0] == found.begin][group].tolist()
+    _, how, target, *_ = found.edges[found.edges[:, 0] == found.first_set][group].tolist()
     return how, target
 
 
@@ -38,7 +38,7 @@ def network() -> Network:
     return _network('start: a | b | "!"\na: /[xy]{3,}/ "." start "1"\nb: /[xz]{3,}/ "," start "2"')
 
 
-def _started(network: Network) -> tuple[Item, ...]:
+def _start_items(network: Network) -> tuple[Item, ...]:
     """Two states, in two slots: the one after an x, and the next one."""
     start = network.starts[-1]
     first = network.step(start, ord("x"))
@@ -48,17 +48,17 @@ def _started(network: Network) -> tuple[Item, ...]:
 
 def test_items_are_those_that_the_set_was_made_of(network: Network) -> None:
     sets = _sets(network)
-    items = _started(network)
-    found = sets.explored(items, is_lone=False)
-    assert sets.items(found.begin) == items
-    assert found.rows[0], "the first set is to be a row"
-    assert len(sets) == found.begin + len(found.rows)
+    items = _start_items(network)
+    found = sets.explore(items, is_private=False)
+    assert sets.items(found.first_set) == items
+    assert found.is_row[0], "the first set is to be a row"
+    assert len(sets) == found.first_set + len(found.is_row)
 
 
 def test_each_set_is_found_once_on_the_way(network: Network) -> None:
     sets = _sets(network)
-    found = sets.explored(_started(network), is_lone=False)
-    rows = [number for number, is_row in enumerate(found.rows, found.begin) if is_row]
+    found = sets.explore(_start_items(network), is_private=False)
+    rows = [number for number, is_row in enumerate(found.is_row, found.first_set) if is_row]
     items = [sets.items(number) for number in rows]
     assert len(set(items)) == len(items)
     assert all(list(each) == sorted(each) for each in items)
@@ -70,14 +70,14 @@ def test_bytes_lead_to_states_to_sets_and_nowhere() -> None:
     sets = _sets(network)
     start = network.starts[-1]
     after_a, after_c = network.step(start, ord("a")), network.step(start, ord("c"))
-    found = sets.explored((Item(after_a, 0), Item(after_c, 1)), is_lone=False)
+    found = sets.explore((Item(after_a, 0), Item(after_c, 1)), is_private=False)
     end = network.step(after_a, ord("b"))
     assert _leads(found, ord("b")) == (TO_STATE, end)
     assert _leads(found, ord("d")) == (TO_STATE, end)
     assert _leads(found, ord("e"))[0] == NOWHERE
     rule = network.rule_of(end)
     assert sorted(found.pairs) == [[rule, 0], [rule, 1]]
-    same = sets.explored((Item(after_a, 0), Item(after_a, 1)), is_lone=False)
+    same = sets.explore((Item(after_a, 0), Item(after_a, 1)), is_private=False)
     how, target = _leads(same, ord("b"))
     assert how == TO_SET
     assert sets.items(target) == (Item(end, 0), Item(end, 1))
@@ -89,22 +89,22 @@ def test_a_byte_that_may_follow_a_rule_that_ends_is_left_to_the_stack() -> None:
     start = network.starts[-1]
     after_a, after_b = network.step(start, ord("a")), network.step(start, ord("b"))
     items = tuple(sorted((Item(after_a, 0), Item(after_b, 1))))
-    found = sets.explored(items, is_lone=False)
-    assert _leads(found, ord("a")) == (TO_EITHER, ord("a"))
-    assert found.sides.tolist() == [[found.begin, ord("a")]]
-    assert found.ends_like[0] == 0
+    found = sets.explore(items, is_private=False)
+    assert _leads(found, ord("a")) == (TO_AMBIGUOUS, ord("a"))
+    assert found.ambiguous.tolist() == [[found.first_set, ord("a")]]
+    assert found.same_ends[0] == 0
 
 
-def test_what_was_let_go_is_not_found_again(network: Network) -> None:
+def test_what_was_removed_is_not_found_again(network: Network) -> None:
     sets = _sets(network)
-    items = _started(network)
-    found = sets.explored(items, is_lone=False)
-    assert sets.row(items) == DEAD, "it has no row yet"
-    sets.rows[found.begin] = 7
-    assert sets.row(items) == 7
-    sets.forget(0)
+    items = _start_items(network)
+    found = sets.explore(items, is_private=False)
+    assert sets.find_row(items) == DEAD, "it has no row yet"
+    sets.rows[found.first_set] = 7
+    assert sets.find_row(items) == 7
+    sets.truncate(0)
     assert len(sets) == 0
-    assert sets.row(items) == DEAD
+    assert sets.find_row(items) == DEAD
 
 
 def test_room_for_sets_grows_as_it_is_needed() -> None:
@@ -120,6 +120,6 @@ def test_room_for_sets_grows_as_it_is_needed() -> None:
     for low in states:
         for high in range(low + 1, states[-1]):
             items = (Item(low, 0), Item(high, 1))
-            made[sets.explored(items, is_lone=True).begin] = items
+            made[sets.explore(items, is_private=True).first_set] = items
     assert len(sets) > 256
     assert all(sets.items(number) == items for number, items in made.items())

@@ -1,4 +1,4 @@
-"""An answer of a model that wants to write a given text, made step by step and traced."""
+"""A traced answer of a scripted model, which writes a given text."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def scripted_answer(vocabulary: Vocabulary, schema: str, prompt: str, wanted: st
     committed = 0
     while answer.finish_reason is None:
         builder = TracedBuilder(
-            answer.trunk(committed, len(answer.tokens) - committed),
+            answer.make_trunk(committed, len(answer.tokens) - committed),
             answer.forcing,
             budget=DraftBudget(6),
-            longest=chooser.remaining(answer.answer_length),
+            tokens_left=chooser.remaining(answer.answer_length),
             end_ids=chooser.end_ids,
         )
         builder.source = drafter.name
@@ -55,7 +55,7 @@ def scripted_answer(vocabulary: Vocabulary, schema: str, prompt: str, wanted: st
         depths = tree.depths()
         logits = {
             node: likes[script[min(first + depths[node], len(script) - 1)]]
-            for node in tree.deciding
+            for node in tree.nodes_needing_logits
         }
         acceptance = verify(tree, logits, chooser, answer.answer_length, answer.history())
         trace.note(answer.answer_length, tree, acceptance, builder)

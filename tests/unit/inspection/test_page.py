@@ -11,11 +11,11 @@ from guided.inspection import (
     Fate,
     Origin,
     TracedToken,
-    about,
+    branch_tree,
     legend_of,
     page,
+    step_summary,
     summary,
-    tree_of,
 )
 from guided.spec import TokenId
 from tests.unit.inspection.test_terminal import EXAMPLE, VOCABULARY
@@ -61,7 +61,7 @@ def written() -> str:
         summary(EXAMPLE.result),
         EXAMPLE.tokens,
         legend_of(EXAMPLE.tokens),
-        {f"step 4: {about(step)}": tree_of(step, VOCABULARY, EXAMPLE.tokens)},
+        {f"step 4: {step_summary(step)}": branch_tree(step, VOCABULARY, EXAMPLE.tokens)},
     )
 
 
@@ -83,8 +83,8 @@ def test_a_token_tells_of_itself_under_the_pointer() -> None:
     red = VOCABULARY.spell("red")[0]
     # Of five allowed tokens the model gives one a logit of 2, and the others 0.
     likely = math.exp(2) / (math.exp(2) + 4)
-    told = f"red  token {red}, step 1\ncopied (copy after 2 bytes)\nprobability {likely:.3f}"
-    assert told in titles
+    title = f"red  token {red}, step 1\ncopied (copy after 2 bytes)\nprobability {likely:.3f}"
+    assert title in titles
     # Both bytes of the character are tokens.
     assert any("\\xc3  token" in title and "\\xa9  token" in title for title in titles)
 

@@ -13,12 +13,12 @@ from rich.text import Text
 from guided.inspection import (
     Origin,
     TracedToken,
-    about,
     answer_view,
+    branch_tree,
     legend_of,
     legend_view,
+    step_summary,
     summary,
-    tree_of,
     tree_view,
 )
 from guided.spec import TokenId
@@ -48,8 +48,8 @@ def printed(example: Scripted, steps: tuple[int, ...] = (), **options: Any) -> s
     console.print(summary(example.result), soft_wrap=True)
     for number in steps:
         step = example.trace.steps[number - 1]
-        console.print(f"\nstep {number}: {about(step)}", soft_wrap=True)
-        console.print(tree_view(tree_of(step, VOCABULARY, example.tokens)))
+        console.print(f"\nstep {number}: {step_summary(step)}", soft_wrap=True)
+        console.print(tree_view(branch_tree(step, VOCABULARY, example.tokens)))
     return out.getvalue()
 
 
@@ -107,7 +107,7 @@ def test_each_drafter_has_a_number_and_its_kinds() -> None:
         token(b"e", Origin.DRAFTED, drafter="heads", kind="head 2"),
     ]
     legend = legend_of(tokens)
-    assert [(entry.mark, entry.source, entry.tokens) for entry in legend.values()] == [
+    assert [(entry.mark, entry.source, entry.num_tokens) for entry in legend.values()] == [
         ("1", "drafted by heads", 3),
         ("2", "drafted by draft", 1),
         ("s", "sampled", 1),

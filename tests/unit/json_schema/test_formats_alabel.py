@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from guided.json_schema.reader.punycode import (
     END,
-    FIRST,
-    FIRST_BIAS,
-    GraphWriter,
+    INITIAL_BIAS,
+    INITIAL_N,
+    GraphBuilder,
     hebrew_labels,
     mixed_labels,
     short_labels,
@@ -107,9 +107,9 @@ def test_all_pairs_of_kana_are_accepted() -> None:
 @given(st.integers(0, 5_000), st.integers(0, 60))
 def test_a_number_is_written_as_punycode_writes_it(low: int, size: int) -> None:
     """The texts of one code point are the numbers themselves."""
-    writer = GraphWriter()
-    dfa = _whole(writer.graph(writer.number([(low, low + size, END)], FIRST_BIAS)))
-    wanted = {chr(FIRST + n).encode("punycode").decode() for n in range(low, low + size + 1)}
+    builder = GraphBuilder()
+    dfa = _whole(builder.build(builder.add_delta([(low, low + size, END)], INITIAL_BIAS)))
+    wanted = {chr(INITIAL_N + n).encode("punycode").decode() for n in range(low, low + size + 1)}
     assert set(_members(dfa)) == wanted
 
 

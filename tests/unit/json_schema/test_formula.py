@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
-from guided.json_schema.formulas.assertions import Has
+from guided.json_schema.formulas.assertions import HasMember
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
@@ -24,12 +24,12 @@ from guided.json_schema.formulas.formula import (
 )
 
 _F = Formulas()
-_A, _B, _C = _LEAVES = tuple(_F.leaf(Has(name)) for name in "abc")
+_A, _B, _C = _LEAVES = tuple(_F.leaf(HasMember(name)) for name in "abc")
 _NOT_A = _F.negate(_A)
 _NODE = SchemaNode(0, "", lambda: TRUE)
 
 SAME: list[tuple[Formula, Formula]] = [
-    (_F.leaf(Has("a")), _A),
+    (_F.leaf(HasMember("a")), _A),
     (_F.negate(_NOT_A), _A),
     (_F.negate(TRUE), FALSE),
     (_F.negate(FALSE), TRUE),

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.json_schema.reader.formats import format_regular
-from guided.json_schema.reader.host_names import ALPHABETS, MOST_OF_ALPHABET
-from guided.json_schema.reader.punycode import FIRST, FIRST_BIAS, adapted
+from guided.json_schema.reader.host_names import ALPHABETS, MAX_ALPHABET_LABEL
+from guided.json_schema.reader.punycode import INITIAL_BIAS, INITIAL_N, adapt_bias
 from guided.regular.dfa import Dfa, dfa_from_regular
 
 _LONGEST = 63
@@ -32,7 +32,7 @@ def _digits(number: int, bias: int) -> int:
 
 def _largest(numbers: range, length: int, *, first: bool = False) -> Iterator[tuple[int, int]]:
     """By the bias that results, the largest number, which has the most digits."""
-    found = {adapted(number, length, first=first): number for number in numbers}
+    found = {adapt_bias(number, length, first=first): number for number in numbers}
     yield from found.items()
 
 
@@ -43,14 +43,14 @@ def test_labels_of_one_alphabet_fit_whatever_their_letters(alphabet: tuple[int, 
     width = last - first + 1
     # The most characters, 0 for none: [letter, bias]
     most = np.zeros((width, _BIASES), dtype=np.int64)
-    for length in range(1, MOST_OF_ALPHABET + 1):
+    for length in range(1, MAX_ALPHABET_LABEL + 1):
         longer = np.zeros_like(most)
         # Everything before it is ASCII, followed by a hyphen.
         before = _PREFIX + length - 1 + (length > 1)
         for letter in range(width):
-            low = (first + letter - FIRST) * length
+            low = (first + letter - INITIAL_N) * length
             for bias, number in _largest(range(low, low + length), length, first=True):
-                longer[letter, bias] = before + _digits(number, FIRST_BIAS)
+                longer[letter, bias] = before + _digits(number, INITIAL_BIAS)
         biases = np.flatnonzero(most.any(axis=0))
         for on in range(width):
             low = max(0, on * length - length + 1)
@@ -69,7 +69,7 @@ _LABELS = st.sampled_from(ALPHABETS).flatmap(
         st.one_of(st.characters(min_codepoint=bounds[0], max_codepoint=bounds[1]))
         | st.sampled_from("abcxyz019-"),
         min_size=1,
-        max_size=MOST_OF_ALPHABET,
+        max_size=MAX_ALPHABET_LABEL,
     )
 )
 

@@ -12,7 +12,7 @@ import pytest
 from guided.errors import LimitExceededError
 from guided.json_schema.reader import lower_json_schema
 from guided.json_schema.reader.keywords import KEYWORDS, Role
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from guided.spec import FormatMode, JsonOptions, JsonSchema
 from tests.kit.evaluate import holds
 

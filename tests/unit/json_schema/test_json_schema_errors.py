@@ -17,8 +17,8 @@ from guided.errors import (
 from guided.json_schema.formulas.formula import Formula
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
-from guided.json_schema.reader.survey import MAX_LOCATIONS
-from guided.runtime.fuel import limited_work
+from guided.json_schema.reader.schema_index import MAX_LOCATIONS
+from guided.runtime.work_budget import limited_work
 from guided.spec import JsonSchema
 
 _REFUSED: list[tuple[str, type[GuidedError], str]] = [

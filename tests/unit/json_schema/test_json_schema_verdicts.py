@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from guided.json_schema.reader import lower_json_schema
-from guided.json_schema.reader.verdicts import with_current_table
+from guided.json_schema.reader.verdicts import replace_table
 from guided.spec import Enforcement, FormatMode, JsonOptions, JsonSchema, KeyOrder, Verdict
 
 
@@ -169,7 +169,7 @@ def test_keywords_of_documents_are_judged_and_those_of_metaschemas_are_not() -> 
 
 def test_the_table_in_the_documentation_is_current() -> None:
     page = (Path(__file__).parents[3] / "docs" / "json-schema-support.md").read_text()
-    assert with_current_table(page) == page, (
+    assert replace_table(page) == page, (
         "run python -m guided.json_schema.reader.verdicts docs/json-schema-support.md"
     )
     assert "| `unevaluatedItems` | 2019-09 to 2020-12 | enforced |" in page

@@ -9,7 +9,7 @@ import pytest
 
 from guided.json_schema.machine import scalar_blocks
 from guided.json_schema.machine.scalar_blocks import json_key, pattern_dfa
-from guided.json_schema.machine.spelled_texts import _sorted
+from guided.json_schema.machine.spelled_texts import _sort
 from guided.regular.expression import literal
 
 
@@ -37,4 +37,4 @@ def test_an_automaton_that_is_too_large_to_keep_is_made_anew(
 def test_many_texts_are_sorted_as_few_are(count: int) -> None:
     rng = random.Random(count)
     texts = [(rng.randbytes(3), rng.randrange(3)) for _ in range(count)]
-    assert _sorted(texts) == sorted(texts)
+    assert _sort(texts) == sorted(texts)

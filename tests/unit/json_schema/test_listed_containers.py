@@ -15,16 +15,16 @@ from tests.unit.json_schema.documents import accepts, machine_of
 
 
 @pytest.mark.parametrize(
-    ("schema", "begun", "rest"),
+    ("schema", "prefix", "rest"),
     [
         ({"enum": [{"a": [1]}, {"b": 1}]}, b'{"a":[1', b"]}"),
         ({"enum": [{"c": [{}]}, {}]}, b'{"c":[{}', b"]}"),
     ],
 )
-def test_a_listed_array_ends_where_its_value_does(schema: Any, begun: bytes, rest: bytes) -> None:
+def test_a_listed_array_ends_where_its_value_does(schema: Any, prefix: bytes, rest: bytes) -> None:
     wanted = JsonSchema(json.dumps(schema))
     machine = JsonMachine(lower_json_schema(wanted).grammar, wanted.options)
-    state = machine.advance(machine.start, begun)
+    state = machine.advance(machine.start, prefix)
     assert state is not None
     assert machine.step(state, ord(",")) is None
     assert machine.shortest_completion(state) == rest

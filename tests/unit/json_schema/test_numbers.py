@@ -18,9 +18,9 @@ from guided.json_schema.formulas.number_tables import FAILS, HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
     holds,
-    is_narrowed,
     number_dfa,
     number_verdicts,
+    omits_multiples,
 )
 from guided.regular.dfa import DEAD
 from guided.spec import Spelling
@@ -29,16 +29,16 @@ CANONICAL, ANY = Spelling.CANONICAL, Spelling.ANY
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def _at_least(value: str, *, integer: bool = False, literal: bool = False) -> Numbers:
-    return Numbers(integer, low=Bound(Decimal(value)), literal=literal)
+def _at_least(value: str, *, integer: bool = False, by_spelling: bool = False) -> Numbers:
+    return Numbers(integer, low=Bound(Decimal(value)), by_spelling=by_spelling)
 
 
 def _at_most(value: str, *, integer: bool = False) -> Numbers:
     return Numbers(integer, high=Bound(Decimal(value)))
 
 
-def _multiple(value: str, *, integer: bool = False, literal: bool = False) -> Numbers:
-    return Numbers(integer, multiple_of=Decimal(value), literal=literal)
+def _multiple(value: str, *, integer: bool = False, by_spelling: bool = False) -> Numbers:
+    return Numbers(integer, multiple_of=Decimal(value), by_spelling=by_spelling)
 
 
 def _choices(*values: str) -> NumberChoices:
@@ -46,7 +46,7 @@ def _choices(*values: str) -> NumberChoices:
 
 
 INTEGER = Numbers(integer=True)
-LITERAL = Numbers(integer=True, literal=True)
+LITERAL = Numbers(integer=True, by_spelling=True)
 
 ACCEPTED = [
     (Numbers(), CANONICAL, "0 -1 10 0.5 -0.5 19.90 0.0 1.0", "-0 -0.0 01 1. .5 +1 1e5 - 00"),
@@ -56,8 +56,8 @@ ACCEPTED = [
     (Numbers(True, Bound(Decimal(1))), ANY, "1 1.0 12.00 120", "0 -1 -0 0e5 1e0 10e-1 1e-1 1.5"),
     (LITERAL, ANY, "0 -0 1 12345", "1.0 12345.0 -0.0 1e2 10e-1 1.5"),
     (LITERAL, CANONICAL, "0 -1 120", "1.0 -0 0.5 1e2 1.5"),
-    (_at_least("5", integer=True, literal=True), ANY, "5 60", "5.0 4 5e0 1e1"),
-    (_multiple("1.5", integer=True, literal=True), ANY, "3 -6 0", "3.0 1.5 4 3e0"),
+    (_at_least("5", integer=True, by_spelling=True), ANY, "5 60", "5.0 4 5e0 1e1"),
+    (_multiple("1.5", integer=True, by_spelling=True), ANY, "3 -6 0", "3.0 1.5 4 3e0"),
     (_at_least("5", integer=True), ANY, "5 5.0 10 60.0", "4 4.9 5.5 -5 5e0 1e1"),
     (Numbers(low=Bound(Decimal(0), strict=True)), ANY, "0.1 1e-9 1", "0 -0 0.00 -1 0e5 -1e-9"),
     (_at_most("99", integer=True), ANY, "42 42.0 99.00 -421 -0", "100 99.5 1e1 -1e1"),
@@ -271,7 +271,7 @@ def test_of_choices_with_exponent_only_known_spellings_are_decided() -> None:
 def test_of_a_large_divisor_all_multiples_are_allowed_with_any_number_of_digits() -> None:
     for step in (1024, 86_400, 4_099):
         verdicts = number_verdicts(_multiple(str(step)), ANY, 20)
-        assert not is_narrowed(_multiple(str(step)))
+        assert not omits_multiples(_multiple(str(step)))
         for value in (0, step, 7 * step, 10**25 * step, step**9):
             assert verdicts.run(f"-{value}") == verdicts.run(f"{value}.0") == HOLDS
             assert verdicts.run(f"{value + 1}") == verdicts.run(f"{value}.5") == FAILS
@@ -383,7 +383,7 @@ LISTED = [
 def test_of_a_large_divisor_the_multiples_nearest_to_zero_are_listed(
     assertion: Numbers, accepted: list[str], between: list[str]
 ) -> None:
-    assert is_narrowed(assertion)
+    assert omits_multiples(assertion)
     dfa, verdicts = (make(assertion, CANONICAL, 20) for make in (number_dfa, number_verdicts))
     assert all(dfa.run(text) == verdicts.run(text) == HOLDS for text in accepted)
     assert all(dfa.run(text) == DEAD for text in between)
@@ -396,7 +396,7 @@ def test_of_a_large_divisor_the_multiples_nearest_to_zero_are_listed(
 
 def test_a_large_divisor_in_a_small_range_is_exact() -> None:
     assertion = Numbers(True, Bound(Decimal(0)), Bound(Decimal(300_000)), Decimal(99_991))
-    assert not is_narrowed(assertion)
+    assert not omits_multiples(assertion)
     verdicts = number_verdicts(assertion, CANONICAL, 20)
     allowed = [n for n in range(0, 300_001, 1) if n % 99_991 == 0]
     assert allowed == [0, 99991, 199982, 299973]

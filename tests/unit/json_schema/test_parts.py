@@ -1,4 +1,4 @@
-"""The parts that work with formulas: restriction, sharing, scalars, names and values."""
+"""The parts that work with formulas: restriction, inlining, scalars, names and values."""
 # ruff: noqa: E501 (a table has one case a line)
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from guided.json_schema.formulas.assertions import (
     Booleans,
     Contains,
-    Has,
+    HasMember,
     Items,
     JsonType,
     Length,
@@ -35,10 +35,10 @@ from guided.json_schema.formulas.formula import (
     leaves_of,
 )
 from guided.json_schema.formulas.values import read_value
-from guided.json_schema.machine.containers import asked_of
+from guided.json_schema.machine.containers import derive_value_formulas
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.name_classes import NameSpace
-from guided.json_schema.machine.restriction import MAX_NODES, Restriction, Sharing
+from guided.json_schema.machine.restriction import MAX_INLINED_NODES, Inliner, Restriction
 from guided.json_schema.machine.scalar_blocks import pattern_dfa
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.string_automata import choices_dfa
@@ -49,7 +49,7 @@ from guided.spec import JsonOptions, JsonSchema
 from tests.kit.evaluate import exactly_one
 
 _F = Formulas()
-_MUST = frozenset((1,))
+_REQUIRED = frozenset((1,))
 
 
 def _scalars(**options: Any) -> Scalars:
@@ -82,8 +82,8 @@ _WHOLE = _F.leaf(Numbers(integer=True))
 def test_what_speaks_about_other_types_falls_away() -> None:
     restriction = Restriction(_F)
     formula = _F.all_of([_types("string", "null"), _SHORT, _WHOLE, _F.negate(_LISTED)])
-    assert restriction.to(JsonType.STRING, formula) is _F.all_of([_SHORT, _F.negate(_LISTED)])
-    assert restriction.to(JsonType.NUMBER, formula) is FALSE
+    assert restriction.to_type(JsonType.STRING, formula) is _F.all_of([_SHORT, _F.negate(_LISTED)])
+    assert restriction.to_type(JsonType.NUMBER, formula) is FALSE
     assert restriction.null(formula) is False, "not(a list of strings) fails of what is no string"
     assert restriction.null(_F.all_of([_types("string", "null"), _SHORT])) is True
 
@@ -92,8 +92,8 @@ def test_nodes_are_looked_into() -> None:
     restriction = Restriction(_F)
     inner = SchemaNode(1, "/x", lambda: _F.any_of([_SHORT, _types("null")]))
     outer = SchemaNode(0, "", lambda: inner)
-    assert restriction.to(JsonType.STRING, outer) is _SHORT
-    assert restriction.to(JsonType.OBJECT, outer) is TRUE
+    assert restriction.to_type(JsonType.STRING, outer) is _SHORT
+    assert restriction.to_type(JsonType.OBJECT, outer) is TRUE
 
 
 def test_booleans_are_told_apart() -> None:
@@ -104,27 +104,27 @@ def test_booleans_are_told_apart() -> None:
     assert not restriction.boolean(_types("null"), True)
 
 
-# --- sharing ------------------------------------------------------------------------------
+# --- inlining ------------------------------------------------------------------------------
 
 
 def test_small_nodes_that_say_the_same_become_one_formula() -> None:
     one, two = _nodes(_SHORT, _SHORT)
     item, same = _nodes(_F.leaf(Items((), one)), _F.leaf(Items((), two)))
-    sharing = Sharing(_F)
-    assert sharing.of(item) is sharing.of(same) is _F.leaf(Items((), _SHORT))
-    assert sharing.of(one) is _SHORT
-    assert sharing.of(_WHOLE) is _WHOLE
+    inliner = Inliner(_F)
+    assert inliner.inline(item) is inliner.inline(same) is _F.leaf(Items((), _SHORT))
+    assert inliner.inline(one) is _SHORT
+    assert inliner.inline(_WHOLE) is _WHOLE
 
 
 def test_nodes_that_lead_into_themselves_or_are_many_stay_nodes() -> None:
     itself: SchemaNode = SchemaNode(0, "", lambda: _F.leaf(Items((), itself)))
     chain = _nodes(_SHORT)
-    for _ in range(MAX_NODES + 1):
+    for _ in range(MAX_INLINED_NODES + 1):
         chain += _nodes(_F.leaf(Items((), chain[-1])))
-    sharing = Sharing(_F)
-    assert sharing.of(itself) is itself
-    assert sharing.of(chain[-1]) is chain[-1]
-    assert sharing.of(chain[1]) is _F.leaf(Items((), _SHORT))
+    inliner = Inliner(_F)
+    assert inliner.inline(itself) is itself
+    assert inliner.inline(chain[-1]) is chain[-1]
+    assert inliner.inline(chain[1]) is _F.leaf(Items((), _SHORT))
 
 
 # --- scalars ------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ STRINGS: list[Formula] = [
 ]
 
 
-@pytest.mark.parametrize("ask", STRINGS, ids=range(len(STRINGS)))
-def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
+@pytest.mark.parametrize("formula", STRINGS, ids=range(len(STRINGS)))
+def test_a_block_of_strings_holds_those_that_fit(formula: Formula) -> None:
     scalars = _scalars()
-    block = scalars.strings.block((ask,), _MUST)
+    block = scalars.strings.block((formula,), _REQUIRED)
     assert block is not None
     block.dfa.check()
     for text in _TEXTS:
@@ -157,11 +157,11 @@ def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
         if found and block.bounds is not None:
             low, high = block.bounds
             found = low <= len(text) and (high is None or len(text) <= high)
-        assert found == scalars.strings.fits(ask, text), text
-    shortest = scalars.shortest_strings.shortest(ask)
+        assert found == scalars.strings.fits(formula, text), text
+    shortest = scalars.shortest_strings.shortest(formula)
     assert shortest is not None
-    assert scalars.strings.fits(ask, json.loads(shortest))
-    least = min(len(text) for text in _TEXTS if scalars.strings.fits(ask, text))
+    assert scalars.strings.fits(formula, json.loads(shortest))
+    least = min(len(text) for text in _TEXTS if scalars.strings.fits(formula, text))
     assert len(json.loads(shortest)) == least
 
 
@@ -174,48 +174,55 @@ def test_a_block_tells_which_of_several_formulas_a_string_fits(pair: tuple[Formu
     for text in _TEXTS:
         label = block.dfa.run(json.dumps(text).encode())
         assert label is not None
-        verdict = sum(scalars.strings.fits(ask, text) << i for i, ask in enumerate(pair))
-        assert block.verdicts[label] == verdict
-        assert verdict in scalars.strings.truths(pair)
+        verdict = sum(scalars.strings.fits(formula, text) << i for i, formula in enumerate(pair))
+        assert block.truth_vectors[label] == verdict
+        assert verdict in scalars.strings.possible_vectors(pair)
     some = scalars.strings.block(pair, frozenset((1, 2)))
-    assert some is None or set(some.verdicts) <= {1, 2}
+    assert some is None or set(some.truth_vectors) <= {1, 2}
 
 
 def test_strings_are_listed_where_an_assertion_lists_them() -> None:
     scalars = _scalars()
-    assert scalars.strings.listed((_LISTED,), _MUST) == [("a", 1), ("bcd", 1), ("e", 1)]
-    assert scalars.strings.listed((_F.all_of([_LISTED, _SHORT]),), _MUST) == [("a", 1), ("e", 1)]
-    assert scalars.strings.listed((_SHORT,), _MUST) is None
-    assert scalars.strings.listed((_F.negate(_LISTED),), _MUST) is None
-    assert scalars.strings.listed((_LISTED, _SHORT), frozenset((1, 3))) == [
+    assert scalars.strings.list_with_vectors((_LISTED,), _REQUIRED) == [
+        ("a", 1),
+        ("bcd", 1),
+        ("e", 1),
+    ]
+    assert scalars.strings.list_with_vectors((_F.all_of([_LISTED, _SHORT]),), _REQUIRED) == [
+        ("a", 1),
+        ("e", 1),
+    ]
+    assert scalars.strings.list_with_vectors((_SHORT,), _REQUIRED) is None
+    assert scalars.strings.list_with_vectors((_F.negate(_LISTED),), _REQUIRED) is None
+    assert scalars.strings.list_with_vectors((_LISTED, _SHORT), frozenset((1, 3))) == [
         ("a", 3),
         ("bcd", 1),
         ("e", 3),
     ]
-    assert scalars.strings.listed((_LISTED, _SHORT), frozenset((2, 3))) is None
+    assert scalars.strings.list_with_vectors((_LISTED, _SHORT), frozenset((2, 3))) is None
 
 
 def test_long_lengths_are_counted_beside_the_automaton() -> None:
-    block = _scalars().strings.block((_F.leaf(Length(50, 5_000)),), _MUST)
+    block = _scalars().strings.block((_F.leaf(Length(50, 5_000)),), _REQUIRED)
     assert block is not None
     assert block.count_event is not None
     assert len(block) < 50
     assert block.bounds == (50, 5_000)
     assert {START, CODE_POINT_END} <= set(block.count_event.tolist())
-    assert int(block.left[0]) == 52
-    free = _scalars(max_string_length=None).strings.block((TRUE,), _MUST)
+    assert int(block.distance[0]) == 52
+    free = _scalars(max_string_length=None).strings.block((TRUE,), _REQUIRED)
     assert free is not None
     assert free.bounds is None
 
 
 def test_blocks_are_shared_by_schemas_that_ask_for_the_same() -> None:
     other = Formulas()
-    mine = _scalars().strings.block((_pattern("^x+$"),), _MUST)
+    mine = _scalars().strings.block((_pattern("^x+$"),), _REQUIRED)
     theirs = Scalars(other, JsonOptions(), frozenset()).strings.block(
-        (other.leaf(Matches(parse_regex("^x+$"))),), _MUST
+        (other.leaf(Matches(parse_regex("^x+$"))),), _REQUIRED
     )
     assert mine is theirs
-    assert mine is not _scalars(max_string_length=5).strings.block((_pattern("^x+$"),), _MUST)
+    assert mine is not _scalars(max_string_length=5).strings.block((_pattern("^x+$"),), _REQUIRED)
 
 
 NUMBERS: list[tuple[Formula, bytes | None]] = [
@@ -229,13 +236,13 @@ NUMBERS: list[tuple[Formula, bytes | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "shortest"), NUMBERS, ids=range(len(NUMBERS)))
-def test_the_shortest_number(ask: Formula, shortest: bytes | None) -> None:
-    found = _scalars().numbers.shortest(ask)
+@pytest.mark.parametrize(("formula", "shortest"), NUMBERS, ids=range(len(NUMBERS)))
+def test_the_shortest_number(formula: Formula, shortest: bytes | None) -> None:
+    found = _scalars().numbers.shortest(formula)
     assert (found is None) == (shortest is None)
     if found is not None and shortest is not None:
         assert len(found) == len(shortest)
-        assert _scalars().numbers.fits(ask, Decimal(found.decode()))
+        assert _scalars().numbers.fits(formula, Decimal(found.decode()))
 
 
 def test_a_list_of_strings_is_a_trie() -> None:
@@ -246,11 +253,11 @@ def test_a_list_of_strings_is_a_trie() -> None:
 
 def test_whether_strings_go_on_for_ever() -> None:
     scalars = _scalars()
-    assert scalars.strings.are_endless(TRUE)
-    assert scalars.strings.are_endless(_pattern("^a+$"))
-    assert not scalars.strings.are_endless(_pattern("^a{1,3}$"))
-    assert not scalars.strings.are_endless(_LISTED)
-    assert not scalars.strings.are_endless(FALSE)
+    assert scalars.strings.are_infinite(TRUE)
+    assert scalars.strings.are_infinite(_pattern("^a+$"))
+    assert not scalars.strings.are_infinite(_pattern("^a{1,3}$"))
+    assert not scalars.strings.are_infinite(_LISTED)
+    assert not scalars.strings.are_infinite(FALSE)
 
 
 # --- names --------------------------------------------------------------------------------
@@ -286,19 +293,19 @@ def test_names_are_told_apart_by_formulas() -> None:
     inside, outside = (_class_of(space, text) for text in ("ab", "abc"))
     assert inside is not None
     assert outside is not None
-    assert space.classes[inside].fits == {_SHORT}
-    assert not space.classes[outside].fits
-    assert [space.is_endless(number) for number in (inside, outside)] == [False, True]
+    assert space.classes[inside].formulas == {_SHORT}
+    assert not space.classes[outside].formulas
+    assert [space.is_infinite(number) for number in (inside, outside)] == [False, True]
 
 
 def test_fresh_names_are_the_shortest_that_are_not_taken() -> None:
     space = _space("^a?b?$")
     number = _class_of(space, "ab")
     assert number is not None
-    assert sorted(space.fresh(number, ())) == [b"", b"a", b"ab", b"b"]
-    assert list(space.fresh(number, {b"", b"a", b"b"})) == [b"ab"]
-    assert list(space.fresh(number, {b"", b"a", b"b", b"ab"})) == []
-    lengths = [len(text) for text in itertools.islice(_space().fresh(0, ()), 30)]
+    assert sorted(space.unused_names(number, ())) == [b"", b"a", b"ab", b"b"]
+    assert list(space.unused_names(number, {b"", b"a", b"b"})) == [b"ab"]
+    assert list(space.unused_names(number, {b"", b"a", b"b", b"ab"})) == []
+    lengths = [len(text) for text in itertools.islice(_space().unused_names(0, ()), 30)]
     assert lengths == sorted(lengths)
 
 
@@ -306,7 +313,7 @@ def test_all_names_of_a_class_are_found() -> None:
     space = _space("^[a-z]$")
     number = _class_of(space, "q")
     assert number is not None
-    assert len(set(space.fresh(number, ()))) == 26
+    assert len(set(space.unused_names(number, ()))) == 26
 
 
 # --- values -------------------------------------------------------------------------------
@@ -348,7 +355,7 @@ def test_numbers_are_read_exactly() -> None:
     assert isinstance(read_value(b"1"), Decimal)
 
 
-# --- asks of the next value ------------------------------------------------------
+# --- formulas of the next value ------------------------------------------------------
 
 _ONE = _F.leaf(NumberChoices((Decimal(1),)))
 
@@ -356,40 +363,44 @@ _ONE = _F.leaf(NumberChoices((Decimal(1),)))
 def test_what_has_to_hold_in_any_case_is_asked_for_as_one() -> None:
     first, second = (_F.leaf(Items((), rest)) for rest in (_SHORT, _ONE))
     goal = _F.all_of([first, second])
-    asked, failed = asked_of((goal,), [(first, _SHORT), (second, _ONE)], [], _F, must=True)
-    assert asked.asks == (_F.all_of([_SHORT, _ONE]),)
-    assert (asked.must, asked.links, failed) == (True, (), [])
+    value, failed = derive_value_formulas(
+        (goal,), [(first, _SHORT), (second, _ONE)], [], _F, required=True
+    )
+    assert value.formulas == (_F.all_of([_SHORT, _ONE]),)
+    assert (value.required, value.links, failed) == (True, (), [])
 
 
 def test_what_need_not_hold_is_linked_to_its_verdict() -> None:
-    sure, first, second = (_F.leaf(Items((), rest)) for rest in (_WHOLE, _SHORT, _ONE))
-    goal = _F.all_of([sure, _F.any_of([first, second])])
-    every: list[tuple[Leaf, Formula]] = [(sure, _WHOLE), (first, _SHORT), (second, _ONE)]
-    asked, failed = asked_of((goal,), every, [], _F, must=True)
-    assert asked.asks == (_WHOLE, _SHORT, _ONE)
-    assert asked.links == ((first, 1), (second, 2))
+    certain, first, second = (_F.leaf(Items((), rest)) for rest in (_WHOLE, _SHORT, _ONE))
+    goal = _F.all_of([certain, _F.any_of([first, second])])
+    universal: list[tuple[Leaf, Formula]] = [(certain, _WHOLE), (first, _SHORT), (second, _ONE)]
+    value, failed = derive_value_formulas((goal,), universal, [], _F, required=True)
+    assert value.formulas == (_WHOLE, _SHORT, _ONE)
+    assert value.links == ((first, 1), (second, 2))
     assert not failed
 
 
 def test_what_no_value_fits_has_failed() -> None:
     first, second = (_F.leaf(Members((), (), rest)) for rest in (FALSE, _ONE))
     goal = _F.any_of([first, second])
-    asked, failed = asked_of((goal,), [(first, FALSE), (second, _ONE)], [], _F, must=True)
+    value, failed = derive_value_formulas(
+        (goal,), [(first, FALSE), (second, _ONE)], [], _F, required=True
+    )
     assert failed == [first]
-    assert asked.links == ((second, 1),)
+    assert value.links == ((second, 1),)
 
 
 def test_what_only_counts_is_asked_for_as_well() -> None:
     counted = _F.leaf(Contains(_ONE, 1, None))
-    asked, _ = asked_of((counted,), [], [(counted, _ONE)], _F, must=True)
-    assert asked.asks == (TRUE, _ONE)
-    assert asked.links == ((counted, 1),)
+    value, _ = derive_value_formulas((counted,), [], [(counted, _ONE)], _F, required=True)
+    assert value.formulas == (TRUE, _ONE)
+    assert value.links == ((counted, 1),)
 
 
 def test_nothing_is_asked_where_nothing_depends_on_it() -> None:
-    goal = _F.leaf(Has("a"))
-    asked, _ = asked_of((goal, goal), [], [], _F, must=False)
-    assert (asked.asks, asked.must, asked.links) == ((TRUE,), True, ())
+    goal = _F.leaf(HasMember("a"))
+    value, _ = derive_value_formulas((goal, goal), [], [], _F, required=False)
+    assert (value.formulas, value.required, value.links) == ((TRUE,), True, ())
 
 
 def test_leaves_come_in_the_order_in_which_they_are_written() -> None:

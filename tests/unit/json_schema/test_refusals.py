@@ -12,7 +12,7 @@ from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.parts import RecognizerLimits
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from guided.spec import JsonOptions, JsonSchema
 from tests.unit.json_schema.documents import Schema, accepts, machine_of
 

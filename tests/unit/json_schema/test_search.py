@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
-from guided.json_schema.formulas.assertions import Contains, Has, ItemCount, MemberCount
+from guided.json_schema.formulas.assertions import Contains, HasMember, ItemCount, MemberCount
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, evaluate
 from guided.json_schema.machine.search import MAX_TRIES, Literals, Searches, satisfy
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from tests.kit.evaluate import exactly_one
 
 _F = Formulas()
-_LEAVES = [_F.leaf(Has(name)) for name in "abcd"]
+_LEAVES = [_F.leaf(HasMember(name)) for name in "abcd"]
 _A, _B, _C, _D = _LEAVES
 
 
@@ -28,7 +28,7 @@ def _found(
 
     searches = Searches()
     found = satisfy(formula, _F, realise, searches)
-    assert not searches.incomplete
+    assert not searches.num_incomplete
     return found
 
 
@@ -111,7 +111,7 @@ def test_the_search_is_right_and_finds_what_there_is(
 
 
 def test_a_search_that_gives_up_is_counted() -> None:
-    rows = [[_F.leaf(Has(f"{i}{j}")) for j in range(3)] for i in range(8)]
+    rows = [[_F.leaf(HasMember(f"{i}{j}")) for j in range(3)] for i in range(8)]
     tries = 0
 
     def refuse_whole(literals: Literals) -> Literals | None:
@@ -122,13 +122,13 @@ def test_a_search_that_gives_up_is_counted() -> None:
     searches = Searches()
     formula = _F.all_of(_F.any_of(row) for row in rows)
     assert satisfy(formula, _F, refuse_whole, searches) is None
-    assert searches.incomplete == 1
+    assert searches.num_incomplete == 1
     assert tries <= 2 * MAX_TRIES
 
 
 def test_choices_that_nobody_is_asked_about_are_not_all_tried() -> None:
     """The last choice contradicts the formula, whatever was chosen from the sixteen pairs."""
-    leaves = [_F.leaf(Has(str(number))) for number in range(32)]
+    leaves = [_F.leaf(HasMember(str(number))) for number in range(32)]
     pairs = [_F.any_of(leaves[number : number + 2]) for number in range(0, 32, 2)]
     denied = _F.any_of(_F.all_of([_F.negate(_A), other]) for other in (_B, _C, _D))
     with limited_work(20_000):
@@ -136,6 +136,6 @@ def test_choices_that_nobody_is_asked_about_are_not_all_tried() -> None:
 
 
 def test_a_search_draws_on_the_tank() -> None:
-    formula = _F.all_of(_F.leaf(Has(str(n))) for n in range(100))
+    formula = _F.all_of(_F.leaf(HasMember(str(n))) for n in range(100))
     with limited_work(50), pytest.raises(LimitExceededError):
         satisfy(formula, _F, lambda literals: literals, Searches())

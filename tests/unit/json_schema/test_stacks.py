@@ -18,12 +18,12 @@ from guided.json_schema.machine.stacks import (
 )
 from guided.machine.facts import KNOWLEDGE, KNOWN, NONE, UNKNOWN
 
-_VALUE = Pending(None, (TRUE,), must=True)
-_ARRAY = ArrayFrame((TRUE,), must=True)
+_VALUE = Pending(None, (TRUE,), required=True)
+_ARRAY = ArrayFrame((TRUE,), required=True)
 
 
 def _object(keys: int = NO_KEYS) -> ObjectFrame:
-    return ObjectFrame((TRUE,), must=True, order=0, written=-1, keys=keys)
+    return ObjectFrame((TRUE,), required=True, order=0, written=-1, keys=keys)
 
 
 def _stacks(max_stacks: int = 100) -> Stacks:
@@ -36,7 +36,7 @@ def test_equal_nests_have_equal_numbers() -> None:
     stacks = _stacks()
     outer = stacks.enter(_ARRAY, ROOT)
     inner = stacks.enter(_object(), outer)
-    assert stacks.enter(ArrayFrame((TRUE,), must=True), ROOT) == outer
+    assert stacks.enter(ArrayFrame((TRUE,), required=True), ROOT) == outer
     assert stacks.enter(_object(), outer) == inner
     assert stacks.enter(_object(), ROOT) != inner
     assert stacks.enter(_ARRAY, inner) != outer
@@ -47,16 +47,16 @@ def test_equal_nests_have_equal_numbers() -> None:
 
 def test_sets_of_keys_are_remembered() -> None:
     stacks = _stacks()
-    one = stacks.with_key(NO_KEYS, b"a")
-    two = stacks.with_key(one, b"b")
-    assert stacks.with_key(NO_KEYS, b"a") == one
-    assert list(stacks.keys(two)) == [b"b", b"a"]
-    assert list(stacks.keys(NO_KEYS)) == list(stacks.keys(UNKNOWN_KEYS)) == []
+    one = stacks.add_key(NO_KEYS, b"a")
+    two = stacks.add_key(one, b"b")
+    assert stacks.add_key(NO_KEYS, b"a") == one
+    assert list(stacks.iterate_keys(two)) == [b"b", b"a"]
+    assert list(stacks.iterate_keys(NO_KEYS)) == list(stacks.iterate_keys(UNKNOWN_KEYS)) == []
 
 
 def test_a_stack_says_what_it_knows_of_its_keys() -> None:
     stacks = _stacks()
-    some = stacks.with_key(NO_KEYS, b"a")
+    some = stacks.add_key(NO_KEYS, b"a")
     known = {NO_KEYS: NONE, some: KNOWN, UNKNOWN_KEYS: UNKNOWN}
     for keys, expected in known.items():
         assert stacks.facts[stacks.enter(_object(keys), ROOT), KNOWLEDGE] == expected
@@ -65,20 +65,20 @@ def test_a_stack_says_what_it_knows_of_its_keys() -> None:
 
 def test_a_stack_counts_the_names_that_are_taken() -> None:
     stacks = _stacks()
-    two = stacks.with_key(stacks.with_key(NO_KEYS, b"a"), b"b")
+    two = stacks.add_key(stacks.add_key(NO_KEYS, b"a"), b"b")
     taken = {NO_KEYS: 3, two: 5, UNKNOWN_KEYS: MANY_NAMES}
     for keys, expected in taken.items():
-        assert stacks.taken(stacks.enter(_object(keys), ROOT)) == expected
-    assert stacks.taken(stacks.enter(_ARRAY, ROOT)) == 0
+        assert stacks.max_names_taken(stacks.enter(_object(keys), ROOT)) == expected
+    assert stacks.max_names_taken(stacks.enter(_ARRAY, ROOT)) == 0
 
 
 def test_a_stack_counts_the_values_that_are_remembered() -> None:
     stacks = _stacks()
-    item = Pending(_ARRAY, (TRUE,), must=True, remembers=True)
+    item = Pending(_ARRAY, (TRUE,), required=True, remembers_text=True)
     once = stacks.enter(item, ROOT)
     inside = stacks.enter(_object(), once)
     twice = stacks.enter(item, inside)
-    assert [stacks.depth(at) for at in (ROOT, once, inside, twice)] == [0, 1, 1, 2]
+    assert [stacks.num_texts(at) for at in (ROOT, once, inside, twice)] == [0, 1, 1, 2]
 
 
 def test_stacks_grow_to_their_limit() -> None:

@@ -48,7 +48,7 @@ def grow(index: PrefixIndex, node: PrefixNode, text: tuple[TokenId, ...], first:
 )
 def test_the_longest_beginning_is_found(text: tuple[int, ...], found: tuple[int, ...]) -> None:
     index = PrefixIndex(2, [None])
-    root = index.enter("")
+    root = index.acquire_root("")
     grow(index, root, tokens(1, 2, 3, 4, 5, 6), first=5)
     grow(index, root, tokens(1, 2), first=9)  # known already: the first block stays
     index.extend(index.match(root, tokens(1, 2, 0)).node, tokens(7, 7), blocks(8))
@@ -58,7 +58,7 @@ def test_the_longest_beginning_is_found(text: tuple[int, ...], found: tuple[int,
 
 def test_tokens_with_equal_hashes_are_told_apart() -> None:
     index = PrefixIndex(2, [None])
-    root = index.enter("")
+    root = index.acquire_root("")
 
     def colliding(*numbers: int) -> tuple[TokenId, ...]:
         return tuple(TokenId(Colliding(number)) for number in numbers)
@@ -72,7 +72,7 @@ def test_tokens_with_equal_hashes_are_told_apart() -> None:
 
 def test_a_block_that_gave_way_ends_the_beginning() -> None:
     index = PrefixIndex(2, [None])
-    root = index.enter("")
+    root = index.acquire_root("")
     grow(index, root, tokens(1, 2, 3, 4, 5, 6), first=0)
     index.groups[0].forget(BlockId(1))
     index.check()
@@ -81,7 +81,7 @@ def test_a_block_that_gave_way_ends_the_beginning() -> None:
 
 def test_a_window_needs_only_its_last_blocks_and_the_full_group_all() -> None:
     index = PrefixIndex(2, [None, 3])
-    root = index.enter("")
+    root = index.acquire_root("")
     grow(index, root, tokens(1, 2, 3, 4, 5, 6), first=0)
     index.groups[1].forget(BlockId(0))
     text = tokens(1, 2, 3, 4, 5, 6, 7)
@@ -96,16 +96,16 @@ def test_a_window_needs_only_its_last_blocks_and_the_full_group_all() -> None:
 
 def test_nodes_without_a_use_are_taken_out() -> None:
     index = PrefixIndex(2, [None])
-    root = index.enter("salt")
+    root = index.acquire_root("salt")
     tip = grow(index, root, tokens(1, 2, 3, 4), first=0)
-    index.enter_at(tip)
-    index.leave(root)
+    index.acquire(tip)
+    index.release(root)
     for block in blocks(0, 1):
         index.groups[0].forget(block)
         index.check()
     # A sequence is at the tip, so it can continue, and its text is found again.
     index.extend(tip, tokens(5, 6), blocks(3))
-    index.leave(tip)
+    index.release(tip)
     index.check()
     index.groups[0].forget(BlockId(3))
     index.check()

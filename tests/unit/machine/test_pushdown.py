@@ -10,7 +10,7 @@ import pytest
 from guided.errors import LimitExceededError
 from guided.machine.parts import MachineParts, Pool
 from guided.machine.recognizer import Recognizer, State, StateSharing
-from guided.machine.stack_transitions import FIRST_UNSURE
+from guided.machine.stack_transitions import FIRST_CONDITIONAL
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from tests.kit.interpreted import interpreted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     PushdownMachine = interpreted("guided.machine.pushdown").PushdownMachine
 
-_OPEN, _CLOSE = FIRST_UNSURE, FIRST_UNSURE + 1
+_OPEN, _CLOSE = FIRST_CONDITIONAL, FIRST_CONDITIONAL + 1
 _MOST: Final = 8
 
 
@@ -35,10 +35,10 @@ class _Depths:
     def __len__(self) -> int:
         return len(self.frames)
 
-    def depth(self, number: int) -> int:
+    def num_texts(self, number: int) -> int:
         return int(self.facts[number, 1])
 
-    def taken(self, number: int) -> int:
+    def max_names_taken(self, number: int) -> int:
         return int(self.facts[number, 2])
 
     def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - there are none
@@ -84,7 +84,7 @@ class _Brackets(PushdownMachine):
         closing = state.stack + (1 if state.row == self.closing else 0)
         return b"" if state.row == self.end else inner + b")" * closing
 
-    def _entered(self, before: State, row: int, byte: int) -> State | None:
+    def _enter_row(self, before: State, row: int, byte: int) -> State | None:
         assert byte in b"a()"
         at: State | None = State(before.stack, row)
         while at is not None and self.table.exits[at.row]:
@@ -142,7 +142,7 @@ def test_one_byte_is_forced_where_the_row_has_no_other_and_no_action() -> None:
 def test_a_string_at_its_bound_forces_the_byte_that_closes_it() -> None:
     machine = _Brackets()
     table = machine.table
-    closes = table.add_row({ord('"'): machine.end}, itself=[ord("x")], bounds=(0, 2))
+    closes = table.add_row({ord('"'): machine.end}, loop_bytes=[ord("x")], bounds=(0, 2))
     assert machine.table.edges(closes).keys() == {ord('"'), ord("x")}
     assert machine.only_byte(State(0, closes, 1)) is None
 
@@ -175,5 +175,5 @@ def test_parts_inside_of_others_count_towards_their_fullness_and_what_they_gave_
 def test_a_machine_without_sharing_is_its_own_only_parse() -> None:
     machine = _Brackets()
     assert machine.sharing.parses(machine.start) == ()
-    assert machine.sharing.truncated(5, 0) == 5
-    assert machine.sharing.beneath(State(3, 1, 2), 7) == State(3, 7, 2)
+    assert machine.sharing.truncate(5, 0) == 5
+    assert machine.sharing.overlaid_state(State(3, 1, 2), 7) == State(3, 7, 2)

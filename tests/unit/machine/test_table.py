@@ -1,4 +1,4 @@
-"""Rows laid down in a table: blocks, chains, single rows and overlays."""
+"""Rows added to a table: blocks, chains, single rows and overlays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
 from guided.json_schema.machine.spelled_texts import Chains
-from guided.machine.block import CODE_POINT_END, STOP, block_of
+from guided.machine.block import CODE_POINT_END, STOP, make_block
 from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
 from guided.regular.dfa import DEAD
 from tests.unit.machine.tries import trie_of
@@ -23,7 +23,7 @@ def _walk(table: TransitionTable, row: int, text: bytes) -> int:
     return row
 
 
-def _way(table: TransitionTable, row: int) -> bytes:
+def _shortest_path(table: TransitionTable, row: int) -> bytes:
     text = bytearray()
     while table.next_byte[row] != STOP:
         text.append(int(table.next_byte[row]))
@@ -34,11 +34,15 @@ def _way(table: TransitionTable, row: int) -> bytes:
 def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
     table = TransitionTable(_CELLS)
     texts = {b"ab": 0, b"acd": 1, b"b": 0}
-    start = table.add_block(block_of(trie_of(texts)), {0: 7, 1: 9})
+    start = table.add_block(make_block(trie_of(texts)), {0: 7, 1: 9})
     assert [int(table.label[_walk(table, start, text)]) for text in texts] == [7, 9, 7]
     assert _walk(table, start, b"ad") == _walk(table, start, b"abc") == DEAD
     assert table.label[start] == table.label[_walk(table, start, b"a")] == DEAD
-    assert (table.distance[start], _way(table, start), table.nearest_label[start]) == (1, b"b", 7)
+    assert (table.distance[start], _shortest_path(table, start), table.nearest_label[start]) == (
+        1,
+        b"b",
+        7,
+    )
     assert table.only[_walk(table, start, b"ac")] == ord("d")
     assert table.only[start] == DEAD
     assert table.exits[_walk(table, start, b"ab")]
@@ -47,7 +51,7 @@ def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
 
 def test_blocks_lie_behind_one_another() -> None:
     table = TransitionTable(_CELLS)
-    block = block_of(trie_of({b"x" * 400: 0}), key="x")
+    block = make_block(trie_of({b"x" * 400: 0}), key="x")
     first, second = (table.add_block(block, {0: label}) for label in (1, 2))
     assert second == first + 401
     assert table.label[_walk(table, first, b"x" * 400)] == 1
@@ -62,7 +66,11 @@ def test_a_chain_spells_one_text() -> None:
     start = table.add_chains(b"abc", [3], [end])
     assert _walk(table, start, b"abc") == end
     assert _walk(table, start, b"ac") == DEAD
-    assert (table.distance[start], _way(table, start), table.nearest_label[start]) == (3, b"abc", 5)
+    assert (table.distance[start], _shortest_path(table, start), table.nearest_label[start]) == (
+        3,
+        b"abc",
+        5,
+    )
     assert [int(table.only[start + i]) for i in range(3)] == list(b"abc")
     table.check()
 
@@ -73,9 +81,17 @@ def test_a_row_takes_the_nearer_way_unless_it_is_told() -> None:
     other = table.add_row({}, label=6)
     edges = {ord("a"): table.add_chains(b"bc", [2], [end]), ord("x"): other}
     near = table.add_row(edges)
-    told = table.add_row(edges, way=ord("a"))
-    assert (table.distance[near], _way(table, near), table.nearest_label[near]) == (1, b"x", 6)
-    assert (table.distance[told], _way(table, told), table.nearest_label[told]) == (3, b"abc", 5)
+    chosen = table.add_row(edges, next_byte=ord("a"))
+    assert (table.distance[near], _shortest_path(table, near), table.nearest_label[near]) == (
+        1,
+        b"x",
+        6,
+    )
+    assert (table.distance[chosen], _shortest_path(table, chosen), table.nearest_label[chosen]) == (
+        3,
+        b"abc",
+        5,
+    )
     assert table.edges(near) == edges
     assert table.only[near] == DEAD
     assert table.only[table.add_row({ord("q"): end})] == ord("q")
@@ -86,12 +102,12 @@ def test_a_row_takes_the_nearer_way_unless_it_is_told() -> None:
 def test_a_row_may_lead_to_itself_and_count() -> None:
     table = TransitionTable(_CELLS)
     end = table.add_row({}, label=5)
-    row = table.add_row({ord("]"): end}, itself=b" \n", bounds=(0, 3))
+    row = table.add_row({ord("]"): end}, loop_bytes=b" \n", bounds=(0, 3))
     assert _walk(table, row, b" \n \n") == row
     assert _walk(table, row, b"  ]") == end
     assert (table.only[row], table.count_event[row]) == (DEAD, CODE_POINT_END)
     assert (table.low[row], table.high[row]) == (0, 3)
-    endless = table.add_row({ord("]"): end}, itself=b" ", bounds=(2, None))
+    endless = table.add_row({ord("]"): end}, loop_bytes=b" ", bounds=(2, None))
     assert (table.low[endless], table.high[endless]) == (2, NO_BOUND)
     table.check()
 
@@ -146,22 +162,22 @@ def test_texts_are_joined_only_where_they_begin_alike() -> None:
     table = TransitionTable(_CELLS)
     chains = Chains(table)
     texts = [(b'abc"', 1), (b'abd"', 2), (b'x"', 3)]
-    start = chains.one_of(texts)
+    start = chains.add_choice(texts)
     for text, label in texts:
         assert table.label[_walk(table, start, text)] == label
     assert _walk(table, start, b'ab"') == _walk(table, start, b"y") == DEAD
     before = table.num_rows
-    assert chains.one_of(reversed(texts)) == start
-    assert chains.chains([(b'abc"', 1)])[0].state + 3 == _walk(table, start, b"abc")
+    assert chains.add_choice(reversed(texts)) == start
+    assert chains.get_or_add([(b'abc"', 1)])[0].state + 3 == _walk(table, start, b"abc")
     assert table.num_rows == before
-    fewer = chains.one_of(texts[:2])
+    fewer = chains.add_choice(texts[:2])
     assert table.num_rows - before == 1, "the branch behind the first byte is there"
     assert _walk(table, fewer, b"abc") == _walk(table, start, b"abc")
     table.check()
 
 
 @given(st.sets(st.text("ab", max_size=4), min_size=1, max_size=60), st.integers(0, 40))
-def test_texts_laid_down_together_lead_where_each_leads_by_itself(
+def test_texts_added_together_lead_where_each_leads_by_itself(
     names: set[str], left_out: int
 ) -> None:
     table = TransitionTable(_CELLS)
@@ -170,7 +186,7 @@ def test_texts_laid_down_together_lead_where_each_leads_by_itself(
     for some in (texts, texts[left_out:]):
         if not some:
             continue
-        start = chains.one_of(some)
+        start = chains.add_choice(some)
         table.check()
         shortest = min(some, key=lambda each: len(each[0]))
         assert table.distance[start] == len(shortest[0])
@@ -180,9 +196,9 @@ def test_texts_laid_down_together_lead_where_each_leads_by_itself(
         for text, label in some:
             end = _walk(table, start, text)
             assert (table.label[end], table.exits[end]) == (label, True)
-        begun = {text[:length] for text, _ in some for length in range(len(text) + 1)}
-        for prefix in begun:
+        prefixes = {text[:length] for text, _ in some for length in range(len(text) + 1)}
+        for prefix in prefixes:
             row = _walk(table, start, prefix)
             assert {prefix + bytes((byte,)) for byte in table.edges(row)} == {
-                text for text in begun if text[:-1] == prefix and text != prefix
+                text for text in prefixes if text[:-1] == prefix and text != prefix
             }

@@ -94,12 +94,12 @@ def test_every_node_knows_the_characters_below_it(tokens: list[bytes | None]) ->
     for node in range(len(trie)):
         prefix = trie.nodes[node, 1]
         endings = [tokens[token][prefix:] for token in trie.tokens_below(node).tolist()]
-        word = int(trie.below[node, 2])
+        word = int(trie.bytes_below[node, 2])
         assert bool(word & CHARACTERS) == any(not ending.isascii() for ending in endings)
         assert (word & ~CHARACTERS == 0) == all(map(_is_begun_text, endings))
     spelled = [tokens[token] or b"" for token in trie.token_ids.tolist()]
-    begun = [sum(byte & 0xC0 != 0x80 for byte in text) for text in spelled]
-    assert trie.characters.tolist() == begun
+    num_characters = [sum(byte & 0xC0 != 0x80 for byte in text) for text in spelled]
+    assert trie.characters.tolist() == num_characters
 
 
 def _is_begun_text(text: bytes) -> bool:

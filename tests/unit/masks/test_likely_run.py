@@ -37,9 +37,9 @@ def test_it_begins_with_the_forced_run_and_spells_the_end_that_this_gives_back()
 
 def test_it_is_the_same_whether_a_forced_run_was_asked_for_or_not() -> None:
     """Under strict forcing no run with the tokenizer's spelling is requested."""
-    asked = start()
-    asked.forced_run(Forcing.CANONICAL)
-    assert start().likely_run() == asked.likely_run() != ()
+    used = start()
+    used.forced_run(Forcing.CANONICAL)
+    assert start().likely_run() == used.likely_run() != ()
 
 
 def test_it_is_empty_where_there_is_a_choice() -> None:

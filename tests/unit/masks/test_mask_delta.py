@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.masks.mask import Mask, lone_token, mask_of
+from guided.masks.mask import Mask, mask_of, only_token
 from guided.masks.mask_delta import MaskDelta, delta_of
 
 _WORDS = 12
@@ -33,7 +33,7 @@ def test_what_is_kept_is_the_mask(words: list[int], base: list[int], data: st.Da
     assert delta.is_mask(mask)
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
     assert [delta.allows(token) for token in range(32 * _WORDS)] == bits.astype(bool).tolist()
-    assert delta.lone_token() == lone_token(mask)
+    assert delta.only_token() == only_token(mask)
     other = mask.copy()
     other[data.draw(st.integers(0, _WORDS - 1))] ^= 1
     assert not delta.is_mask(other)

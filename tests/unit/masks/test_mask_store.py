@@ -114,5 +114,5 @@ def test_the_lone_token_of_a_held_mask() -> None:
     for tokens, lone in (((5,), 5), ((5, 6), None), ((), None)):
         held = _keep(store, *tokens)
         assert held.delta is not None
-        assert held.lone(held.delta) == lone
-        assert held.lone(held.delta) == lone
+        assert held.only_token(held.delta) == lone
+        assert held.only_token(held.delta) == lone

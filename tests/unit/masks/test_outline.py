@@ -35,17 +35,17 @@ def test_outlines_are_equal_where_the_same_bytes_lead_to_rows_of_equal_outlines(
         after = table.add_row({further: end})
         return table.add_row(
             {byte: after for first, last in runs for byte in range(first, last + 1)},
-            itself=[ord("d")],
+            loop_bytes=[ord("d")],
         )
 
-    known = _digest(table, row((0, 0), (97, 99), (255, 255)))
-    assert _digest(table, row((0, 0), (97, 99), (255, 255))) == known
+    expected = _digest(table, row((0, 0), (97, 99), (255, 255)))
+    assert _digest(table, row((0, 0), (97, 99), (255, 255))) == expected
     for other in (
         row((97, 99), (255, 255)),
         row((0, 0), (97, 98), (255, 255)),
         row((0, 0), (97, 99), (255, 255), further=ord("y")),
     ):
-        assert _digest(table, other) != known
+        assert _digest(table, other) != expected
 
 
 def test_an_outline_is_that_of_the_maps_it_is_given() -> None:
@@ -55,9 +55,9 @@ def test_an_outline_is_that_of_the_maps_it_is_given() -> None:
     maps = table.byte_maps.copy()
     maps[table.kind[row]] = 0
     maps[table.kind[row], ord("x")] = 1
-    known = _digest(table, row)
-    assert _digest(table, row, maps) != known
-    assert _digest(table, row) == known
+    expected = _digest(table, row)
+    assert _digest(table, row, maps) != expected
+    assert _digest(table, row) == expected
 
 
 def test_rows_further_away_than_tokens_reach_do_not_matter() -> None:

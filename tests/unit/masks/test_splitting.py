@@ -81,37 +81,40 @@ def test_a_text_is_split_as_the_tokenizer_splits_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", _TOKENIZERS)
-def test_the_ways_of_a_beginning_hold_those_of_all_texts(name: str) -> None:
+def test_the_possible_cuts_of_a_beginning_hold_those_of_all_texts(name: str) -> None:
     splitting, uncertain = _splitting(name), 0
     for text in _drawn_texts(name, 500):
         cuts = _own_cuts(name, text)
         for size in range(1, len(text)):
             try:
-                ways = splitting.ways(text[:size])
+                possible = splitting.possible_cuts(text[:size])
             except SplitUncertainError:
                 uncertain += 1
                 continue
             kept = tuple(cut for cut in cuts if cut <= size)
             # An open piece may as well end with the text.
-            assert kept in ways or (kept[:-1] in ways and kept[-1:] == (size,)), (text, size)
+            assert kept in possible or (kept[:-1] in possible and kept[-1:] == (size,)), (
+                text,
+                size,
+            )
     assert uncertain == 0 or name in ("DeepSeek 3", "lines")
 
 
 @pytest.mark.parametrize("name", _TOKENIZERS)
-def test_texts_of_one_left_context_leave_the_same_ways(name: str) -> None:
+def test_texts_of_one_left_context_leave_the_same_possible_cuts(name: str) -> None:
     splitting = _splitting(name)
-    known: dict[object, str] = {}
+    by_context: dict[object, str] = {}
     for text in _drawn_texts(name, 300):
         for size in range(1, len(text)):
             try:
                 context, begin = splitting.left_context(text[:size])
-                other = known.setdefault(context, text[begin:size])
+                other = by_context.setdefault(context, text[begin:size])
             except SplitUncertainError:
                 continue
             rest = text[size:]
             own, its = (splitting.cuts(before + rest) for before in (text[:size], other))
             assert _behind(own, size) == _behind(its, len(other)), (text, size, other)
-    assert len(known) < 400
+    assert len(by_context) < 400
 
 
 def _behind(cuts: tuple[int, ...], place: int) -> list[int]:
@@ -119,7 +122,7 @@ def _behind(cuts: tuple[int, ...], place: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("text", "ways"),
+    ("text", "possible"),
     [
         ("ab", [()]),
         ("ab ", [(2,)]),
@@ -130,8 +133,8 @@ def _behind(cuts: tuple[int, ...], place: int) -> list[int]:
         ("12345", [(3,)]),
     ],
 )
-def test_ways_of_llama_3(text: str, ways: list[tuple[int, ...]]) -> None:
-    assert _splitting("Llama 3").ways(text) == ways
+def test_possible_cuts_of_llama_3(text: str, possible: list[tuple[int, ...]]) -> None:
+    assert _splitting("Llama 3").possible_cuts(text) == possible
 
 
 _UNKNOWN = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.masks.fewest_tokens import FewestTokens
-from guided.masks.mask import lone_token, mask_of, tokens_of
+from guided.masks.mask import mask_of, only_token, tokens_of
 from guided.masks.mask_kernels import clear_tokens, set_tokens
 from guided.masks.trie import BYTE, END, trie_from_tokens
 from tests.kit.tiny_vocabulary import tiny_vocabulary
@@ -38,7 +38,7 @@ def test_the_endings_of_a_text_with_which_longer_tokens_begin(
         for begin in range(len(text))
         if any(t and len(t) > len(text) - begin and t.startswith(text[begin:]) for t in tokens)
     ]
-    assert trie.begun_in(text) == expected
+    assert trie.find_partial_tokens(text) == expected
 
 
 @given(_TOKENS)
@@ -48,7 +48,7 @@ def test_every_node_knows_the_bytes_below_it(tokens: list[bytes | None]) -> None
     for node in range(len(trie)):
         below = trie.nodes[node + 1 : trie.nodes[node, END], BYTE].tolist()
         expected = sum(1 << bit for bit in set(below) if bit < 128)
-        assert int(trie.below[node, 0]) | int(trie.below[node, 1]) << 64 == expected
+        assert int(trie.bytes_below[node, 0]) | int(trie.bytes_below[node, 1]) << 64 == expected
 
 
 @given(st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)))
@@ -70,7 +70,7 @@ def test_a_mask_holds_the_tokens_put_into_it(tokens: set[int], others: set[int])
 @given(st.sets(st.integers(0, 70), max_size=3))
 def test_a_lone_token_is_found_only_when_it_is_alone(tokens: set[int]) -> None:
     expected = next(iter(tokens)) if len(tokens) == 1 else None
-    assert lone_token(mask_of(71, tokens)) == expected
+    assert only_token(mask_of(71, tokens)) == expected
 
 
 def test_an_empty_mask_allows_nothing() -> None:

@@ -157,15 +157,15 @@ def test_masks_and_moves_equal_trying_every_token(schema: Any, options: JsonOpti
             assert matcher.state == tried[token]
 
 
-def _only_way(compiled: CompiledConstraint, state: State, most: int) -> list[tuple[int, State]]:
+def _forced_bytes(compiled: CompiledConstraint, state: State, most: int) -> list[tuple[int, State]]:
     """The bytes that have to follow, each with the state after it, by the steps of Python."""
-    way: list[tuple[int, State]] = []
-    while len(way) < most and (byte := compiled.machine.only_byte(state)) is not None:
+    steps: list[tuple[int, State]] = []
+    while len(steps) < most and (byte := compiled.machine.only_byte(state)) is not None:
         reached = compiled.machine.advance(state, bytes((byte,)))
         assert reached is not None
         state = reached
-        way.append((byte, state))
-    return way
+        steps.append((byte, state))
+    return steps
 
 
 @pytest.mark.parametrize("options", _OPTIONS.values(), ids=_OPTIONS)
@@ -179,8 +179,8 @@ def test_the_only_way_is_that_of_one_step_after_the_other(
     for _ in range(times(3)):
         state = compiled.machine.start
         for _ in range(20):
-            text, behind = compiled.steps.only_way(state, 7)
-            expected = _only_way(compiled, state, 7)
+            text, behind = compiled.steps.forced_bytes(state, 7)
+            expected = _forced_bytes(compiled, state, 7)
             assert list(zip(text, behind, strict=True)) == expected[: len(text)]
             if len(text) < len(expected):
                 at, (_, ahead) = [state, *behind][-1], expected[len(text)]
@@ -209,28 +209,30 @@ _LONG_NAME = "x" * 40
 
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize(
-    ("text", "is_local"),
+    ("text", "is_stack_independent"),
     [
         (f'{{"{_LONG_NAME[:9]}', True),
         (f'{{"{_LONG_NAME}', False),  # the closing quote is not allowed everywhere
         ("", False),
     ],
 )
-def test_a_walk_that_stays_inside_a_name_is_local(free: bool, text: str, is_local: bool) -> None:
+def test_a_walk_that_stays_inside_a_name_is_local(
+    free: bool, text: str, is_stack_independent: bool
+) -> None:
     schema = {"properties": {_LONG_NAME: {"type": "null"}}, "additionalProperties": free}
     walker, state = _walker_inside({"type": "object", **schema}, text.encode())
-    like = walker.keys.traits(state.row).like
-    assert (like != DEAD) == (free and text != "")
+    overlaid_row = walker.keys.traits(state.row).overlaid_row
+    assert (overlaid_row != DEAD) == (free and text != "")
     base = None
-    if like != DEAD:
-        below = walker.walk(walker.machine.sharing.beneath(state, like))
+    if overlaid_row != DEAD:
+        below = walker.walk(walker.machine.sharing.overlaid_state(state, overlaid_row))
         mask = below.mask.copy()
         mask.flags.writeable = False
         delta = MaskDelta(mask, np.empty((0, 2), dtype=np.int32))
         base = KeptWalk(HeldMask(delta, below.fingerprint), delta, below.uncertain)
     walk = walker.walk(state, base)
-    assert walk.is_local == is_local
-    if free and is_local:
+    assert walk.is_stack_independent == is_stack_independent
+    if free and is_stack_independent:
         assert base is not None
         assert walk.mask.tolist() == base.delta.mask().tolist()
 
@@ -382,8 +384,10 @@ def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() ->
     schema = {"type": "string", "maxLength": 7}
     within = _Noting()
     mask = _independent_mask(schema, b'"', TokenBinding.of(_VOCABULARY).independent)
-    mask = IndependentMask(mask.mask, mask.fingerprint, mask.reach, mask.sites, mask.most, within)
-    found = {left: mask.mask_within(left)[0].tolist() for left in range(mask.most)}
+    mask = IndependentMask(
+        mask.mask, mask.fingerprint, mask.min_counts, mask.sites, mask.max_count, within
+    )
+    found = {left: mask.mask_within(left)[0].tolist() for left in range(mask.max_count)}
     assert len(found) > 3
     assert within.seen == found
 

@@ -57,7 +57,7 @@ def test_the_answer_follows_the_signs_as_the_tokenizer_writes_them(
 ) -> None:
     model = texts_of(template, tokenizer)
     thinks = ChatThoughts(model)
-    tokens, pieces = thinks.opened(thinks.render(ASKED, None, None, ()), Reasoning())
+    tokens, pieces = thinks.begin_thoughts(thinks.render(ASKED, None, None, ()), Reasoning())
     prompt = str(model.tokenizer.decode([int(token) for token in tokens]))
     assert prompt.endswith(f"Why?{prompt.partition('Why?')[2]}")
     assert prompt.endswith(begin)
@@ -75,12 +75,12 @@ def test_an_answer_of_gpt_oss_begins_in_its_channel_without_thoughts_too() -> No
     model = texts_of("gptoss", "gptoss")
     thinks = ChatThoughts(model)
     tokens = thinks.render(ASKED, None, None, ())
-    prompt = str(model.tokenizer.decode([int(token) for token in thinks.answering(tokens)]))
+    prompt = str(model.tokenizer.decode([int(token) for token in thinks.begin_answer(tokens)]))
     assert prompt.endswith("<|start|>assistant<|channel|>final<|message|>")
-    assert thinks.answering(thinks.answering(tokens)) == thinks.answering(tokens)
+    assert thinks.begin_answer(thinks.begin_answer(tokens)) == thinks.begin_answer(tokens)
     plain = ChatThoughts(texts_of("qwen3", "qwen3"))
     asked = plain.render(ASKED, None, None, ())
-    assert plain.answering(asked) == asked
+    assert plain.begin_answer(asked) == asked
 
 
 def prepared(template: str, tokenizer: str, reasoning: Reasoning | None) -> PreparedPrompt:
@@ -143,7 +143,7 @@ def test_a_template_takes_the_thoughts_out_of_what_the_model_said() -> None:
 
 def test_calls_of_tools_tell_themselves_from_answers() -> None:
     thinks = ChatThoughts(texts_of("gptoss", "gptoss"))
-    _, pieces = thinks.opened((TokenId(1),), Reasoning(), tells_itself=True)
+    _, pieces = thinks.begin_thoughts((TokenId(1),), Reasoning(), constraint_begins_answer=True)
     assert [getattr(piece, "name", "") or getattr(piece, "text", "") for piece in pieces] == [
         *("<|end|>", "<|start|>", "assistant"),
     ]

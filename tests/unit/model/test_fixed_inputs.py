@@ -70,7 +70,7 @@ def tree(text: SequenceBlocks, tokens: list[int], parents: list[int]) -> Segment
         tokens=tuple(map(TokenId, tokens)),
         depths=tuple(depths),
         ancestors=sees,
-        deciding=tuple(range(len(tokens))),
+        nodes_needing_logits=tuple(range(len(tokens))),
     )
 
 

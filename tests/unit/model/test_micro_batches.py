@@ -10,7 +10,7 @@ import torch
 
 from guided.kv.reservation import Reservation, SlotCopies
 from guided.model.batch import Segment, StepBatch, StepOutput
-from guided.model.parallel.micro_batches import FEWEST_TOKENS, joined, micro_batches
+from guided.model.parallel.micro_batches import FEWEST_TOKENS, join_outputs, micro_batches
 from guided.spec import TokenId
 
 
@@ -22,7 +22,7 @@ def segment(tokens: int) -> Segment:
         tokens=tuple(TokenId(n) for n in range(tokens)),
         depths=tuple(range(tokens)),
         ancestors=None,
-        deciding=(tokens - 1,),
+        nodes_needing_logits=(tokens - 1,),
     )
 
 
@@ -70,8 +70,8 @@ def test_rows_come_back_in_the_order_of_the_batch() -> None:
     none, some = torch.empty(0, 0), torch.ones(2, 5)
     first = StepOutput(torch.full((1, 3), 1.0), none, none)
     second = StepOutput(torch.full((2, 3), 2.0), some, some[:, :0])
-    whole = joined([first, second])
+    whole = join_outputs([first, second])
     assert whole.logits.tolist() == [[1.0] * 3, [2.0] * 3, [2.0] * 3]
     assert whole.states.tolist() == some.tolist()
     assert whole.taps.shape == (2, 0)
-    assert joined([first]) is first
+    assert join_outputs([first]) is first

@@ -26,7 +26,7 @@ CHAIN = Segment(
     tokens=(TokenId(11), TokenId(12)),
     depths=(0, 1),
     ancestors=None,
-    deciding=(1,),
+    nodes_needing_logits=(1,),
     wants_states=True,
 )
 TREE_GOES_ON = Segment(
@@ -35,7 +35,7 @@ TREE_GOES_ON = Segment(
     tokens=(TokenId(5), TokenId(6)),
     depths=(1, 1),
     ancestors=np.array([[True, False, True, False], [True, False, False, True]]),
-    deciding=(1, 0),
+    nodes_needing_logits=(1, 0),
     earlier=(0, 0),
 )
 

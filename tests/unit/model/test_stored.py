@@ -23,7 +23,7 @@ from transformers import (
 
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.find_files import find_files
-from guided.engine.formats import kept_dtype
+from guided.engine.formats import compute_dtype
 from guided.engine.memory_plan import measure_footprint
 from guided.errors import ModelError
 from guided.model.cpu import BLOCK_TYPES, CpuDecoder, WeightFormat, take_decoder
@@ -183,13 +183,13 @@ def test_a_header_says_what_gguf_reads_in_it(tmp_path: Path) -> None:
 def test_the_plan_has_what_the_decoder_takes(tmp_path: Path) -> None:
     file, _ = written(tmp_path, "llama_tied", "Q5_1")
     files = found_stored(file)
-    asked = CacheRequest(limits=StepLimits.here(CPU, widest_draft=8))
+    asked = CacheRequest(limits=StepLimits.for_device(CPU, widest_draft=8))
     plan = measure_footprint(files, None, asked, CPU)
     norms = sum(4 * shape[0] for shape in files.checkpoint.shapes.values() if len(shape) == 1)
     assert plan.weights == load_stored_decoder(files).nbytes + norms
     assert plan.bytes_per_call == plan.weights
     assert "blocks as they are stored, F32/Q5_1 in the files" in plan.weight_format
-    assert kept_dtype(files, None, CPU) == plan.cache_dtype == torch.bfloat16
+    assert compute_dtype(files, None, CPU) == plan.cache_dtype == torch.bfloat16
 
 
 def test_a_matrix_that_is_embedding_and_head_is_there_once(tmp_path: Path) -> None:

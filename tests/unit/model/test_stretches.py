@@ -23,7 +23,7 @@ def segment(
         tokens=(TokenId(0),) * len(parents),
         depths=tuple(int(row.sum()) - 1 for row in sees),
         ancestors=None if is_chain else sees,
-        deciding=(),
+        nodes_needing_logits=(),
         certain=certain,
         checkpoint=checkpoint,
     )

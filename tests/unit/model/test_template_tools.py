@@ -30,7 +30,7 @@ from guided.spec.tool_format import (
     MISTRAL,
     QWEN_XML,
     ToolFormat,
-    unmarked,
+    strip_marks,
 )
 from tests.kit.built_tokenizers import BUILT, loaded
 from tests.kit.tokenizers import gemma4_tokenizer, real_tokenizer, real_vocabulary
@@ -103,7 +103,7 @@ def test_calls_and_what_they_gave_back_are_told_in_the_format(template: str) -> 
     form: ToolFormat = TEMPLATES[template][1] or HERMES
     told = read_back(template, ASKED, (WEATHER,))
     assert "How it is outside." in told
-    call = unmarked(form.call("weather", CALL.arguments))
+    call = strip_marks(form.call("weather", CALL.arguments))
     assert call in told
     before, found, _ = told.partition(call)
     assert "Rain?" in before
@@ -126,7 +126,7 @@ def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(template: str) -
     form = tool_format(texts_of(template))
     prompt = read_back(template, ASKED[:2], (WEATHER,))
     whole = read_back(template, ASKED[:3], (WEATHER,))
-    called = whole[whole.rindex(unmarked(form.call("weather", CALL.arguments))) :]
+    called = whole[whole.rindex(strip_marks(form.call("weather", CALL.arguments))) :]
     between = whole.removeprefix(prompt).removesuffix(called)
     assert whole == prompt + between + called
     # The answer had no thoughts, though the prompt may have begun them.
@@ -207,7 +207,7 @@ def test_function_gemma_writes_calls_between_tokens_of_its_own() -> None:
     tokenizer.chat_template = FUNCTION_GEMMAS
     assert ChatEncoder("function gemma", tokenizer).tool_format is None
     tokenizer = copy.deepcopy(tokenizer)
-    tokenizer.add_tokens([*FUNCTION_GEMMA.signs], special_tokens=True)
+    tokenizer.add_tokens([*FUNCTION_GEMMA.special_tokens], special_tokens=True)
     assert ChatEncoder("function gemma", tokenizer).tool_format == FUNCTION_GEMMA
 
 

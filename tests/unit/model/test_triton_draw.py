@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guided.decoding.draw import Draw
+from guided.decoding.device_draw import DeviceDraw
 from guided.decoding.sampling import choose_token, noise_stream
 from guided.masks.mask import mask_of
 from guided.model.device_draws import DeviceDraws
@@ -27,7 +27,7 @@ def draw(
 ) -> tuple[int | None, ...]:
     draws = DeviceDraws(DEVICE, VOCABULARY)
     wanted = [
-        Draw(mask_of(VOCABULARY, tokens), temperature, noise_stream(seed, position))
+        DeviceDraw(mask_of(VOCABULARY, tokens), temperature, noise_stream(seed, position))
         for position, tokens in enumerate(allowed)
     ]
     return draws.draw(logits.to(DEVICE), wanted)
@@ -94,8 +94,8 @@ def test_rows_that_nobody_draws_from_are_left_out() -> None:
     logits[2, 8] = 1.0
     wanted = [
         None,
-        Draw(mask_of(VOCABULARY, [4, 6]), 0.0, 0),
-        Draw(mask_of(VOCABULARY, [7, 8]), 0.0, 0),
+        DeviceDraw(mask_of(VOCABULARY, [4, 6]), 0.0, 0),
+        DeviceDraw(mask_of(VOCABULARY, [7, 8]), 0.0, 0),
     ]
     draws = DeviceDraws(DEVICE, VOCABULARY)
     assert draws.draw(logits.to(DEVICE), wanted) == (None, 4, 8)

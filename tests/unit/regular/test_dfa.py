@@ -19,7 +19,7 @@ from guided.errors import LimitExceededError
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.codepoints import ANY, CodePoints
 from guided.regular.dfa import DEAD, combine, dfa_from_regular, length_dfa
-from guided.regular.equal_columns import column_groups
+from guided.regular.equal_columns import group_classes
 from guided.regular.expression import (
     ANYTHING,
     MAX_DEPTH,
@@ -33,11 +33,11 @@ from guided.regular.expression import (
     SeparatedRepeat,
     literal,
 )
-from guided.regular.minimize import minimal
+from guided.regular.minimize import minimize
 from guided.regular.partition import partition
 from guided.regular.transitions import moves_by_state
 from guided.regular.utf8 import json_string_sequences, utf8_sequences
-from guided.regular.word_graph import without
+from guided.regular.word_graph import without_texts
 
 _POINTS = st.integers(0, 0x10FFFF).filter(lambda p: not 0xD800 <= p <= 0xDFFF)
 _SETS = st.lists(st.tuples(_POINTS, _POINTS).map(sorted).map(tuple), max_size=4)
@@ -46,7 +46,7 @@ _CHARACTERS = _POINTS.map(chr)
 
 @given(_SETS, _SETS, _POINTS)
 def test_sets_of_code_points_obey_the_laws_of_sets(a: object, b: object, point: int) -> None:
-    left, right = CodePoints.of(a), CodePoints.of(b)  # type: ignore[arg-type]
+    left, right = CodePoints.from_ranges(a), CodePoints.from_ranges(b)  # type: ignore[arg-type]
     assert (point in (left | right)) == (point in left or point in right)
     assert (point in (left & right)) == (point in left and point in right)
     assert (point in ~left) == (point not in left)
@@ -66,28 +66,28 @@ _PARTS: tuple[Regular, ...] = (
 
 
 @pytest.mark.parametrize("item", _PARTS)
-@pytest.mark.parametrize("between", _PARTS)
-def test_several_is_one_and_then_more(item: Regular, between: Regular) -> None:
-    several = SeparatedRepeat(item, between)
-    written_out = Concat((item, Repeat(Concat((between, item)), 0, None)))
+@pytest.mark.parametrize("separator", _PARTS)
+def test_a_separated_repeat_is_one_item_and_then_more(item: Regular, separator: Regular) -> None:
+    separated = SeparatedRepeat(item, separator)
+    written_out = Concat((item, Repeat(Concat((separator, item)), 0, None)))
     around: list[Regular] = [
-        Repeat(several, 0, 2),
-        SeparatedRepeat(several, literal("c")),
-        Concat((several, item)),
+        Repeat(separated, 0, 2),
+        SeparatedRepeat(separated, literal("c")),
+        Concat((separated, item)),
     ]
     written: list[Regular] = [
         Repeat(written_out, 0, 2),
         SeparatedRepeat(written_out, literal("c")),
         Concat((written_out, item)),
     ]
-    for left, right in zip([several, *around], [written_out, *written], strict=True):
+    for left, right in zip([separated, *around], [written_out, *written], strict=True):
         one, other = dfa_from_regular(left), dfa_from_regular(right)
         differing = combine([one, other], lambda labels: 0 if labels.count(DEAD) == 1 else DEAD)
         assert not len(differing)
 
 
 def test_surrogates_are_no_members() -> None:
-    assert CodePoints.of([(0xD7FF, 0xE000)]).ranges == ((0xD7FF, 0xD7FF), (0xE000, 0xE000))
+    assert CodePoints.from_ranges([(0xD7FF, 0xE000)]).ranges == ((0xD7FF, 0xD7FF), (0xE000, 0xE000))
     assert 0xD800 not in ANY
 
 
@@ -96,7 +96,7 @@ def test_byte_ranges_spell_exactly_the_code_points_of_their_range(a: int, b: int
     low, high = sorted((a, b))
     sequences = [
         s
-        for first, last in CodePoints.of([(low, high)]).ranges
+        for first, last in CodePoints.from_ranges([(low, high)]).ranges
         for s in utf8_sequences(first, last)
     ]
     text = chr(c).encode()
@@ -146,7 +146,7 @@ _SMALL = st.sampled_from(
     [
         literal("ab"),
         Repeat(literal("a"), 0, None),
-        Repeat(Chars(CodePoints.of([(97, 98)])), 1, 3),
+        Repeat(Chars(CodePoints.from_ranges([(97, 98)])), 1, 3),
         Concat((ANYTHING, literal("b"))),
         Concat((literal("c"), ANYTHING)),
         Alternate(()),
@@ -161,7 +161,7 @@ def test_automata_run_side_by_side_and_any_verdict_on_them_holds(
     parts: list[Regular], random: Random
 ) -> None:
     """``decide`` may label any combination of labels, that of no match at all included."""
-    dfas = [dfa_from_regular(part).relabelled({0: i}) for i, part in enumerate(parts)]
+    dfas = [dfa_from_regular(part).relabel({0: i}) for i, part in enumerate(parts)]
     verdicts: dict[tuple[int, ...], int] = {}
     joint = combine(
         dfas, lambda labels: verdicts.setdefault(labels, random.choice([DEAD, 0, 1, 7]))
@@ -191,24 +191,24 @@ def test_a_product_that_grows_too_large_is_refused() -> None:
 @given(_SMALL, st.lists(st.sampled_from(_TEXTS), max_size=6))
 def test_texts_can_be_taken_out(part: Regular, texts: list[str]) -> None:
     whole = dfa_from_regular(part)
-    less = without(whole, texts)
+    less = without_texts(whole, texts)
     less.check()
     for text in _TEXTS:
         assert less.run(text) == (DEAD if text in texts else whole.run(text))
 
 
 def test_nothing_is_left_of_a_finite_language_without_its_texts() -> None:
-    assert len(without(dfa_from_regular(literal("ab")), ["ab"])) == 0
-    assert len(without(dfa_from_regular(Alternate(())), ["ab"])) == 0
+    assert len(without_texts(dfa_from_regular(literal("ab")), ["ab"])) == 0
+    assert len(without_texts(dfa_from_regular(Alternate(())), ["ab"])) == 0
 
 
 def test_renaming_labels_drops_the_texts_of_those_not_named() -> None:
     words = {literal("a"): 0, literal("b"): 1, literal("ac"): 2}
     dfas = [dfa_from_regular(word) for word in words]
-    told_apart = combine(
+    labelled = combine(
         dfas, lambda labels: next((i for i, label in enumerate(labels) if label == 0), DEAD)
     )
-    renamed = told_apart.relabelled({0: 5, 1: 5})
+    renamed = labelled.relabel({0: 5, 1: 5})
     renamed.check()
     assert [renamed.run(text) for text in ("a", "b", "ac")] == [5, 5, DEAD]
     assert len(renamed) == 2
@@ -228,18 +228,20 @@ def test_labels_reach_the_automaton_over_bytes_and_can_be_kept_by_name() -> None
 
 def test_states_between_two_code_points_come_first() -> None:
     block = byte_dfa_from_dfa(length_dfa(0, 3), utf8_sequences)
-    assert block.between == 4
+    assert block.num_boundary_states == 4
     state = 0
     for byte in "é".encode()[:1]:
         state = block.step(state, byte)
-    assert state >= block.between
+    assert state >= block.num_boundary_states
     assert block.step(state, "é".encode()[1]) == 1
 
 
-def test_rows_inside_a_code_point_are_laid_down_once_for_each_place_they_lead_to() -> None:
+def test_equal_rows_inside_a_code_point_are_stored_once() -> None:
     """Both states of (é|è)* with an even count lead to the other one: three rows each way."""
     block = byte_dfa_from_dfa(
-        dfa_from_regular(Repeat(Repeat(Chars(CodePoints.of([(0xE8, 0xE9)])), 2, 2), 0, None)),
+        dfa_from_regular(
+            Repeat(Repeat(Chars(CodePoints.from_ranges([(0xE8, 0xE9)])), 2, 2), 0, None)
+        ),
         utf8_sequences,
     )
     assert len(block) == 4
@@ -264,7 +266,7 @@ def _tables_of(
 
 
 @given(st.integers(1, 6).flatmap(_tables_of))
-def test_states_are_merged_that_no_text_tells_apart(
+def test_states_that_no_text_distinguishes_are_merged(
     drawn: tuple[NDArray[np.int32], NDArray[np.int32]],
 ) -> None:
     table, label = drawn
@@ -286,7 +288,7 @@ def test_states_are_merged_that_no_text_tells_apart(
     for _ in label:
         reached |= {int(to) for state in reached for to in table[state] if to != -1}
     wanted = {tuple(language(table, label, state)) for state in reached} - {(-1,) * len(texts)}
-    small, small_label = minimal(table, label)
+    small, small_label = minimize(table, label)
     if language(table, label, 0) == [-1] * len(texts):
         assert not len(small)
         return
@@ -305,7 +307,7 @@ def test_equal_states_are_found_however_far_their_end_is(length: int) -> None:
     table[length, 0] = -1
     label = np.full(size, -1, dtype=np.int32)
     label[[length, size - 1]] = 7
-    small, small_label = minimal(table, label)
+    small, small_label = minimize(table, label)
     assert len(small) == 1 + length + 1
     assert small_label.tolist().count(7) == 1
     # Backwards: each state leads to the one before it.
@@ -313,32 +315,34 @@ def test_equal_states_are_found_however_far_their_end_is(length: int) -> None:
     table[0, 0], table[2:, 0] = size - 1, np.arange(1, size - 1)
     label = np.full(size, -1, dtype=np.int32)
     label[1] = 0
-    assert len(minimal(table, label)[0]) == size
+    assert len(minimize(table, label)[0]) == size
 
 
 def test_a_long_chain_is_minimal_too() -> None:
-    """Every state of a bounded repeat is distinct; the ends of two in a row merge."""
+    """Every state of a bounded repeat is distinct; the ends of adjacent ones are merged."""
     letter = Chars(CodePoints.single("a"))
     assert len(dfa_from_regular(Repeat(letter, 0, 3000))) == 3001
     assert len(dfa_from_regular(Repeat(Repeat(letter, 0, 50), 0, 60))) == 3001
 
 
 @given(st.lists(_SETS, max_size=5), _POINTS)
-def test_a_partition_tells_the_sets_of_a_code_point(ranges: list[object], point: int) -> None:
-    sets = [CodePoints.of(some) for some in ranges]  # type: ignore[arg-type]
+def test_a_class_determines_which_sets_contain_a_code_point(
+    ranges: list[object], point: int
+) -> None:
+    sets = [CodePoints.from_ranges(some) for some in ranges]  # type: ignore[arg-type]
     parts = partition(sets)
-    holding = [i for i, chars in enumerate(parts.classes) if point in chars]
+    containing = [i for i, chars in enumerate(parts.classes) if point in chars]
     wanted = {number for number, chars in enumerate(sets) if point in chars}
-    assert len(holding) == bool(wanted)
+    assert len(containing) == bool(wanted)
     for number, members in enumerate(parts.members):
-        assert (number in wanted) == any(i in members for i in holding)
+        assert (number in wanted) == any(i in members for i in containing)
 
 
 @given(
     arrays(np.int32, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.integers(-1, 1))
 )
 def test_equal_columns_are_one_group_and_dead_ones_none(table: NDArray[np.int32]) -> None:
-    group, groups = column_groups(moves_by_state(table), table.shape[1])
+    group, groups = group_classes(moves_by_state(table), table.shape[1])
     found: dict[tuple[int, ...], int] = {}
     for column in range(table.shape[1]):
         cells = tuple(table[:, column].tolist())
@@ -355,18 +359,21 @@ def test_too_many_states_are_refused() -> None:
 
 def test_a_match_is_not_taken_for_a_state_that_stands_alone() -> None:
     """A search that has matched is one subset among many, each of which is looked up by hash."""
-    letter, digit = Chars(CodePoints.of([(65, 90)])), Chars(CodePoints.of([(48, 57)]))
+    letter, digit = (
+        Chars(CodePoints.from_ranges([(65, 90)])),
+        Chars(CodePoints.from_ranges([(48, 57)])),
+    )
     dash = Chars(CodePoints.single("-"))
-    for most in range(1, 120):
-        expression = Concat((letter, letter, dash, Repeat(digit, 1, most)))
+    for high in range(1, 120):
+        expression = Concat((letter, letter, dash, Repeat(digit, 1, high)))
         dfa = dfa_from_regular(expression, search=True)
-        assert dfa.accepts("AB-1"), most
-        assert not dfa.accepts("AB-"), most
+        assert dfa.accepts("AB-1"), high
+        assert not dfa.accepts("AB-"), high
 
 
 def test_sets_that_overlap_very_often_are_refused() -> None:
     """Each of many nested sets adds a class that all larger ones contain."""
-    nested = [CodePoints.of([(0x4000, 0x4000 + last)]) for last in range(6_000)]
+    nested = [CodePoints.from_ranges([(0x4000, 0x4000 + last)]) for last in range(6_000)]
     with pytest.raises(LimitExceededError, match="more than 16000000 pieces"):
         partition(nested)
     with pytest.raises(LimitExceededError, match="more than 16000000 pieces"):
@@ -375,7 +382,7 @@ def test_sets_that_overlap_very_often_are_refused() -> None:
 
 def test_moves_that_each_read_very_many_classes_are_refused() -> None:
     letters = [Chars(CodePoints.single(chr(0x4000 + number))) for number in range(2_000)]
-    any_letter = Chars(CodePoints.of([(0x4000, 0x4000 + 1_999)]))
+    any_letter = Chars(CodePoints.from_ranges([(0x4000, 0x4000 + 1_999)]))
     with pytest.raises(LimitExceededError, match="more than 16000000 moves"):
         dfa_from_regular(Concat((Alternate(tuple(letters)), Repeat(any_letter, 8_001, 8_001))))
 

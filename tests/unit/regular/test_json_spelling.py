@@ -60,7 +60,7 @@ def test_a_range_is_spelled_in_every_way_that_reads_as_one_of_its_characters(
 ) -> None:
     low, high = sorted((a, b))
     block = byte_dfa_from_dfa(
-        dfa_from_regular(Chars(CodePoints.of([(low, high)]))), any_json_string_sequences
+        dfa_from_regular(Chars(CodePoints.from_ranges([(low, high)]))), any_json_string_sequences
     )
     for near in {low, high, point, min(low + 1, high), max(high - 1, low)}:
         if 0xD800 <= near <= 0xDFFF:

@@ -16,7 +16,7 @@ from guided.errors import (
 )
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.patterns import parse_regex
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 
 _MATCHES = [
     ("", ["", "a"], []),

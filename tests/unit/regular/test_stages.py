@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from guided.regular.byte_dfa import Spelling, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, dfa_from_nfa, dfa_from_regular
-from guided.regular.equal_columns import equal_columns
+from guided.regular.equal_columns import group_columns
 from guided.regular.expression import (
     Alternate,
     Chars,
@@ -27,15 +27,21 @@ from guided.regular.expression import (
 )
 from guided.regular.nfa import nfa_from_regular
 from guided.regular.patterns import parse_python_regex, parse_regex
-from guided.regular.product_kernel import completed, pair_up
+from guided.regular.product_kernel import complete_table, product_table
 from guided.regular.reachability import (
     coaccessible,
     count_texts,
-    endless_states,
-    fewer_code_points,
     reaches_end,
+    relax_code_points,
+    states_reaching_cycle,
 )
-from guided.regular.transitions import moves_by_state, moves_into, moves_of, moves_on, table_of
+from guided.regular.transitions import (
+    list_moves,
+    list_moves_on,
+    moves_by_state,
+    moves_into,
+    table_from_moves,
+)
 from guided.regular.utf8 import json_string_sequences, utf8_sequences
 
 _PRINTED = [
@@ -145,11 +151,11 @@ def test_stages_print_what_they_hold(
     pattern: str, search: bool, spelling: Spelling, nfa: str, dfa: str, byte_dfa: str
 ) -> None:
     regular = parse_regex(pattern)
-    made = dfa_from_regular(regular, search=search)
+    automaton = dfa_from_regular(regular, search=search)
     assert str(nfa_from_regular(regular)) == nfa.strip()
-    assert str(made) == dfa.strip()
+    assert str(automaton) == dfa.strip()
     if not search:
-        assert str(byte_dfa_from_dfa(made, spelling)) == byte_dfa.strip()
+        assert str(byte_dfa_from_dfa(automaton, spelling)) == byte_dfa.strip()
 
 
 _STATES = [
@@ -185,16 +191,16 @@ def test_automata_are_minimal(
 
 
 _SETS = st.sampled_from(["a", "b", "ab"]).map(
-    lambda members: Chars(CodePoints.of((ord(each), ord(each)) for each in members))
+    lambda members: Chars(CodePoints.from_ranges((ord(each), ord(each)) for each in members))
 )
 
 
 def _larger(inner: st.SearchStrategy[Regular]) -> st.SearchStrategy[Regular]:
-    several = st.lists(inner, max_size=3).map(tuple)
+    parts = st.lists(inner, max_size=3).map(tuple)
     bounds = st.sampled_from([(0, None), (1, None), (0, 1), (2, 2), (0, 2), (1, 3), (0, 0)])
     return st.one_of(
-        several.map(Concat),
-        several.map(Alternate),
+        parts.map(Concat),
+        parts.map(Alternate),
         st.builds(lambda item, ends: Repeat(item, *ends), inner, bounds),
         st.builds(SeparatedRepeat, inner, inner),
     )
@@ -218,7 +224,7 @@ def _is_nullable(node: Regular) -> bool:
 
 
 def _derivative(node: Regular, symbol: str) -> Regular:
-    """The texts that may follow a symbol (Brzozowski, 1964)."""
+    """Return the expression of what may follow a symbol (Brzozowski, 1964)."""
     match node:
         case Chars(chars):
             return Concat(()) if ord(symbol) in chars else Alternate(())
@@ -232,8 +238,8 @@ def _derivative(node: Regular, symbol: str) -> Regular:
         case Repeat(item, low, high) if high != 0:
             others = Repeat(item, max(low - 1, 0), None if high is None else high - 1)
             return Concat((_derivative(item, symbol), others))
-        case SeparatedRepeat(item, between):
-            more = Repeat(Concat((between, item)), 0, None)
+        case SeparatedRepeat(item, separator):
+            more = Repeat(Concat((separator, item)), 0, None)
             return _derivative(Concat((item, more)), symbol)
     return Alternate(())
 
@@ -244,7 +250,7 @@ def _matches(node: Regular, text: str) -> bool:
     return _is_nullable(node)
 
 
-def _holds_match(node: Regular, text: str) -> bool:
+def _contains_match(node: Regular, text: str) -> bool:
     spans = itertools.combinations_with_replacement(range(len(text) + 1), 2)
     return any(_matches(node, text[first:last]) for first, last in spans)
 
@@ -256,7 +262,7 @@ def test_an_automaton_has_the_texts_that_derivatives_say(expression: Regular) ->
     found = dfa_from_regular(expression, search=True)
     for text in _TEXTS:
         assert whole.accepts(text) == _matches(expression, text), text
-        assert found.accepts(text) == _holds_match(expression, text), text
+        assert found.accepts(text) == _contains_match(expression, text), text
 
 
 @settings(deadline=None)
@@ -281,24 +287,24 @@ def _blocks(dfa: Dfa) -> list[int]:
 
 
 def _subsets(pattern: str, symbols: str) -> int:
-    """States of the textbook construction over Thompson's automaton, without the empty one."""
+    """Return the number of subsets of the textbook construction, without the empty one."""
     nfa = nfa_from_regular(parse_python_regex(pattern))
     sets = [*nfa.sets]
 
-    def closed(states: set[int]) -> frozenset[int]:
-        waiting = [*states]
-        while waiting:
-            state = waiting.pop()
-            for source, target in zip(nfa.empties.sources, nfa.empties.targets, strict=True):
+    def close(states: set[int]) -> frozenset[int]:
+        worklist = [*states]
+        while worklist:
+            state = worklist.pop()
+            for source, target in zip(nfa.epsilons.sources, nfa.epsilons.targets, strict=True):
                 if source == state and target not in states:
                     states.add(target)
-                    waiting.append(target)
+                    worklist.append(target)
         return frozenset(states)
 
-    found = {closed({0})}
-    waiting = [*found]
-    while waiting:
-        subset = waiting.pop()
+    found = {close({0})}
+    worklist = [*found]
+    while worklist:
+        subset = worklist.pop()
         for symbol in symbols:
             moved = {
                 target
@@ -307,23 +313,23 @@ def _subsets(pattern: str, symbols: str) -> int:
                 )
                 if source in subset and ord(symbol) in sets[number]
             }
-            if moved and (reached := closed(moved)) not in found:
+            if moved and (reached := close(moved)) not in found:
                 found.add(reached)
-                waiting.append(reached)
+                worklist.append(reached)
     return len(found)
 
 
 @pytest.mark.parametrize("pattern", ["(a|b)*a(a|b){6}", "(a|ab|b)*", "(aa|ab)*b{0,9}"])
 def test_a_bound_on_states_is_about_subsets(pattern: str) -> None:
-    """The states of the construction count, not those left after equal ones merge."""
+    """The states of the construction count, not those left after equal ones are merged."""
     nfa = nfa_from_regular(parse_python_regex(pattern))
     subsets = _subsets(pattern, "ab")
-    assert dfa_from_nfa(nfa, most=subsets) is not None
-    assert dfa_from_nfa(nfa, most=2) is None
+    assert dfa_from_nfa(nfa, max_states=subsets) is not None
+    assert dfa_from_nfa(nfa, max_states=2) is None
 
 
 @pytest.mark.parametrize("size", [5, 9, 11])
-def test_arrays_that_grow_while_subsets_are_followed_lose_none(size: int) -> None:
+def test_no_subset_is_lost_when_arrays_grow(size: int) -> None:
     """The states of this language remember which of the last symbols were an ``a``."""
     pattern = f"(a|b)*a(a|b){{{size}}}"
     dfa = dfa_from_regular(parse_python_regex(pattern))
@@ -333,13 +339,13 @@ def test_arrays_that_grow_while_subsets_are_followed_lose_none(size: int) -> Non
         assert dfa.accepts(text) == (text[-size - 1] == "a"), text
 
 
-def _tables(most: int = 5) -> st.SearchStrategy[NDArray[np.int32]]:
-    sizes = st.tuples(st.integers(1, most), st.integers(1, 4))
+def _tables(max_states: int = 5) -> st.SearchStrategy[NDArray[np.int32]]:
+    sizes = st.tuples(st.integers(1, max_states), st.integers(1, 4))
     return sizes.flatmap(lambda size: arrays(np.int32, size, elements=st.integers(-1, size[0] - 1)))
 
 
 def _listed(table: NDArray[np.int32]) -> list[tuple[int, int, int]]:
-    """Source, target and class of every move."""
+    """Return source, target and class of every move."""
     return [
         (s, to, c) for s, row in enumerate(table.tolist()) for c, to in enumerate(row) if to >= 0
     ]
@@ -349,9 +355,9 @@ def _listed(table: NDArray[np.int32]) -> list[tuple[int, int, int]]:
 def test_layouts_of_moves_say_the_same(table: NDArray[np.int32]) -> None:
     count, width = table.shape
     expected = _listed(table)
-    assert [*zip(*moves_of(table).tolist(), strict=True)] == expected
+    assert [*zip(*list_moves(table).tolist(), strict=True)] == expected
     moves = moves_by_state(table)
-    assert np.array_equal(table_of(moves, np.arange(width, dtype=np.int32), width), table)
+    assert np.array_equal(table_from_moves(moves, np.arange(width, dtype=np.int32), width), table)
     by_state = [
         (state, int(moves.targets[at]), int(moves.classes[at]))
         for state in range(count)
@@ -370,7 +376,7 @@ def test_layouts_of_moves_say_the_same(table: NDArray[np.int32]) -> None:
 @given(_tables())
 def test_moves_on_some_classes_come_class_by_class(table: NDArray[np.int32]) -> None:
     classes = np.arange(table.shape[1] - 1, -1, -1, dtype=np.int32)
-    found = [*zip(*moves_on(table, classes).tolist(), strict=True)]
+    found = [*zip(*list_moves_on(table, classes).tolist(), strict=True)]
     expected = [
         (source, target, place)
         for place, index in enumerate(classes.tolist())
@@ -381,7 +387,7 @@ def test_moves_on_some_classes_come_class_by_class(table: NDArray[np.int32]) -> 
 
 
 def _ahead(table: NDArray[np.int32]) -> list[set[int]]:
-    """The states that moves lead to from each state, including itself."""
+    """Return for each state the states that it leads to, including itself."""
     found = [{state} for state in range(len(table))]
     for _ in range(len(table)):
         for source, target, _ in _listed(table):
@@ -400,7 +406,7 @@ def test_what_is_reached(table: NDArray[np.int32], data: st.DataObject) -> None:
     nowhere = np.zeros(width, dtype=np.bool_)
     assert reaches_end(table, accepting, nowhere) == accepting[0]
     on_cycle = {source for source, target, _ in _listed(table) if source in ahead[target]}
-    assert endless_states(table).tolist() == [bool(states & on_cycle) for states in ahead]
+    assert states_reaching_cycle(table).tolist() == [bool(states & on_cycle) for states in ahead]
 
 
 def test_texts_are_counted_up_to_a_limit() -> None:
@@ -415,17 +421,17 @@ def test_texts_are_counted_up_to_a_limit() -> None:
 def test_code_points_to_an_end_are_lowered_until_nothing_changes() -> None:
     # 0 and 1 are between two code points, 2 inside of one.
     table = np.array([[2, -1], [-1, -1], [1, -1]], dtype=np.int32)
-    need = np.array([99, 0, 99], dtype=np.int32)
+    min_remaining = np.array([99, 0, 99], dtype=np.int32)
     rounds = 0
-    while fewer_code_points(table, 2, need):
+    while relax_code_points(table, 2, min_remaining):
         rounds += 1
-    assert need.tolist() == [1, 0, 1]
+    assert min_remaining.tolist() == [1, 0, 1]
     assert rounds >= 1
 
 
 @given(_tables())
 def test_equal_columns_share_a_class(table: NDArray[np.int32]) -> None:
-    group, representative = equal_columns(table)
+    group, representative = group_columns(table)
     columns = [tuple(column) for column in table.T.tolist()]
     numbers = {column: number for number, column in enumerate(dict.fromkeys(columns))}
     assert group.tolist() == [numbers[column] for column in columns]
@@ -435,7 +441,7 @@ def test_equal_columns_share_a_class(table: NDArray[np.int32]) -> None:
 def test_a_product_has_the_pairs_that_texts_lead_to() -> None:
     even = np.array([[1], [0]], dtype=np.int32)
     by_three = np.array([[1], [2], [0]], dtype=np.int32)
-    pairs = pair_up(even, by_three, 6)
+    pairs = product_table(even, by_three, 6)
     assert pairs is not None
     table, lefts, rights = pairs
     assert [*zip(lefts.tolist(), rights.tolist(), strict=True)] == [
@@ -447,12 +453,12 @@ def test_a_product_has_the_pairs_that_texts_lead_to() -> None:
         (1, 2),
     ]
     assert table.tolist() == [[1], [2], [3], [4], [5], [0]]
-    assert pair_up(even, by_three, 5) is None
+    assert product_table(even, by_three, 5) is None
 
 
 def test_a_table_is_completed_by_a_state_that_nothing_leads_out_of() -> None:
     table = np.array([[1], [-1]], dtype=np.int32)
-    whole = completed(table, np.array([0, -1], dtype=np.int32))
+    whole = complete_table(table, np.array([0, -1], dtype=np.int32))
     assert whole.tolist() == [[1, 2], [2, 2], [2, 2]]
 
 

@@ -1,4 +1,4 @@
-"""Look-around at the edges of a terminal is split from the texts between."""
+"""Look-around at the edges of a terminal is separated from its texts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from guided.regular.dfa import dfa_from_regular
 from guided.regular.expression import Concat, Look, Regular
 from guided.regular.patterns.python import parse_python_regex
 from guided.regular.patterns.terminal_edges import split_edges
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 
 
-def _shown(look: Look) -> str:
-    sign = ("=", "!")[look.negative]
-    return f"(?{'' if look.ahead else '<'}{sign}{_first(look.item)})"
+def _format(look: Look) -> str:
+    symbol = ("=", "!")[look.negative]
+    return f"(?{'' if look.ahead else '<'}{symbol}{_characters(look.item)})"
 
 
-def _first(item: Regular) -> str:
+def _characters(item: Regular) -> str:
     return "".join(letter for letter in "abc" if dfa_from_regular(item).accepts(letter))
 
 
@@ -48,7 +48,7 @@ def test_pieces(pattern: str, pieces: list[str]) -> None:
     found = set[str]()
     for before, regular, after in split_edges(parse_python_regex(pattern)):
         dfa = dfa_from_regular(regular)
-        around = ("".join(map(_shown, before)), "".join(map(_shown, after)))
+        around = ("".join(map(_format, before)), "".join(map(_format, after)))
         texts = ["a", "b", "c", "aa", "ab", "ba", "ac", "aaa", "aab", "aac", "abb", "acc", "aaaa"]
         for text in ("", *texts):
             if dfa.accepts(text):

@@ -9,7 +9,7 @@ import pytest
 import regex
 
 from guided.regular.codepoints import CodePoints
-from guided.regular.patterns.character_classes import folded_alike
+from guided.regular.patterns.character_classes import ecma_case_closure
 from guided.regular.patterns.properties import (
     nearest_property,
     property_names,
@@ -89,7 +89,7 @@ def test_case_is_folded_as_node_folds_it(node: Node) -> None:
     cased = [chr(code_point) for code_point in sorted({*folds, *folds.values()})]
     rng = random.Random(1)
     for letter in [*"kKsSßſµΣςİıǅ", *rng.sample(cased, 60)]:
-        chars = folded_alike(CodePoints.single(letter))
+        chars = ecma_case_closure(CodePoints.single(letter))
         expected = node.found_in(rf"\u{{{ord(letter):x}}}", "iu", cased)
         assert [ord(each) in chars for each in cased] == expected, letter
 

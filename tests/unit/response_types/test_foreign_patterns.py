@@ -17,7 +17,7 @@ from guided.errors import UnsatisfiableError
 from guided.masks.matcher import Matcher
 from guided.regular.patterns.properties import unicode_property
 from guided.response_types import schema_of_adapter
-from guided.response_types.character_sets import NEWER
+from guided.response_types.character_sets import UNASSIGNED_IN_PYTHON
 from guided.response_types.foreign_patterns import ecma_pattern
 from guided.response_types.pattern_reader import ForeignPatternError
 from guided.spec import JsonSchema, Regex, RegexDialect, Structure
@@ -145,7 +145,7 @@ def test_longer_texts_match_alike(pattern: str, engine: Any) -> None:
 )
 def test_properties_have_the_names_of_ecma(rust: str, ecma: str) -> None:
     """Without characters newer than an engine may know, which come after them."""
-    assert ecma_pattern(rust).replace(NEWER, "…") == ecma
+    assert ecma_pattern(rust).replace(UNASSIGNED_IN_PYTHON, "…") == ecma
 
 
 def test_what_is_newer_than_the_oldest_engine_is_known() -> None:
@@ -154,7 +154,7 @@ def test_what_is_newer_than_the_oldest_engine_is_known() -> None:
     here = unicode_property("Assigned")
     assert here is not None
     newer = {code for low, high in here.ranges for code in range(low, high + 1)} & older
-    ranges = re.sub(r"u{(.{5})}", r"U000\1", NEWER)
+    ranges = re.sub(r"u{(.{5})}", r"U000\1", UNASSIGNED_IN_PYTHON)
     pattern = re.compile(f"[{ranges}]")
     assert newer
     assert not [hex(code) for code in newer if not pattern.match(chr(code))]

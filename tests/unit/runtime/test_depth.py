@@ -18,7 +18,7 @@ from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.runtime.fuel import limited_work
+from guided.runtime.work_budget import limited_work
 from tests.unit.json_schema.documents import Schema, machine_of, reached
 
 _Link = Callable[[Schema], dict[str, Any]]
@@ -53,7 +53,7 @@ _LINKS: dict[str, _Link] = {**_CONTAINERS, **_OF_ONE_VALUE}
 
 
 def _chain(link: _Link, length: int) -> dict[str, Any]:
-    """Definitions, each of which refers to the next."""
+    """Return a schema with definitions, each of which refers to the next."""
     definitions: dict[str, Any] = {
         f"d{i}": link({"$ref": f"#/$defs/d{i + 1}"}) for i in range(length)
     }
@@ -61,22 +61,22 @@ def _chain(link: _Link, length: int) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": definitions}
 
 
-def _in_a_thread(act: Callable[[], JsonMachine]) -> JsonMachine:
-    """What ``act`` returns, or raises, on the stack of a new thread."""
-    done: list[JsonMachine | BaseException] = []
+def _in_a_thread(function: Callable[[], JsonMachine]) -> JsonMachine:
+    """Return or raise what ``function`` does, on the stack of a new thread."""
+    outcome: list[JsonMachine | BaseException] = []
 
     def run() -> None:
         try:
-            done.append(act())
+            outcome.append(function())
         except BaseException as error:
-            done.append(error)
+            outcome.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    if isinstance(done[0], BaseException):
-        raise done[0]
-    return done[0]
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
 
 
 @pytest.mark.parametrize("link", [*_CONTAINERS.values(), _OF_ONE_VALUE["if"]])
@@ -87,14 +87,14 @@ def test_a_schema_that_nests_too_deeply_is_refused(link: _Link) -> None:
 
 
 @pytest.mark.parametrize("link", _LINKS.values(), ids=_LINKS)
-def test_a_schema_may_nest_as_deeply_as_anybody_means(link: _Link) -> None:
+def test_a_schema_may_nest_as_deeply_as_any_real_one(link: _Link) -> None:
     """Interpreted as well as compiled, with no more nested calls than allowed."""
     assert sys.getrecursionlimit() <= 1_000
     assert _in_a_thread(lambda: machine_of(_chain(link, _LEVELS // 4))).start
 
 
 def test_work_on_other_stacks_is_counted_and_its_errors_come_back() -> None:
-    """A nearly empty tank runs out far below, and work begun there is undone."""
+    """A nearly spent work budget runs out far below, and work begun there is undone."""
     schema = _chain(_CONTAINERS["required"], _LEVELS // 4)
     with pytest.raises(LimitExceededError, match="more than 3000 units"), limited_work(3_000):
         machine_of(schema)

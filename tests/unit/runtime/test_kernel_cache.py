@@ -81,9 +81,9 @@ class Run(Protocol):
     def __call__(self, folder: Path, program: str = ...) -> str: ...
 
 
-def _until_ended(told: IO[str]) -> Iterator[str]:
-    """The lines of one program, and how it ended."""
-    for line in told:
+def _until_ended(output: IO[str]) -> Iterator[str]:
+    """Yield the lines of one program, and how it ended."""
+    for line in output:
         yield line.rstrip()
         if line.startswith("ended "):
             return
@@ -95,20 +95,20 @@ def run() -> Iterator[Run]:
     command = [sys.executable, "-c", _FORKING]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        asked, told = process.stdin, process.stdout
-        assert asked is not None
-        assert told is not None
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None
+        assert stdout is not None
 
         def run_in_child(folder: Path, program: str = _RUN) -> str:
-            print(json.dumps([program, str(folder)]), file=asked, flush=True)
-            *printed, ended = _until_ended(told)
+            print(json.dumps([program, str(folder)]), file=stdin, flush=True)
+            *printed, ended = _until_ended(stdout)
             assert ended == "ended 0", printed
             return "\n".join(printed)
 
         yield run_in_child
 
 
-def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(
+def test_a_kernel_is_compiled_again_when_a_function_inlined_in_it_changes(
     run: Run, tmp_path: Path
 ) -> None:
     folder = tmp_path / "masks"
@@ -120,7 +120,7 @@ def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(
     assert run(tmp_path) == "22 0"
 
 
-def test_a_type_that_is_gone_is_no_fault_of_a_kernel_that_took_it(run: Run, tmp_path: Path) -> None:
+def test_a_kernel_survives_that_an_argument_type_is_renamed(run: Run, tmp_path: Path) -> None:
     """Indexes name the types of arguments: here one that has been renamed."""
     whole = tmp_path / "masks" / "whole.py"
     whole.parent.mkdir()
@@ -148,7 +148,9 @@ def test_kernels_of_the_installation_are_read_and_never_written(run: Run, tmp_pa
     assert {file.name: file.read_bytes() for file in installed.iterdir()} == there
 
 
-def test_where_nothing_may_be_written_kernels_are_of_one_process(run: Run, tmp_path: Path) -> None:
+def test_without_a_writable_folder_kernels_are_stored_for_one_process(
+    run: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "masks"
     folder.mkdir()
     (folder / "whole.py").write_text(_WHOLE)
@@ -164,7 +166,7 @@ def refuse(self):
 for name in ("UserProvided", "InTree", "UserWide"):
     locator = getattr(caching, name + "CacheLocator")
     locator.ensure_cache_path = refuse
-kernel_cache._OfThisProcess.ensure_cache_path = caching._CacheLocator.ensure_cache_path
+kernel_cache._TemporaryFolderLocator.ensure_cache_path = caching._CacheLocator.ensure_cache_path
 {_RUN}
 print(whole._cache.cache_path)
 """
@@ -174,7 +176,7 @@ print(whole._cache.cache_path)
         assert not Path(path).exists()
 
 
-def test_whoever_waits_is_told_of_each_kernel_that_is_compiled(run: Run, tmp_path: Path) -> None:
+def test_each_kernel_that_is_compiled_is_reported(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "masks"
     folder.mkdir()
     (folder / "whole.py").write_text(_WHOLE)
@@ -182,17 +184,17 @@ def test_whoever_waits_is_told_of_each_kernel_that_is_compiled(run: Run, tmp_pat
     program = _RUN.replace(
         "print(whole()",
         """
-from guided.runtime.kernel_events import telling_of_kernels
-told = []
-with telling_of_kernels(told.append):
+from guided.runtime.kernel_events import report_kernel_compiles
+numbers = []
+with report_kernel_compiles(numbers.append):
     whole()
-print(told, whole()""",
+print(numbers, whole()""",
     )
     outputs = [run(tmp_path, program) for _ in range(2)]
     assert outputs == ["[1, 2] 1 0", "[] 1 1"]
 
 
-def test_kernels_are_made_where_that_is_seen_to() -> None:
+def test_kernels_are_compiled_only_by_our_decorators() -> None:
     root = Path(guided.__file__).parent
     makers = {file for file in root.rglob("*.py") if "import njit" in file.read_text("utf-8")}
     makers |= {file for file in root.rglob("*.py") if "import cfunc" in file.read_text("utf-8")}

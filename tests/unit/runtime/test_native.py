@@ -18,16 +18,16 @@ _BUILT = sorted(_ROOT.glob("guided/runtime/*__mypyc*.so"))
 @pytest.fixture
 def native_modules(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.chdir(_ROOT)
-    named = runpy.run_path("setup.py", run_name="setup")["native_modules"]()
-    return [_ROOT / name for name in named]
+    names = runpy.run_path("setup.py", run_name="setup")["native_modules"]()
+    return [_ROOT / name for name in names]
 
 
-def test_what_compiles_is_asked_for_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_requires_what_compiled_modules_import(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(_ROOT)
-    asked = runpy.run_path("setup.py", run_name="setup")["compilers"]()
+    required = runpy.run_path("setup.py", run_name="setup")["compilers"]()
     needed = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert {*needed["dependencies"], *needed["optional-dependencies"]["compiler"]} < {*asked}
-    assert any(name.startswith("mypy") for name in asked)
+    assert {*needed["dependencies"], *needed["optional-dependencies"]["compiler"]} < {*required}
+    assert any(name.startswith("mypy") for name in required)
 
 
 def test_what_was_built_is_used() -> None:
@@ -40,17 +40,17 @@ def test_kernels_are_left_to_numba(native_modules: list[Path]) -> None:
         assert "@kernel" not in file.read_text("utf-8"), file
 
 
-def test_no_generator_is_kept_for_later(native_modules: list[Path]) -> None:
-    # Compiled, a generator expression is a list that is made at once: the same for a function
-    # that consumes all of it, but one that is kept may never end.
-    kept = [
+def test_no_generator_expression_is_stored(native_modules: list[Path]) -> None:
+    # Compiled, a generator expression is a list that is built at once: the same for a function
+    # that consumes all of it, but one that is stored may never end.
+    stored = [
         f"{file.relative_to(_ROOT)}:{node.lineno}"
         for file in native_modules
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.Return | ast.Assign | ast.AnnAssign)
         and isinstance(node.value, ast.GeneratorExp)
     ]
-    assert not kept
+    assert not stored
 
 
 def test_a_name_of_errors_has_one_type(native_modules: list[Path]) -> None:
@@ -105,7 +105,7 @@ def _classes(file: Path) -> list[ast.ClassDef]:
 
 
 def _imported(file: Path) -> dict[str, str | None]:
-    """By name, the module that it is imported from."""
+    """Return by name the module that it is imported from."""
     tree = ast.parse(file.read_text("utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return {alias.name: node.module for node in imports for alias in node.names}
@@ -116,7 +116,7 @@ def _name(base: ast.expr) -> str:
 
 
 def _bound(function: ast.FunctionDef) -> set[tuple[str, str]]:
-    """The names that errors are bound to, each with the caught types."""
+    """Return the names that errors are bound to, each with the caught types."""
     return {
         (node.name, ast.dump(node.type))
         for node in ast.walk(function)

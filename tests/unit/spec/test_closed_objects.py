@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator
 
-from guided.spec.closed_objects import closed
+from guided.spec.closed_objects import close_objects
 
 NO_MORE = {"additionalProperties": False}
 ONE = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -45,7 +45,7 @@ ONE = {"type": "object", "properties": {"a": {"type": "integer"}}}
 )
 def test_objects_are_closed_where_that_is_sound(schema: Any, expected: Any) -> None:
     kept = json.dumps(schema)
-    assert closed(schema) == expected
+    assert close_objects(schema) == expected
     assert json.dumps(schema) == kept
 
 
@@ -79,7 +79,7 @@ A, B, C = _branch("a"), _branch("b", 3), _branch("c", None)
     ],
 )
 def test_branches_that_a_member_tells_apart_are_closed(schema: Any, expected: Any) -> None:
-    assert closed(schema) == expected
+    assert close_objects(schema) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_branches_that_a_member_tells_apart_are_closed(schema: Any, expected: An
 def test_branches_are_told_apart_by_what_their_draft_knows(draft: str, is_closed: bool) -> None:
     kinds = [A | {"properties": {"kind": {"const": kind}}} for kind in "ab"]
     schema = {"$schema": f"http://json-schema.org/{draft}/schema#", "oneOf": kinds}
-    assert (closed(schema) != schema) == is_closed
+    assert (close_objects(schema) != schema) == is_closed
 
 
 def test_what_stands_beside_a_reference_tells_nothing_in_old_drafts() -> None:
     loose = _branch("a", required=[])
     branch = {"$ref": "#/definitions/a", "required": ["kind"]}
     schema = {"oneOf": [branch, B], "definitions": {"a": loose | NO_MORE}}
-    assert closed(schema) == schema | {"oneOf": [branch, B | NO_MORE]}
+    assert close_objects(schema) == schema | {"oneOf": [branch, B | NO_MORE]}
     old = schema | {"$schema": "http://json-schema.org/draft-07/schema#"}
-    assert closed(old) == old
+    assert close_objects(old) == old
 
 
 def _schemas(*definitions: str) -> st.SearchStrategy[Any]:
@@ -136,7 +136,7 @@ def test_two_keywords_that_leave_parts_open_do_not_hide_each_other() -> None:
     member = {"type": "object", "properties": {}, "anyOf": [{"type": "integer"}]}
     schema = {"type": "object", "properties": {"a": member}, "oneOf": [True, part]}
     for _ in range(20):  # ids are reused with memory
-        assert closed(schema)["oneOf"] == [True, part]
+        assert close_objects(schema)["oneOf"] == [True, part]
 
 
 def _objects(*nested: Any) -> list[dict[str, Any]]:
@@ -161,6 +161,6 @@ def test_what_fits_a_closed_schema_fits_the_schema(
     schema: dict[str, Any], one: Any, other: Any
 ) -> None:
     whole = {**schema, "$defs": {"d": one, "e": other}}
-    held, said = (Draft202012Validator(each) for each in (closed(whole), whole))
+    held, said = (Draft202012Validator(each) for each in (close_objects(whole), whole))
     for value in VALUES:
         assert said.is_valid(value) or not held.is_valid(value)

@@ -1,6 +1,6 @@
-"""The ways in which modules of transformers take a state, and return the next one.
+"""How modules of transformers take a state, and return the next one.
 
-Most use a ``Cache``. RWKV and the first MiniMax are older, and have ways of their own. Each way
+Most use a ``Cache``. RWKV and the first MiniMax are older, and have forms of their own. Each form
 calls ``forward`` for tokens after a state, ``[sequences, tokens, size]``.
 """
 
@@ -15,7 +15,7 @@ import torch
 from guided.errors import ModelError
 from guided.model.recurrent.states import LayerState
 
-__all__ = ["Forward", "Outputs", "Way", "way_of"]
+__all__ = ["CallingForm", "Forward", "Outputs", "calling_form_of"]
 
 Forward: TypeAlias = Callable[..., Any]
 Outputs: TypeAlias = torch.Tensor | tuple[torch.Tensor, ...]
@@ -27,13 +27,13 @@ _OF_RWKV = ("RwkvFeedForward", "RwkvSelfAttention")
 _OF_MINIMAX = ("MiniMaxLightningAttention",)
 
 
-class Way(Protocol):
+class CallingForm(Protocol):
     """How one module is called."""
 
     input: str
     """The name of its input argument."""
     ignored: tuple[str, ...]
-    """Other arguments without a default that it does not need, or that are the way itself."""
+    """Arguments without a default that it does not need, or by which it takes the state."""
 
     def read(
         self, forward: Forward, inputs: torch.Tensor, state: LayerState
@@ -46,8 +46,8 @@ class Way(Protocol):
         ...
 
 
-def way_of(part: torch.nn.Module, states: int) -> Way | None:
-    """Return how a module keeps its state, or ``states`` of them; ``None`` if it has none."""
+def calling_form_of(part: torch.nn.Module, states: int) -> CallingForm | None:
+    """Return how to call a module with a state, or ``states`` of them; ``None`` if it has none."""
     kind = type(part)
     if kind.__name__ in _OF_RWKV:
         return _StateList(part)

@@ -9,7 +9,7 @@ import pytest
 
 from guided.engine import load_engine
 from guided.engine.engine import Engine
-from guided.engine.garbage import free, freeze
+from guided.engine.gc_freeze import collect_garbage, freeze_heap
 from tests.engine.test_load_drafters import REQUEST, save
 from tests.engine.tiny_models import answers
 
@@ -48,7 +48,7 @@ def test_an_engine_in_a_circle_goes_when_it_is_freed_or_another_is_loaded(folder
     second = ref(engine._model.runner)
     vars(engine._model.runner)["circle"] = engine
     del engine
-    free()
+    collect_garbage()
     assert second() is None
 
 
@@ -57,7 +57,7 @@ def test_what_is_frozen_is_not_looked_through_again(folder: str) -> None:
     frozen = gc.get_freeze_count()
     assert frozen > 10_000
     del engine
-    free()
+    collect_garbage()
     assert gc.get_freeze_count() > frozen / 2
 
 
@@ -82,6 +82,6 @@ def test_a_fork_does_not_look_through_what_it_shares(folder: str) -> None:
     """It freezes an engine whose parts were frozen before it was forked."""
     engine = load(folder)
     left = ref(Circle())
-    freeze(engine._model.runner)
+    freeze_heap(engine._model.runner)
     assert left() is not None
-    free()
+    collect_garbage()

@@ -1,4 +1,4 @@
-"""Turn what a caller passes (a schema, a Python type or a constraint) into a constraint."""
+"""Make a constraint of a schema, a Python type or a constraint that a caller passes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ __all__ = ["structure_of"]
 
 
 def structure_of(
-    asked: str | Mapping[str, object] | Structure | TypeForm[Any] | TypeAdapter[Any],
+    source: str | Mapping[str, object] | Structure | TypeForm[Any] | TypeAdapter[Any],
     json_options: JsonOptions | None = None,
     documents: Mapping[str, str | Mapping[str, object]] | None = None,
 ) -> Structure:
-    """Return the constraint of a JSON Schema, as text or dict, or of a possible response model.
+    """Return the constraint of ``source``: a JSON Schema as text or dict, or a Python type.
 
     A grammar or another constraint is returned unchanged, and the JSON options do not apply to it.
     Raises RequestError for a type that has no schema.
     """
-    if isinstance(asked, Structure):
-        return asked
+    if isinstance(source, Structure):
+        return source
     options = json_options or JsonOptions()
-    if is_response_type(asked):
-        text = schema_of_adapter(adapter_of(asked), options.spelling)  # type: ignore[arg-type]
+    if is_response_type(source):
+        text = schema_of_adapter(adapter_of(source), options.spelling)  # type: ignore[arg-type]
     else:
-        text = schema_text(asked)  # type: ignore[arg-type]
+        text = schema_text(source)  # type: ignore[arg-type]
     return JsonSchema(text, options, document_texts(documents or {}))

@@ -8,14 +8,14 @@ from typing import Final
 
 from guided.errors import GuidedError, incident_of
 
-__all__ = ["Isolation", "error_for", "is_of_request"]
+__all__ = ["RequestIsolation", "as_guided_error", "is_request_error"]
 
-_OF_THE_PROCESS: Final = (KeyboardInterrupt, SystemExit)
+_PROCESS_EXITS: Final = (KeyboardInterrupt, SystemExit)
 """Exceptions that end the process, not a request."""
 
 
-class Isolation:
-    """Work for one request: an error in it goes to ``fail``, with the request's id, and no further.
+class RequestIsolation:
+    """A context for work of one request: an error in it is passed to ``fail`` and not raised.
 
     A fault of our own is caught as well, whatever its type: the neighbours in the batch have no
     part in it, and the request reports the incident under which it is logged. ``MemoryError`` is
@@ -32,7 +32,7 @@ class Isolation:
         self._fail = fail
 
     def __enter__(self) -> None:
-        """Begin the work."""
+        """Enter the context; nothing is to be prepared."""
 
     def __exit__(
         self,
@@ -42,20 +42,20 @@ class Isolation:
     ) -> bool:
         """Report an error of the request to ``fail``; any other passes on to the engine."""
         # Returning false passes the error on.
-        if fault is None or not is_of_request(fault):
+        if fault is None or not is_request_error(fault):
             return False
-        self._fail(self._request_id, error_for(self._request_id, fault))
+        self._fail(self._request_id, as_guided_error(self._request_id, fault))
         # Only the caller of this request hears of the fault.
         return True
 
 
-def is_of_request(fault: BaseException) -> bool:
-    """Whether an error ends a request, and not the process."""
-    return not isinstance(fault, _OF_THE_PROCESS)
+def is_request_error(fault: BaseException) -> bool:
+    """Whether an error ends only its request, and not the process."""
+    return not isinstance(fault, _PROCESS_EXITS)
 
 
-def error_for(request_id: str, fault: BaseException) -> GuidedError:
-    """Return the error that answers a request; a fault of our own is logged."""
+def as_guided_error(request_id: str, fault: BaseException) -> GuidedError:
+    """Return ``fault`` as the error that answers a request; logs it if it is a fault of our own."""
     if isinstance(fault, GuidedError):
         return fault
     return incident_of(fault, f"the engine failed on request {request_id!r}")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from guided.engine import cold_kernels
-from guided.engine.cold_kernels import ColdKernels
+from guided.engine import kernel_process
+from guided.engine.kernel_process import KernelProcess
 from guided.runtime.kernel_cache import KernelCache
 
 _KERNEL = """
@@ -58,10 +58,10 @@ def test_another_process_compiles_what_is_missing_where_it_has_a_core(
     def allowed(_: int) -> set[int]:
         return cores
 
-    monkeypatch.setattr(cold_kernels, "_PREPARE", code)
+    monkeypatch.setattr(kernel_process, "_PREPARE", code)
     monkeypatch.setattr(KernelCache, "is_on_disk", looked_for)
     monkeypatch.setattr(os, "sched_getaffinity", allowed)
-    kernels = ColdKernels()
+    kernels = KernelProcess()
     assert (kernels._process is not None) == is_started
     if kernels._process is not None:
         begun.open().close()  # after the other process has opened it as well

@@ -17,10 +17,10 @@ from typing import Any
 from guided.spec import Message, Tool
 from guided.spec.tool_format import HERMES
 
-__all__ = ["described", "without_tools"]
+__all__ = ["describe_tool", "without_tools"]
 
 
-def described(tool: Tool) -> dict[str, Any]:
+def describe_tool(tool: Tool) -> dict[str, Any]:
     """Return a tool as OpenAI's API and the templates of transformers write it."""
     nothing = {"type": "object", "properties": {}, "additionalProperties": False}
     parameters = json.loads(tool.parameters) if tool.parameters else nothing
@@ -58,7 +58,7 @@ def _spoken(turn: Message) -> Message:
 
 
 def _note(tools: Iterable[Tool]) -> str:
-    lines = "\n".join(json.dumps(described(tool), ensure_ascii=False) for tool in tools)
+    lines = "\n".join(json.dumps(describe_tool(tool), ensure_ascii=False) for tool in tools)
     example = HERMES.call("NAME", "{…}")
     return (
         "# Tools\n\nThese functions can be called; a call gives back what the function says.\n"

@@ -74,12 +74,12 @@ ROWS: list[tuple[Schema, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "begun", "end"), ROWS, ids=repr)
-def test_shortest_end(schema: Schema, begun: str, end: str) -> None:
+@pytest.mark.parametrize(("schema", "prefix", "completion"), ROWS, ids=repr)
+def test_shortest_completion(schema: Schema, prefix: str, completion: str) -> None:
     machine = machine_of(schema, JsonOptions(key_order="any"))
-    found = machine.shortest_completion(reached(machine, begun)).decode()
-    assert len(found) == len(end), f"{found!r} instead of {end!r}"
-    assert accepts(machine, begun + found)
+    found = machine.shortest_completion(reached(machine, prefix)).decode()
+    assert len(found) == len(completion), f"{found!r} instead of {completion!r}"
+    assert accepts(machine, prefix + found)
 
 
 def test_a_document_that_is_complete_needs_nothing() -> None:
@@ -112,13 +112,13 @@ def test_what_a_long_string_owes_is_not_read_letter_by_letter() -> None:
     text = {"type": "string", "minLength": size}
     machine = machine_of({"type": "array", "items": text})
     state = reached(machine, '["')
-    end = machine.shortest_completion(state)
-    assert end == b"a" * size + b'"]'
-    assert len(machine._completions._ends) < 100  # states passed on the way
+    completion = machine.shortest_completion(state)
+    assert completion == b"a" * size + b'"]'
+    assert len(machine._completions._suffixes) < 100  # states passed on the way
     for place in (1, 2, size - 2, size - 1, size):
         written = reached(machine, '["' + "x" * place)
-        assert machine.shortest_completion(written) == end[place:]
-        assert machine.bytes_left(written) == len(end) - place
+        assert machine.shortest_completion(written) == completion[place:]
+        assert machine.bytes_left(written) == len(completion) - place
 
 
 def test_no_end_is_longer_than_the_bound_on_it() -> None:
@@ -258,11 +258,11 @@ def test_an_item_of_the_way_out_is_no_trap() -> None:
 def test_a_name_is_found_however_many_shorter_ones_are_taken() -> None:
     names = ["".join(name) for size in range(1, 8) for name in itertools.product("ab", repeat=size)]
     machine = machine_of(_object(patternProperties={"^[ab]{1,8}$": {}}, additionalProperties=False))
-    begun = "{" + "".join(f'"{name}":0,' for name in names) + '"'
-    assert machine.shortest_completion(reached(machine, begun)) == b'aaaaaaaa":0}'
+    prefix = "{" + "".join(f'"{name}":0,' for name in names) + '"'
+    assert machine.shortest_completion(reached(machine, prefix)) == b'aaaaaaaa":0}'
 
 
-def test_a_begun_name_does_not_end_as_one_that_others_had_to_come_before() -> None:
+def test_a_name_prefix_is_not_completed_to_a_name_that_others_had_to_come_before() -> None:
     """The shortest object has "b" and "c"; after "c" there is no return to "b"."""
     lacks_c = {"dependencies": {"c": {"enum": []}}, "minProperties": 1}
     machine = machine_of({"oneOf": [{"required": ["b"]}, lacks_c]}, JsonOptions())

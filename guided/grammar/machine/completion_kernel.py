@@ -1,4 +1,4 @@
-"""Compiled code that follows the shortest way to a rule's end: a text may have a million bytes."""
+"""Compiled code that writes shortest completions, which may have a million bytes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import kernel
 
-__all__ = ["follow_way"]
+__all__ = ["write_shortest_text"]
 
 Ints = NDArray[np.int32]
 
 
 @kernel
-def follow_way(
+def write_shortest_text(
     network: tuple[Ints, Ints, int],
     state: int,
     text: NDArray[np.uint8],
@@ -22,17 +22,17 @@ def follow_way(
     returns: Ints,
     depth: int,
 ) -> tuple[int, int, int]:
-    """Write the bytes from a state to the end of the rule that the way began in, or to a hole.
+    """Write the bytes of a shortest path from a state to the end of its rule, or to a hole.
 
-    ``network`` is ``Network.ways``, the first states of rules, and the first state of a hole.
-    ``text`` has ``size`` bytes already. ``returns`` are the states after the calls that the way is
-    in, ``depth`` of them; it calls no rule inside itself, so there are no more than rules. Returns
-    the state that it ends in, that of the hole or the last of the rule, with ``size`` and ``depth``
-    there.
+    ``network`` is ``Network.shortest_moves``, the first states of rules, and the first state of a
+    hole. ``text`` has ``size`` bytes already. ``returns`` is the call stack, of ``depth`` states to
+    return to; a shortest path is not recursive, so there are at most as many as rules. Returns the
+    state in which the path ends, that of the hole or the last one of the rule, and the new ``size``
+    and ``depth``.
     """
-    ways, starts, first_hole = network
+    shortest_moves, starts, first_hole = network
     while state < first_hole:
-        byte, rule, target = ways[state]
+        byte, rule, target = shortest_moves[state]
         if target == DEAD:
             if not depth:
                 break

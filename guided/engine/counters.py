@@ -16,7 +16,7 @@ from guided.kv.block_table import BlockTable
 from guided.spec import FinishReason, GenerationResult, Usage
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 
-__all__ = ["BOUNDS", "Durations", "Meter"]
+__all__ = ["BOUNDS", "DurationHistogram", "EngineCounters"]
 
 BOUNDS = tuple(
     float(f"{digit}e{power}") for power in range(-3, 3) for digit in (1, 2, 5)
@@ -26,7 +26,7 @@ BOUNDS = tuple(
 _BOUNDS = np.array(BOUNDS)
 
 
-class Durations:
+class DurationHistogram:
     """Counts durations by range."""
 
     __slots__ = ("_counts", "_total")
@@ -48,8 +48,8 @@ class Durations:
         return Histogram(BOUNDS, tuple(self._counts.tolist()), self._total)
 
 
-class Timed:
-    """Adds the seconds spent inside it to those of a phase."""
+class PhaseTimer:
+    """A context that adds the seconds spent inside it to those of a phase."""
 
     # A class and not a generator, because several are entered in every step.
     __slots__ = ("_began", "_clock", "_phase", "_phases", "seconds")
@@ -79,24 +79,24 @@ class Timed:
         self._phases[self._phase] += self.seconds
 
 
-class Meter:
+class EngineCounters:
     """Counters of one engine."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def reset(self, clock: Callable[[], float] = time.perf_counter) -> None:
         """Reset all counters; ``clock`` returns seconds."""
         self._began = time.monotonic()
         self._clock = clock
         self._phases = dict.fromkeys(Phase, 0.0)
         self._usage = Usage()
         self._answered: Counter[FinishReason] = Counter()
-        self._compiling = Durations()
-        self._queueing = Durations()
-        self._first_token = Durations()
-        self._inter_token = Durations()
-        self._answering = Durations()
+        self._compiling = DurationHistogram()
+        self._queueing = DurationHistogram()
+        self._first_token = DurationHistogram()
+        self._inter_token = DurationHistogram()
+        self._answering = DurationHistogram()
         self._held_slots = 0
         self._spare_slots = 0
         self._failed = 0
@@ -105,25 +105,25 @@ class Meter:
         self.model_calls = 0
         self.preempted = 0
 
-    def phase(self, phase: Phase) -> Timed:
+    def phase(self, phase: Phase) -> PhaseTimer:
         """Return a context that adds the time spent inside to a phase."""
-        return Timed(self._phases, phase, self._clock)
+        return PhaseTimer(self._phases, phase, self._clock)
 
-    def refused(self) -> None:
+    def count_refused(self) -> None:
         """Count a request that never waited for room."""
         self._refused += 1
 
-    def held(self, tables: Iterable[BlockTable]) -> None:
-        """Count the slots that an answer holds during a model call."""
+    def count_held_slots(self, tables: Iterable[BlockTable]) -> None:
+        """Add the slots that an answer holds during a model call."""
         # Summed over model calls, so slots count more the longer they are held.
         for table in tables:
             self._held_slots += table.held_slots
             self._spare_slots += table.spare
 
-    def answered(self, clock: RequestClock, result: GenerationResult) -> None:
+    def count_answered(self, clock: RequestClock, result: GenerationResult) -> None:
         """Count a request that has its answer."""
         self._answered[result.finish_reason] += 1
-        self._add(result.usage)
+        self._add_usage(result.usage)
         self._answering.add([result.seconds])
         # One entry for each pause, as other servers count them, not one for each answer.
         self._inter_token.add(clock.pauses)
@@ -133,15 +133,15 @@ class Meter:
         if timing.first_token_seconds is not None:
             self._first_token.add([timing.first_token_seconds])
 
-    def failed(self, usage: Usage) -> None:
+    def count_failed(self, usage: Usage) -> None:
         """Count a request that ended with an error."""
         self._failed += 1
-        self._add(usage)
+        self._add_usage(usage)
 
-    def cancelled(self, usage: Usage) -> None:
+    def count_cancelled(self, usage: Usage) -> None:
         """Count a request that its caller gave up."""
         self._cancelled += 1
-        self._add(usage)
+        self._add_usage(usage)
 
     def stats(
         self, under_way: Sequence[Usage], *, running: int, waiting: int, cache: BlockCache
@@ -179,5 +179,5 @@ class Meter:
             spare_slots=self._spare_slots,
         )
 
-    def _add(self, usage: Usage) -> None:
+    def _add_usage(self, usage: Usage) -> None:
         self._usage = Usage.total([self._usage, usage])

@@ -16,78 +16,80 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from guided.spec.references import target_of
 from guided.spec.schema_shape import old_draft
 
-__all__ = ["TellingMembers"]
+__all__ = ["Discriminators"]
 
-_STANDING_FOR: Final = ("oneOf", "anyOf", "allOf")
+_COMBINING: Final = ("oneOf", "anyOf", "allOf")
 
 
 class _Member(NamedTuple):
-    """What an alternative states about a member."""
+    """What a branch states about a member."""
 
     values: frozenset[str | int | None]
     """The only values that it may have."""
     is_required: bool
 
 
-_Told: TypeAlias = Mapping[str, _Member]
+_Members: TypeAlias = Mapping[str, _Member]
 
 
-class TellingMembers:
-    """Reads each part of a schema once."""
+class Discriminators:
+    """Finds the discriminators of unions in a schema; reads each part once."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        self._known: dict[int, _Told] = {}
-        """Results by id of a part of the schema, which the schema keeps referenced."""
+        self._members_by_id: dict[int, _Members] = {}
+        """Members by identity of a part of the schema, which the schema keeps referenced."""
         self._draft = old_draft(root)
 
     def of(self, branches: Any) -> dict[str, bool]:
-        """Return the members that have different values in each of these alternatives, all objects.
+        """Return the members whose values differ in all these branches, which must all be objects.
 
-        Each name maps to whether every alternative requires the member: if one does not, an object
+        Each name maps to whether every branch requires the member: if one does not, an object
         without the member may fit several.
         """
         if not isinstance(branches, list) or not branches:
             return {}
-        told = [self._of(branch) for branch in branches]
+        members_of_each = [self._of(branch) for branch in branches]
         return {
-            name: all(each[name].is_required for each in told)
-            for name in told[0]
-            if _are_apart(each.get(name) for each in told)
+            name: all(each[name].is_required for each in members_of_each)
+            for name in members_of_each[0]
+            if _are_disjoint(each.get(name) for each in members_of_each)
         }
 
-    def _of(self, branch: Any) -> _Told:
+    def _of(self, branch: Any) -> _Members:
         if not isinstance(branch, dict):
             return {}
-        if id(branch) not in self._known:
-            self._known[id(branch)] = {}  # a part that refers back to itself gives nothing
-            self._known[id(branch)] = self._found(branch)
-        return self._known[id(branch)]
+        if id(branch) not in self._members_by_id:
+            self._members_by_id[id(branch)] = {}  # a part that refers back to itself gives nothing
+            self._members_by_id[id(branch)] = self._read(branch)
+        return self._members_by_id[id(branch)]
 
-    def _found(self, branch: dict[str, Any]) -> _Told:
-        """Return the members that have few values, in whatever the branch stands for.
+    def _read(self, branch: dict[str, Any]) -> _Members:
+        """Return the members with listed values, in whatever the branch refers to or combines.
 
-        It reads only one of the keywords that state values; the others can only reduce them.
+        Only one of the keywords that state values is read; the others can only reduce them.
         """
         if "$ref" in branch:
             target = self._of(target_of(self._root, branch["$ref"]))
-            return target if self._draft else dict(_requiring(target, branch.get("required")))
+            return target if self._draft else dict(_with_required(target, branch.get("required")))
         if branch.get("type") == "object":
-            return dict(self._listed(branch))
-        parts = next((branch[name] for name in _STANDING_FOR if name in branch), None)
+            return dict(self._listed_members(branch))
+        parts = next((branch[name] for name in _COMBINING if name in branch), None)
         if not isinstance(parts, list) or not parts or ("allOf" in branch and len(parts) > 1):
             return {}
-        told = [self._of(part) for part in parts]
-        names = [name for name in told[0] if all(name in each for each in told)]
+        members_of_each = [self._of(part) for part in parts]
+        names = [
+            name for name in members_of_each[0] if all(name in each for each in members_of_each)
+        ]
         return {
             name: _Member(
-                frozenset().union(*(each[name].values for each in told)),
-                all(each[name].is_required for each in told),
+                frozenset().union(*(each[name].values for each in members_of_each)),
+                all(each[name].is_required for each in members_of_each),
             )
             for name in names
         }
 
-    def _listed(self, branch: dict[str, Any]) -> Iterator[tuple[str, _Member]]:
+    def _listed_members(self, branch: dict[str, Any]) -> Iterator[tuple[str, _Member]]:
         members, required = branch.get("properties"), branch.get("required", [])
         if not isinstance(members, dict) or not isinstance(required, list):
             return
@@ -107,15 +109,15 @@ class TellingMembers:
         return member.get("enum")
 
 
-def _requiring(told: _Told, required: object) -> Iterator[tuple[str, _Member]]:
-    """Yield the members, some of them now required in addition."""
-    for name, member in told.items():
+def _with_required(members: _Members, required: object) -> Iterator[tuple[str, _Member]]:
+    """Yield the members, of which those in ``required`` are now required."""
+    for name, member in members.items():
         is_named = isinstance(required, list) and name in required
         yield name, _Member(member.values, member.is_required or is_named)
 
 
-def _are_apart(members: Iterator[_Member | None]) -> bool:
-    """Whether all members exist, and no two have a value in common."""
+def _are_disjoint(members: Iterator[_Member | None]) -> bool:
+    """Return whether all members exist, and no two have a value in common."""
     seen = set[str | int | None]()
     for member in members:
         if member is None or not seen.isdisjoint(member.values):

@@ -1,4 +1,4 @@
-"""Work on constraints that no answer waits for: checks, compilation ahead of use, inspection.
+"""Tasks on constraints that no answer waits for: checks, compilation ahead of use, inspection.
 
 It is done as the constraints of requests are compiled: in slices, between steps. Each task except
 that of a mask has a recogniser of its own, so it neither fills up nor locks the recognisers that
@@ -17,11 +17,11 @@ from typing import TypeAlias
 from guided.constraint.automaton import automaton_of
 from guided.constraint.mask_reading import read_mask
 from guided.constraint.reading import read_text
-from guided.constraint.report import checked, shortened
-from guided.engine.compile_queue import Start
-from guided.engine.isolation import error_for, is_of_request
-from guided.engine.sliced_work import Kernels, SlicedWork
-from guided.engine.turns import after_turn
+from guided.constraint.report import check_structure, shorten_report
+from guided.engine.compile_queue import StartMatcher
+from guided.engine.request_isolation import as_guided_error, is_request_error
+from guided.engine.sliced_work import RunningKernels, SlicedWork
+from guided.engine.turns import move_client_to_end
 from guided.errors import DeadlineExceededError, GuidedError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Structure, TokenId
@@ -30,18 +30,18 @@ from guided.spec.findings import Finding
 __all__ = [
     "Check",
     "Compile",
-    "Draw",
+    "ConstraintTasks",
+    "DrawAutomaton",
     "FinishedTask",
     "ReadMask",
     "ReadText",
     "Task",
-    "Workbench",
 ]
 
-_AT_ONCE = 4
-"""Tasks that take turns; each may hold tens of megabytes, and the others have not begun."""
-_AT_MOST = 8
-"""The most tasks, where each client with none under way may begin one."""
+_MAX_STARTED = 4
+"""The most tasks that have started; each may hold tens of megabytes."""
+_MAX_STARTED_OF_NEW_CLIENTS = 8
+"""The most tasks that have started, where a client that has none of them starts its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Compile:
-    """The same, and compile it for later requests."""
+    """Report as ``Check`` does, and compile the constraint for later requests."""
 
     constraint: Structure
 
@@ -75,13 +75,13 @@ class ReadMask:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class DrawAutomaton:
     """Draw the automaton of a constraint."""
 
     constraint: Structure
 
 
-Task: TypeAlias = Check | Compile | ReadText | ReadMask | Draw
+Task: TypeAlias = Check | Compile | ReadText | ReadMask | DrawAutomaton
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,23 @@ class FinishedTask:
     outcome: Finding | GuidedError
 
 
+def _most_started(of_client: int) -> int:
+    """Return below how many started tasks a client that has ``of_client`` of them may start one."""
+    return _MAX_STARTED if of_client else _MAX_STARTED_OF_NEW_CLIENTS
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
+    """A task in the queue."""
+
     request_id: str
     work: SlicedWork[Finding]
     deadline: float | None
     client: str
 
 
-class Workbench:
-    """Clients take turns by slices, and so do the tasks of each client.
+class ConstraintTasks:
+    """The tasks under way; clients take turns by slices, and so do the tasks of each client.
 
     For use from the thread that steps the engine.
     """
@@ -109,9 +116,9 @@ class Workbench:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        start: Start,
+        start: StartMatcher,
         clock: Callable[[], float] = time.monotonic,
-        kernels: Kernels | None = None,
+        kernels: RunningKernels | None = None,
     ) -> None:
         """``start`` compiles a constraint where requests will find it.
 
@@ -120,13 +127,13 @@ class Workbench:
         self._vocabulary = vocabulary
         self._start = start
         self._now = clock
-        self._kernels = kernels or Kernels()
-        self._line: list[_Job] = []
+        self._kernels = kernels or RunningKernels()
+        self._queue: list[_Job] = []
 
     @property
     def has_work(self) -> bool:
         """Whether a slice would do anything."""
-        return bool(self._line)
+        return bool(self._queue)
 
     def submit(
         self,
@@ -139,48 +146,48 @@ class Workbench:
 
         ``deadline`` is a moment of the clock.
         """
-        work = SlicedWork[Finding](partial(self._do, task), self._kernels)
-        self._line.append(_Job(request_id, work, deadline, client))
+        work = SlicedWork[Finding](partial(self._run, task), self._kernels)
+        self._queue.append(_Job(request_id, work, deadline, client))
 
     def cancel(self, request_id: str) -> None:
         """Forget a task; it gets no end. Ignores unknown ids."""
-        for job in [job for job in self._line if job.request_id == request_id]:
-            self._line.remove(job)
-            job.work.give_up()
+        for job in [job for job in self._queue if job.request_id == request_id]:
+            self._queue.remove(job)
+            job.work.cancel()
 
-    def run_slice(self, *, is_alone: bool = True) -> list[FinishedTask]:
+    def run_slice(self, *, may_wait: bool = True) -> list[FinishedTask]:
         """Do one more slice of the task whose turn it is, and return those that ended.
 
-        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
+        ``may_wait`` lets it wait for a kernel, because the caller has nothing else to do.
         """
-        finished = [self._late(job) for job in tuple(self._line) if self._is_late(job)]
-        if self._line:
+        finished = [self._expire(job) for job in tuple(self._queue) if self._is_late(job)]
+        if self._queue:
             job = self._next()
-            if is_alone:
+            if may_wait:
                 job.work.wait()
-            self._line.remove(job)
-            self._line = after_turn(self._line, job.client)
+            self._queue.remove(job)
+            self._queue = move_client_to_end(self._queue, job.client)
             if job.work.run_slice():
-                finished.append(self._finished(job))
+                finished.append(self._finish(job))
             else:
-                self._line.append(job)
+                self._queue.append(job)
         return finished
 
     def _next(self) -> _Job:
-        """Return the first job in line that has begun or may begin."""
-        begun = Counter(job.client for job in self._line if job.work.is_begun)
+        """Return the first job in the queue that has started or may start."""
+        started = Counter(job.client for job in self._queue if job.work.has_started)
         candidates = (
             job
-            for job in self._line
-            if job.work.is_begun or begun.total() < (_AT_ONCE if begun[job.client] else _AT_MOST)
+            for job in self._queue
+            if job.work.has_started or started.total() < _most_started(started[job.client])
         )
         first = next(candidates)
-        if not first.work.is_away:
+        if not first.work.is_detached:
             return first
-        return next((job for job in candidates if not job.work.is_away), first)
+        return next((job for job in candidates if not job.work.is_detached), first)
 
-    def _do(self, make: Callable[[], Task]) -> Finding:
-        """Make a task and do it; all of this, including ``make``, is the work that is sliced."""
+    def _run(self, make: Callable[[], Task]) -> Finding:
+        """Make a task and do it; both are parts of the work that is done in slices."""
         task = make()
         match task:
             case ReadText(constraint, text):
@@ -188,9 +195,11 @@ class Workbench:
             case ReadMask(constraint, tokens):
                 # In the cache of answers, which has most masks: the report is about theirs.
                 return read_mask(self._start(constraint), tokens, self._vocabulary)
-            case Draw(constraint):
+            case DrawAutomaton(constraint):
                 return automaton_of(constraint)
-        found = shortened(checked(task.constraint, missing=self._vocabulary.missing_bytes))
+        found = shorten_report(
+            check_structure(task.constraint, missing=self._vocabulary.missing_bytes)
+        )
         if isinstance(task, Compile):
             self._start(task.constraint)
         return found
@@ -198,10 +207,10 @@ class Workbench:
     def _is_late(self, job: _Job) -> bool:
         return job.deadline is not None and job.deadline < self._now()
 
-    def _late(self, job: _Job) -> FinishedTask:
-        """Give up a job whose deadline has passed."""
-        self._line.remove(job)
-        job.work.give_up()
+    def _expire(self, job: _Job) -> FinishedTask:
+        """Cancel a job whose deadline has passed, and return its error."""
+        self._queue.remove(job)
+        job.work.cancel()
         return FinishedTask(
             job.request_id,
             DeadlineExceededError(
@@ -209,10 +218,10 @@ class Workbench:
             ),
         )
 
-    def _finished(self, job: _Job) -> FinishedTask:
+    def _finish(self, job: _Job) -> FinishedTask:
         try:
             return FinishedTask(job.request_id, job.work.result())
         except BaseException as fault:
-            if not is_of_request(fault):
+            if not is_request_error(fault):
                 raise
-            return FinishedTask(job.request_id, error_for(job.request_id, fault))
+            return FinishedTask(job.request_id, as_guided_error(job.request_id, fault))

@@ -1,4 +1,4 @@
-"""Compiles the kernels of constraints in a second process as well, while a model is loaded.
+"""A second process that compiles kernels of constraints as well, while a model is loaded.
 
 Numba compiles one kernel at a time in a process, which takes two minutes for all. It happens once:
 compiled kernels stay on the disk, and each process reads what the other has compiled. The two begin
@@ -12,24 +12,26 @@ import subprocess
 import sys
 from typing import Any, Final
 
-from guided.regular.transitions import paste_moves
+from guided.regular.transitions import copy_moves
 
-__all__ = ["ColdKernels"]
+__all__ = ["KernelProcess"]
 
 _PREPARE: Final = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
-_LATE: Final[Any] = paste_moves
+_LAST_COMPILED: Final[Any] = copy_moves
 """One of the kernels that are compiled last."""
 
 
-class ColdKernels:
-    """The second process, where it has something to compile and a core to do it on.
+class KernelProcess:
+    """The second process, started only if kernels are to be compiled and it has a core for that.
 
     If loading fails the process continues: what it compiles serves the next start.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        if len(os.sched_getaffinity(0)) > 1 and not _LATE._cache.is_on_disk(_LATE.targetctx):
+        if len(os.sched_getaffinity(0)) > 1 and not _LAST_COMPILED._cache.is_on_disk(
+            _LAST_COMPILED.targetctx
+        ):
             command, none = (sys.executable, "-P", "-c", _PREPARE), subprocess.DEVNULL
             self._process = subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["OfThread"]
+__all__ = ["PerThread"]
 
 T = TypeVar("T")
 
 
-class OfThread(Generic[T]):
-    """One value per thread, made when the thread first asks for it, and gone with the thread."""
+class PerThread(Generic[T]):
+    """One value per thread, made at its first ``get`` and dropped when the thread ends."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -25,7 +25,7 @@ class OfThread(Generic[T]):
     def get(self) -> T:
         """Return this thread's value."""
         try:
-            found: T = self._local.thing
+            value: T = self._local.value
         except AttributeError:
-            found = self._local.thing = self._make()
-        return found
+            value = self._local.value = self._make()
+        return value

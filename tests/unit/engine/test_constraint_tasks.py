@@ -10,15 +10,15 @@ import pytest
 
 import guided
 from guided.constraint.report import MOST_REPORT_BYTES
-from guided.engine.workbench import (
+from guided.engine.constraint_tasks import (
     Check,
     Compile,
-    Draw,
+    ConstraintTasks,
+    DrawAutomaton,
     FinishedTask,
     ReadMask,
     ReadText,
     Task,
-    Workbench,
 )
 from guided.errors import DeadlineExceededError, InternalServiceError, InvalidConstraintError
 from guided.masks.matcher import FreeText
@@ -43,12 +43,12 @@ LONG = Choice([f"value {n * 7919 % 10007} of many" for n in range(3000)])
 
 
 class Bench:
-    """A workbench, what it compiled for requests, and its clock."""
+    """Constraint tasks, what they compiled for requests, and their clock."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.compiled: list[Constraint] = []
-        self.bench = Workbench(BYTES, self._start, lambda: self.now)
+        self.bench = ConstraintTasks(BYTES, self._start, lambda: self.now)
 
     def _start(self, constraint: Constraint) -> FreeText:
         self.compiled.append(constraint)
@@ -201,7 +201,7 @@ def test_a_text_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "task", [Check(SHORT), ReadText(SHORT, b""), ReadMask(SHORT, ()), Draw(SHORT)]
+    "task", [Check(SHORT), ReadText(SHORT, b""), ReadMask(SHORT, ()), DrawAutomaton(SHORT)]
 )
 def test_nothing_is_left_behind(task: Task) -> None:
     bench = Bench()

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from guided.masks.mask import Mask
 
-__all__ = ["Draw"]
+__all__ = ["DeviceDraw"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draw:
+class DeviceDraw:
     """Draws the token that ``choose_token`` would, from a mask and without filters."""
 
     mask: Mask

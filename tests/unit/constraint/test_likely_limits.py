@@ -10,12 +10,12 @@ import pytest
 
 import guided
 from guided.cli.check import check
-from guided.constraint.foresight import likely_limits
+from guided.constraint.likely_limits import likely_limits
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import Pace, paced
+from guided.runtime.work_budget import PauseHooks, use_pause_hooks
 from guided.spec import JsonSchema
 
 _DOMAIN = r"^(?!.*://)(?=.{1,255}$)((.{1,63}\.){1,127}(?![0-9]*$)[a-z0-9-]+\.?)$"
@@ -41,7 +41,7 @@ def test_looking_ahead_rests_between_its_steps() -> None:
     lowered = lower_json_schema(JsonSchema(json.dumps({"properties": members})))
     machine = JsonMachine(lowered.grammar)
     rests: list[int] = []
-    with paced(Pace(5_000, rests.append, lambda _: None, lambda: None)):
+    with use_pause_hooks(PauseHooks(5_000, rests.append, lambda _: None, lambda: None)):
         assert likely_limits(machine, ConstraintLimits()) == ()
     assert len(rests) > 15
 

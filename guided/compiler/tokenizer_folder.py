@@ -1,4 +1,4 @@
-"""Load the tokenizer in the folder of a model as transformers would, without transformers.
+"""Loads the tokenizer in the folder of a model as transformers would, without transformers.
 
 ``tokenizer.json`` does not list all special tokens: some are named only in
 ``tokenizer_config.json``. A mask that took such a token for text would allow it in answers.
@@ -17,20 +17,20 @@ from guided.masks.described_tokenizer import Description
 if TYPE_CHECKING:
     from tokenizers import AddedToken, Tokenizer
 
-__all__ = ["Folder", "read_folder"]
+__all__ = ["TokenizerFolder", "read_tokenizer_folder"]
 
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
-_EARLIER_NAMES = "special_tokens_map.json"
-"""Where versions of transformers before 5 wrote the names of special tokens."""
+_SPECIAL_TOKENS_MAP = "special_tokens_map.json"
+"""In this file, versions of transformers before 5 wrote which tokens are special."""
 _MODEL_CONFIGS = ("generation_config.json", "config.json")
 """Where a model says which tokens end its answers."""
-_LISTS = ("additional_special_tokens", "extra_special_tokens")
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
-_AGAIN = "fetch the model again"
+_TOKEN_LISTS = ("additional_special_tokens", "extra_special_tokens")
+_ADDED_TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+_FETCH_HINT = "fetch the model again"
 
 
-class Folder(NamedTuple):
+class TokenizerFolder(NamedTuple):
     """What the files of a folder say about its tokenizer."""
 
     description: Description
@@ -40,50 +40,51 @@ class Folder(NamedTuple):
     end_ids: tuple[int, ...]
 
 
-def read_folder(folder: Path) -> Folder:
-    """Read a folder; raises ModelError if it has no tokenizer or a file is malformed."""
+def read_tokenizer_folder(folder: Path) -> TokenizerFolder:
+    """Return what a folder says; raises ModelError without a tokenizer or for a malformed file."""
     file = folder / _TOKENIZER
     if not file.is_file():
         raise ModelError(
             f"{folder} has no {_TOKENIZER}", hint="name the folder of a model with a fast tokenizer"
         )
-    tokenizer = _tokenizer_in(file)
-    config = _read(folder / _TOKENIZER_CONFIG)
+    tokenizer = _load_tokenizer(file)
+    config = _read_json_object(folder / _TOKENIZER_CONFIG)
     # What a file says about a known token replaces what was known; the token keeps its id.
-    tokenizer.add_tokens(_listed_tokens(config, folder / _TOKENIZER_CONFIG))
+    tokenizer.add_tokens(_read_added_tokens(config, folder / _TOKENIZER_CONFIG))
     if "added_tokens_decoder" not in config:
-        config |= _read(folder / _EARLIER_NAMES)
-    named = dict(_named_texts(config))
-    numbers = _add_named(tokenizer, named)
-    ends = [end for name in _MODEL_CONFIGS for end in _ends_in(folder / name)]
-    ends += [numbers[text] for text in named.get("eos_token", ())]
-    special = frozenset(numbers[text] for texts in named.values() for text in texts)
-    return Folder(json.loads(tokenizer.to_str()), special, tuple(ends))
+        config |= _read_json_object(folder / _SPECIAL_TOKENS_MAP)
+    named = dict(_special_token_texts(config))
+    ids = _add_special_tokens(tokenizer, named)
+    ends = [end for name in _MODEL_CONFIGS for end in _read_end_ids(folder / name)]
+    ends += [ids[text] for text in named.get("eos_token", ())]
+    special = frozenset(ids[text] for texts in named.values() for text in texts)
+    return TokenizerFolder(json.loads(tokenizer.to_str()), special, tuple(ends))
 
 
-def _tokenizer_in(file: Path) -> Tokenizer:
+def _load_tokenizer(file: Path) -> Tokenizer:
+    """Load ``tokenizer.json``; raises ModelError if it is malformed."""
     from tokenizers import Tokenizer
 
     try:
         return Tokenizer.from_file(str(file))
     except Exception as error:  # tokenizers has no exception class of its own
-        raise ModelError(f"{file} describes no tokenizer: {error}", hint=_AGAIN) from error
+        raise ModelError(f"{file} describes no tokenizer: {error}", hint=_FETCH_HINT) from error
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_json_object(file: Path) -> dict[str, Any]:
     """Return the JSON object in a file; empty if the file is missing."""
     if not file.is_file():
         return {}
     try:
         read = json.loads(file.read_text("utf-8"))
     except ValueError as error:
-        raise ModelError(f"{file} is not JSON: {error}", hint=_AGAIN) from error
+        raise ModelError(f"{file} is not JSON: {error}", hint=_FETCH_HINT) from error
     if not isinstance(read, dict):
-        raise ModelError(f"{file} holds no JSON object", hint=_AGAIN)
+        raise ModelError(f"{file} holds no JSON object", hint=_FETCH_HINT)
     return read
 
 
-def _listed_tokens(config: dict[str, Any], file: Path) -> list[AddedToken]:
+def _read_added_tokens(config: dict[str, Any], file: Path) -> list[AddedToken]:
     """Return the tokens of ``added_tokens_decoder``, ordered by id."""
     from tokenizers import AddedToken
 
@@ -92,18 +93,22 @@ def _listed_tokens(config: dict[str, Any], file: Path) -> list[AddedToken]:
         return [
             AddedToken(
                 listed[token]["content"],
-                **{name: bool(listed[token][name]) for name in _FLAGS if name in listed[token]},
+                **{
+                    name: bool(listed[token][name])
+                    for name in _ADDED_TOKEN_FLAGS
+                    if name in listed[token]
+                },
             )
             for token in sorted(listed, key=int)
         ]
     except (TypeError, ValueError, LookupError) as error:
         raise ModelError(
-            f"{file} lists added tokens that are none: {error}", hint=_AGAIN
+            f"{file} lists added tokens that are none: {error}", hint=_FETCH_HINT
         ) from error
 
 
-def _add_named(tokenizer: Tokenizer, named: dict[str, list[str]]) -> dict[str, int]:
-    """Add the named tokens that are missing, as special; returns ids of all added ones by text."""
+def _add_special_tokens(tokenizer: Tokenizer, named: dict[str, list[str]]) -> dict[str, int]:
+    """Add the named tokens that are missing, as special; returns all added tokens' ids by text."""
     from tokenizers import AddedToken
 
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
@@ -112,10 +117,10 @@ def _add_named(tokenizer: Tokenizer, named: dict[str, list[str]]) -> dict[str, i
     return {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
 
 
-def _named_texts(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the texts of special tokens by what names them: a name of their own, or a list."""
+def _special_token_texts(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the entries of a config that name special tokens, each with the texts of its tokens."""
     for name, value in config.items():
-        if name in _LISTS:
+        if name in _TOKEN_LISTS:
             tokens = [*value.values()] if isinstance(value, dict) else value
             if isinstance(tokens, list):
                 yield name, [text for each in tokens if (text := _text_of(each))]
@@ -129,9 +134,9 @@ def _text_of(token: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _ends_in(file: Path) -> list[int]:
+def _read_end_ids(file: Path) -> list[int]:
     """Return the end-of-sequence tokens that a config names: none, one or a list."""
-    named = _read(file).get("eos_token_id")
+    named = _read_json_object(file).get("eos_token_id")
     if named is None:
         return []
     ends = named if isinstance(named, list) else [named]

@@ -10,7 +10,7 @@ import pytest
 
 from guided.drafters import LookupDrafter
 from guided.engine.engine import Engine
-from guided.runtime.fuel import STAND_STILL, limited_work, spend
+from guided.runtime.work_budget import MUST_PAUSE, limited_work, spend
 from guided.spec import (
     Beams,
     Constraint,
@@ -46,7 +46,7 @@ class SlowMatcher:
         with limited_work(_LIMIT, lock=self._lock):
             if key not in self._built:
                 for _ in range(_PIECES):
-                    spend(STAND_STILL)
+                    spend(MUST_PAUSE)
                 self._built.add(key)
 
     def mask(self) -> Any:
@@ -71,8 +71,8 @@ class SlowMatcher:
         with limited_work(_LIMIT, lock=self._lock):
             return self._inner.shortest_completion()
 
-    def fits(self, budget: int) -> bool:
-        return self._inner.fits(budget)
+    def can_complete_within(self, budget: int) -> bool:
+        return self._inner.can_complete_within(budget)
 
     def mask_within(self, budget: int) -> Any:
         return self._inner.mask_within(budget)
@@ -136,11 +136,11 @@ class ForgetfulMatcher:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def fits(self, budget: int) -> bool:
+    def can_complete_within(self, budget: int) -> bool:
         with limited_work(_LIMIT):
             for _ in range(_PIECES):
-                spend(STAND_STILL)
-        return self._inner.fits(budget)
+                spend(MUST_PAUSE)
+        return self._inner.can_complete_within(budget)
 
 
 @pytest.mark.parametrize(("budget", "is_answered"), [(1, False), (200, True)])
@@ -167,7 +167,7 @@ def started(**options: Any) -> Engine:
     """An engine with an answer that pauses."""
     engine = make_engine(MODEL, start=slowly(), **options)
     engine.submit("slow", GenerationRequest("x", SLOW, forcing=Forcing.OFF, deadline=9.0))
-    while not len(engine._aside):
+    while not len(engine._paused):
         engine.step()
     return engine
 
@@ -188,7 +188,7 @@ def test_a_deadline_closes_an_answer_that_pauses_though_others_build_for_its_con
     engine = started(clock=lambda: now[0])
     engine.submit("other", GenerationRequest("y", SLOW, forcing=Forcing.OFF))
     # Until the first answer has a token and the other pauses as well.
-    while len(engine._aside) < 2 or not engine._requests.group("slow").num_chosen:
+    while len(engine._paused) < 2 or not engine._requests.group("slow").num_chosen:
         engine.step()
     now[0] = 10.0
     ended = drain(engine)

@@ -1,0 +1,135 @@
+"""Finds the limits that answers of a schema are likely to hit, before there is an answer.
+
+Expensive parts of a schema are computed when a text first reaches them. If a limit is hit then, the
+answer is closed by its shortest completion. So everything reachable is visited beforehand: objects
+with all their members and arrays with one item, each step within the limit that one position of an
+answer has.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from guided.errors import LimitExceededError
+from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.machine.exit_actions import (
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    Done,
+    KeyClass,
+)
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
+from guided.json_schema.reader.text import child_pointer
+from guided.masks.limits import ConstraintLimits
+from guided.runtime.work_budget import limited_work, spend, units_left
+from guided.spec import LikelyLimit
+
+__all__ = ["likely_limits"]
+
+MAX_STEPS: Final = 3_000
+"""The most steps; only those to new kinds of values count."""
+MAX_WORK: Final = 1_000_000
+"""The work for all steps together; no step starts after it is spent. See ``limited_work``."""
+MAX_LIMITS: Final = 10
+"""The most limits that are reported."""
+_STEP_WORK: Final = 500
+"""Units of work for a step, besides those that are counted in it."""
+_MAX_OUTCOMES: Final = 3
+"""The most outcomes followed if a value determines which schemas an object must fit."""
+
+
+def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[LikelyLimit, ...]:
+    """Return the limits that answers of a machine are likely to hit; the machine grows by this.
+
+    The search ends after MAX_STEPS steps or MAX_WORK units of work.
+    """
+    # More than all steps can spend together, so this limit is never hit.
+    with limited_work(2 * (MAX_WORK + limits.step_work + MAX_STEPS * _STEP_WORK)):
+        return tuple(_LimitSearch(machine, limits).find_limits())
+
+
+class _LimitSearch:
+    """Visits the stacks of a machine breadth first, one for each innermost frame."""
+
+    def __init__(self, machine: JsonMachine, limits: ConstraintLimits) -> None:
+        self.machine = machine
+        self.limits = limits
+        self.work = MAX_WORK
+        """Units of work that are left."""
+        self.worklist: deque[tuple[int, str]] = deque([(ROOT, "")])
+        """Stacks still to visit, each with its place in an answer: a JSON pointer with ``*``."""
+        self.seen: set[Frame] = set()
+        """Innermost frames of the visited stacks."""
+
+    def find_limits(self) -> Iterator[LikelyLimit]:
+        """Yield the limits as they are hit; to be called once.
+
+        The caller limits the work for all steps; each step also has a limit of its own, and one
+        that hits it is reported and not continued. A frame that was visited before is skipped,
+        since it leads to the same frames again.
+        """
+        steps, num_reported = 0, 0
+        while self.worklist and steps < MAX_STEPS and num_reported < MAX_LIMITS and self.work > 0:
+            stack, place = self.worklist.popleft()
+            frame = self.machine.stacks.frames[stack]
+            if frame in self.seen:
+                continue
+            self.seen.add(frame)
+            steps += 1
+            with limited_work(self.limits.step_work, "going on from one position"):
+                try:
+                    self.machine.parts.check_room()
+                    self.worklist += self._next_stacks(stack, frame, place)
+                except LimitExceededError as error:
+                    num_reported += 1
+                    yield LikelyLimit(place, str(error))
+                spent = self.limits.step_work - (units_left() or 0)
+            self.work -= spent
+            # Each step has its own work budget, usually too small for work to pause in it. So the
+            # units it spent are spent again here, where work can pause.
+            spend(spent + _STEP_WORK)
+
+    def _next_stacks(self, stack: int, frame: Frame, place: str) -> list[tuple[int, str]]:
+        """Return the stacks that may come next, each with its place in an answer.
+
+        ``frame`` is the innermost frame of ``stack``. Raises LimitExceededError if a limit is hit.
+        """
+        machine, labels = self.machine, self.machine.labels
+        if isinstance(frame, ArrayFrame):
+            return self._after_action(stack, ITEM, child_pointer(place, "*"))
+        if isinstance(frame, ObjectFrame):
+            names, classes = machine.evaluation.names.candidates(stack)
+            ahead = [(labels.number_of_key(name), child_pointer(place, name)) for name in names]
+            ahead += [
+                (labels.number(KeyClass(number)), child_pointer(place, "*")) for number in classes
+            ]
+            return [
+                each for label, inner in ahead for each in self._after_action(stack, label, inner)
+            ]
+        return self._open_containers(stack, frame, place) + self._after_value(stack, frame, place)
+
+    def _open_containers(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+        """Build the scalars that a value may be, and return the stacks of its containers."""
+        self.machine.rows.before_value(stack)
+        types = frozenset().union(*map(self.machine.evaluation.restriction.types, frame.formulas))
+        opening = {JsonType.OBJECT: OPEN_OBJECT, JsonType.ARRAY: OPEN_ARRAY}
+        labels = [label for kind, label in opening.items() if kind in types]
+        return [each for label in labels for each in self._after_action(stack, label, place)]
+
+    def _after_value(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+        """Return the stacks after a value; none in arrays, whose items are taken to be alike."""
+        if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
+            return []
+        around = place[: place.rindex("/")]
+        vectors = self.machine.evaluation.awaited.accepted_vectors(stack)[:_MAX_OUTCOMES]
+        numbers = [self.machine.labels.number(Done(vector)) for vector in vectors]
+        return [each for label in numbers for each in self._after_action(stack, label, around)]
+
+    def _after_action(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:
+        """Return the stack after an exit action, with its place; none if it is not allowed."""
+        resolved = self.machine.exits.resolve(stack, label)
+        return [] if resolved is None else [(resolved[0], place)]
