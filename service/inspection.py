@@ -60,7 +60,7 @@ class Inspections:
     def run_slice(self, *, may_wait: bool) -> Iterator[FromEngine]:
         """Do one more slice of work, and yield the messages for the server.
 
-        ``is_alone`` says that the engine has nothing else to do.
+        ``may_wait`` says that the engine has nothing else to do.
         """
         if self._tasks is not None:
             yield from map(_message, self._tasks.run_slice(may_wait=may_wait))
