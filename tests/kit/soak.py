@@ -246,12 +246,21 @@ def kill_engine(server: ServerProcess) -> float:
 
 
 def _warm(web: HttpServer, outcome: Outcome) -> None:
-    """Make calls that create everything lasting: the transport's threads, machine code, caches."""
+    """Make calls that create everything lasting: the transport's threads, machine code, caches.
+
+    The engine is killed once, as hundreds of calls that fail at once take memory that the server
+    keeps.
+    """
 
     async def call() -> None:
         tally, plan = Tally(), outcome.plan
         until = time.monotonic() + plan.warm_seconds
-        await _let_callers_at(web, plan, until, tally)
+
+        async def kill() -> None:
+            await asyncio.sleep(plan.warm_seconds / 2)
+            await asyncio.to_thread(kill_engine, web.process)
+
+        await asyncio.gather(_let_callers_at(web, plan, until, tally), kill())
         outcome.tally.faults += tally.faults
 
     asyncio.run(call())
