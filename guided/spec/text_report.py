@@ -30,5 +30,5 @@ class TextReport:
     """The bytes that may be at this offset, in rising order; none if the text must end."""
     may_end: bool
     """Whether the text may end at this offset."""
-    shortest_completion: bytes
+    shortest_end: bytes
     """Bytes that complete the text from there, close to the fewest possible."""

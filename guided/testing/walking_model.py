@@ -212,7 +212,7 @@ def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
     report = read_text(request.constraint, reply.encode())
     if report.fit is not TextFit.COMPLETE:
         there = reply.encode()[: report.offset].decode(errors="ignore")
-        end = there + report.shortest_completion.decode(errors="replace")
+        end = there + report.shortest_end.decode(errors="replace")
         raise RequestError(
             f"the reply {reply!r} is no answer to this request: it leaves the constraint after "
             f"{there!r}",

@@ -88,7 +88,7 @@ def test_readings_are_those_of_the_module_re(pattern: str, text: str) -> None:
     assert (found.fit is COMPLETE) == (re.fullmatch(pattern, text) is not None)
     # Fitting texts can be completed as reported, and exactly the reported bytes are allowed.
     fitting = text.encode()[: found.offset]
-    assert re.fullmatch(pattern, (fitting + found.shortest_completion).decode())
+    assert re.fullmatch(pattern, (fitting + found.shortest_end).decode())
     for byte in b"abc":
         following = read_text(constraint, fitting + bytes((byte,)))
         assert (following.fit is not REFUSED) == (byte in found.allowed)
