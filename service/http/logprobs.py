@@ -6,6 +6,7 @@ constraint they are the model's own. A forced token had no alternative: 0.
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterable
 from typing import Final
 
@@ -32,10 +33,12 @@ def told_tokens(tokens: Iterable[TokenLogprobs]) -> list[JsonObject]:
 
 def completion_logprobs(tokens: tuple[TokenLogprobs, ...]) -> JsonObject:
     """Return the ``logprobs`` of a completion: lists by token, with each token's text offset."""
-    offsets, text = [], b""
+    # A character that several tokens spell counts from the first one after its last byte.
+    decoder = getincrementaldecoder("utf-8")("ignore")
+    offsets, length = [], 0
     for token in tokens:
-        offsets.append(len(text.decode(errors="ignore")))
-        text += token.text
+        offsets.append(length)
+        length += len(decoder.decode(token.text))
     return {
         "tokens": [_text(token.text) for token in tokens],
         "token_logprobs": [_number(token.masked) for token in tokens],
