@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from guided.cli.common import shown_with
 from guided.cli.flags import flag, with_flags
-from guided_service.config import Group, ServerConfig, ManyValues, read_config
+from guided_service.config import Group, ManyValues, ServerConfig, read_config
 from guided_service.server import serve as serve_config
 
 __all__ = ["serve", "setting_flags"]

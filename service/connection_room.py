@@ -69,10 +69,13 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
         """Check the connections to a port periodically, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            if self._may_be_many():
-                await self._make_room(port)
-            else:
+            if not self._may_be_many():
                 self._made = {}
+                continue
+            try:
+                await self._make_room(port)
+            except (OSError, RuntimeError) as error:  # no descriptor, or no thread, at the moment
+                _log.error("no room made for connections", error=str(error))
 
     def _may_be_many(self) -> bool:
         """Whether to look closer: half of the descriptors or more may be connections, or many notes

@@ -13,7 +13,7 @@ import grpc.aio
 
 from guided.errors import ServiceError
 from guided_service.arrivals import UNREAD_BYTES
-from guided_service.certificates import Certificates, files_of
+from guided_service.certificates import GrpcCertificate, files_of
 from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
 
@@ -85,7 +85,7 @@ def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
     try:
         if files is None:
             return server.add_insecure_port(address)
-        return server.add_secure_port(address, Certificates(files).credentials())
+        return server.add_secure_port(address, GrpcCertificate(files).credentials())
     except RuntimeError as error:
         # The rest of the transport's message is advice on debugging the transport.
         reason = str(error).partition(";")[0]

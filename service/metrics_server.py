@@ -17,8 +17,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from typing_extensions import override
 
 from guided.errors import ServiceError
-from guided_service.certificates import CertificateFiles
-from guided_service.renewed_certificate import RenewedCertificate
+from guided_service.certificates import CertificateFiles, HttpCertificate
 
 __all__ = ["serve_metrics"]
 
@@ -114,7 +113,7 @@ def serve_metrics(
             hint="choose another metrics port",
         ) from error
     if files is not None:
-        server.certificate = RenewedCertificate(files).context()
+        server.certificate = HttpCertificate(files).context()
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server.server_port
 

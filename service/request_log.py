@@ -114,9 +114,11 @@ class RequestLog:
         self._thread.join(_LAST_LINES_SECONDS)
 
     def _run(self) -> None:
+        reported = 0
         while (record := self._waiting.get()) is not None:
             self._write(record)
             # The event loop counts on meanwhile: lines lost now are reported next time.
-            if lost := self._lost:
-                self._lost -= lost
-                _log.warning("lines of requests were lost", count=lost)
+            lost = self._lost
+            if lost > reported:
+                _log.warning("lines of requests were lost", count=lost - reported)
+                reported = lost

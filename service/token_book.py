@@ -15,21 +15,20 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
-import structlog
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from guided.bearer import token_hash
 from guided.errors import RequestError
+from guided_service.renewed_files import RenewedFiles
 
-__all__ = ["Limits", "Token", "TokenBook", "read_tokens", "stamp_of"]
+__all__ = ["Limits", "Token", "TokenBook", "read_tokens"]
 
 _LOOK_SECONDS: Final = 1.0
 """Least time between two checks of the file."""
-
-_log = structlog.get_logger()
 
 
 class Limits(BaseModel):
@@ -71,42 +70,23 @@ class TokenBook:
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
         """Read the file; raises ``RequestError`` with the place of a fault."""
-        self._file = file
-        self._clock = clock
-        self._stamp = stamp_of(file)
-        self._looked = clock()
-        self._tokens = read_tokens(file)
+        self._tokens = RenewedFiles(
+            "tokens", (file,), partial(read_tokens, file), look_seconds=_LOOK_SECONDS, clock=clock
+        )
 
     def __len__(self) -> int:
-        return len(self._tokens)
+        return len(self._tokens.value)
 
     def find(self, shown: str) -> tuple[str, Token] | None:
         """Return the name and the limits of a shown token, or ``None`` if it is unknown."""
-        self._look()
+        self._tokens.renew()
         digest = token_hash(shown)
         found: tuple[str, Token] | None = None
         # Compare all, each in constant time, so that timing reveals nothing about any of them.
-        for name, token in self._tokens.items():
+        for name, token in self._tokens.value.items():
             if hmac.compare_digest(token.sha256, digest):
                 found = (name, token)
         return found if found is None or _is_valid(found[1]) else None
-
-    def _look(self) -> None:
-        """Read the file again if it has changed."""
-        now = self._clock()
-        if now - self._looked < _LOOK_SECONDS:
-            return
-        self._looked = now
-        stamp = stamp_of(self._file)
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
-        try:
-            self._tokens = read_tokens(self._file)
-        except RequestError as error:
-            _log.error("tokens not read again; those before hold", error=str(error))
-        else:
-            _log.info("tokens read again", file=str(self._file), tokens=len(self._tokens))
 
 
 def read_tokens(file: Path) -> Mapping[str, Token]:
@@ -132,12 +112,3 @@ def read_tokens(file: Path) -> Mapping[str, Token]:
 
 def _is_valid(token: Token) -> bool:
     return token.expires is None or datetime.now(UTC).date() <= token.expires
-
-
-def stamp_of(file: Path) -> tuple[int, int, int] | None:
-    """Return values that change when a file changes; ``None`` if it does not exist."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from guided.cli.common import read_text, shown_with, telling_of_compilation
+from guided.cli.connection_flags import connection_flags, read_connection_flags
 from guided.cli.constraint_flags import is_grammar_file, read_grammar_file
 from guided.cli.flags import (
     DocumentFlag,
@@ -44,7 +45,7 @@ _UNBOUNDED = 1_000_000
     "guided check ticket.json --json | jq .keywords",
     "guided check query.lark --address localhost:50051",
 )
-@with_flags(*json_flags())
+@with_flags(*json_flags(), *connection_flags())
 def check(
     subject: Annotated[
         str,
@@ -78,7 +79,8 @@ def check(
         if address is None:
             report = _checked_here(schema, options, documents)
         else:
-            report = _checked_there(address, schema, options, documents)
+            connection = read_connection_flags(flags)
+            report = _checked_there(address, connection, schema, options, documents)
     except GuidedError as error:
         if as_json:
             typer.echo(error_json(error))
@@ -98,11 +100,15 @@ def _checked_here(schema: Any, options: JsonOptions, documents: dict[str, str]) 
 
 
 def _checked_there(
-    address: str, schema: Any, options: JsonOptions, documents: dict[str, str]
+    address: str,
+    connection: Mapping[str, Any],
+    schema: Any,
+    options: JsonOptions,
+    documents: dict[str, str],
 ) -> SchemaReport:
     from guided.client import Client
 
-    with Client(address) as client:
+    with Client(address, **connection) as client:
         if isinstance(schema, Structure):
             return client.grammars.check(grammar=schema)
         if is_response_type(schema):

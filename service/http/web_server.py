@@ -18,13 +18,12 @@ from typing_extensions import override
 
 from guided.errors import ServiceError
 from guided_service.call_notes import CallNotes
-from guided_service.certificates import files_of
+from guided_service.certificates import HttpCertificate, files_of
 from guided_service.config import ServerConfig
 from guided_service.http.connection import connection_kind
 from guided_service.http.listener import Listener
 from guided_service.http.noted_calls import NotedCalls
 from guided_service.listening import check_exposure, in_url, most_connections
-from guided_service.renewed_certificate import RenewedCertificate
 
 __all__ = ["WebServer"]
 
@@ -66,7 +65,7 @@ class WebServer:
         self.port: int = self._sockets[0].getsockname()[1]
         files = files_of(config)
         self.scheme = "http" if files is None else "https"
-        certificate = None if files is None else RenewedCertificate(files)
+        certificate = None if files is None else HttpCertificate(files)
         self._server = _Server(
             uvicorn.Config(
                 NotedCalls(app, notes),
@@ -98,10 +97,18 @@ class WebServer:
         return f"{self.scheme}://{in_url(self.host)}:{self.port}"
 
     async def start(self) -> None:
-        """Begin to take calls."""
+        """Begin to take calls; raises what keeps the server from it."""
         self._serving = asyncio.create_task(self._server.serve(self._sockets))
-        while not self._server.started and not self._serving.done():
+        while not self._server.started:
+            if self._serving.done():
+                self._close_sockets()
+                self._serving.result()
+                return  # stopped meanwhile
             await asyncio.sleep(0)
+
+    def _close_sockets(self) -> None:
+        for each in self._sockets:
+            each.close()
 
     def close(self) -> None:
         """Stop accepting connections; open ones end after the call they run."""
@@ -111,8 +118,7 @@ class WebServer:
         """Close, and end what is left after this many seconds."""
         self.close()
         if self._serving is None:
-            for each in self._sockets:
-                each.close()
+            self._close_sockets()
             return
         await asyncio.wait({self._serving}, timeout=seconds)
         self._server.force_exit = True

@@ -34,10 +34,11 @@ from guided.spec import GenerationRequest, Regex
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import Client as QueueClient
-from guided_service.certificates import CertificateFiles, Certificates
+from guided_service.certificates import CertificateFiles, GrpcCertificate
 from guided_service.config import ServerConfig
 from guided_service.door import Caller, Door
 from guided_service.listening import check_exposure, is_loopback, tells_methods
+from tests.service.guided_command import guided_command
 from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
 from tests.service.test_supervision import eventually, raw
 
@@ -144,9 +145,9 @@ def test_files_that_make_no_certificate_are_named(tmp_path: Path, authority: Aut
         CertificateFiles(chain, key, client_ca=key),
     ):
         with pytest.raises(ServiceError, match="no certificate can be made of") as caught:
-            Certificates(files)
+            GrpcCertificate(files)
         assert str(files.chain) in str(caught.value)
-    assert Certificates(CertificateFiles(chain, key)).renewed() is None
+    assert GrpcCertificate(CertificateFiles(chain, key)).renewed() is None
 
 
 # Listening beyond this machine
@@ -232,6 +233,19 @@ def test_a_public_address_says_nothing_of_methods_and_metrics(tmp_path: Path) ->
 
 
 # Tokens
+
+
+def test_the_command_that_checks_shows_its_token(guarded: ServerProcess, tmp_path: Path) -> None:
+    schema, shown = tmp_path / "schema.json", tmp_path / "token"
+    schema.write_text('{"type": "integer"}')
+    shown.write_text(ANN)
+    command = ("check", str(schema), "--address", guarded.address)
+    refused = guided_command(*command)
+    assert refused.returncode == 1
+    assert "the call shows no token that this server knows" in refused.stderr
+    done = guided_command(*command, "--token-file", str(shown), "--insecure")
+    assert done.returncode == 0, done.stderr
+    assert "type" in done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -317,6 +318,25 @@ def test_it_is_not_opened_to_others_without_encryption() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ServiceError, match=f"cannot listen for HTTP on 127.0.0.1:{port}: "):
             WebServer(app, ServerConfig(http_port=port))
+
+
+def test_a_server_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def app(*_: object) -> None:
+        raise AssertionError("nobody calls")
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "no descriptor left")
+
+    async def start() -> None:
+        server = WebServer(app, ServerConfig(http_port=0))
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_server", refuse)
+        try:
+            await server.start()
+        finally:
+            await server.stop(0)
+
+    with pytest.raises(OSError, match="no descriptor left"):
+        asyncio.run(start())
 
 
 def test_no_part_of_an_answer_waits_until_another_is_confirmed() -> None:
