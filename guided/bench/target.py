@@ -31,6 +31,8 @@ __all__ = ["InProcess", "Measured", "Remote", "Target", "Way"]
 _PATIENCE = 10.0
 """Seconds that a server may take to report its statistics."""
 _PAUSE = 0.05
+_REPORT_SECONDS = 2.0
+"""The most time between two reports of an engine."""
 
 
 class Way(StrEnum):
@@ -145,6 +147,8 @@ class Remote:
         self._client = client
         # A server may have answered others before.
         self._ended = client.stats().ended
+        self._has_failed = False
+        """Whether requests failed since the last report, which the engine may not have seen."""
 
     @property
     def model_name(self) -> str:
@@ -176,6 +180,11 @@ class Remote:
                     hint="see whether its engine was started again",
                 )
             time.sleep(_PAUSE)
+        if self._has_failed:
+            # Those that reached the engine are in its next report.
+            time.sleep(_REPORT_SECONDS)
+            stats, self._has_failed = self._client.stats(), False
+            self._ended = stats.ended
         return stats
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
@@ -183,7 +192,9 @@ class Remote:
         # Threads of one client, as callers would send their requests.
         with ThreadPoolExecutor(concurrency) as pool:
             done = list(pool.map(self._ask, requests, requests.values()))
-        self._ended += len(requests)
+        answered = sum(each.error is None for each in done)
+        self._ended += answered
+        self._has_failed |= answered < len(done)
         return done
 
     def _generate(self, request: GenerationRequest) -> Answer[Any]:

@@ -14,6 +14,8 @@ __all__ = ["wait_until_serving"]
 
 _PAUSE_SECONDS = 0.1
 """Time between two checks of a server that is not ready."""
+_CHECK_SECONDS = 5.0
+"""The most time of one check."""
 
 
 def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) -> None:
@@ -24,7 +26,7 @@ def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) 
     deadline = time.monotonic() + timeout
     with Endpoint.of(address, tls).open() as channel:
         health = health_pb2_grpc.HealthStub(channel)
-        while (state := _state(health)) != "SERVING":
+        while (state := _state(health, deadline - time.monotonic())) != "SERVING":
             if time.monotonic() >= deadline:
                 raise ServiceUnavailableError(
                     f"{address} did not say SERVING within {timeout:g} s; its last state is "
@@ -34,12 +36,13 @@ def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) 
             time.sleep(_PAUSE_SECONDS)
 
 
-def _state(health: health_pb2_grpc.HealthStub) -> str:
+def _state(health: health_pb2_grpc.HealthStub, seconds: float) -> str:
     try:
         with raising_guided_errors():
             # The stubs' types omit the methods, which are attributes set in the constructor.
             response = health.Check(  # type: ignore[attr-defined]
-                health_pb2.HealthCheckRequest(), timeout=5.0
+                health_pb2.HealthCheckRequest(),
+                timeout=min(max(seconds, _PAUSE_SECONDS), _CHECK_SECONDS),
             )
     except ServiceError as error:
         # While waiting, treat a server that is not there yet like one that is too busy.

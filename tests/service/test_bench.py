@@ -45,6 +45,22 @@ def test_a_server_is_measured_and_every_figure_written(
         assert [one["text"] for one in measured] == [f"hello {n}" for n in range(4)]
 
 
+def test_a_request_that_the_server_refuses_is_one_that_failed(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    workload, report = tmp_path / "work.jsonl", tmp_path / "report.json"
+    rows = [{"prompt": text, "max_tokens": 3} for text in ("hello", 10**6 * "long ", "bye")]
+    workload.write_text("\n".join(map(json.dumps, rows)))
+    done = guided_bench(
+        "--address", server.address, "--workload", str(workload), "--json", str(report)
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(report.read_text())
+    for way in ("guided", "plain"):
+        measured = [one for run in found["runs"][way] for one in run["measured"]]
+        assert [one["error"] is None for one in measured] == [True, False, True]
+
+
 def test_the_drafters_of_a_server_are_compared_without_starting_it_again(
     server: ServerProcess, tmp_path: Path
 ) -> None:
