@@ -104,8 +104,6 @@ class HeldBytes:
             self._of_clients[client], self._total = mine, total
             return
         self.note_freed(nbytes)
-        if not (mine - nbytes):
-            del self._of_clients[client]
         if 2 * (held + nbytes) > self._most:
             raise LimitExceededError(
                 f"the call holds {held + nbytes} bytes, above the limit of {self._most // 2}",

@@ -135,7 +135,7 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     if code in MAY_PASS and not isinstance(error, CutOffError):
         delay = Duration()
-        delay.FromMilliseconds(_millis(pause_of(error) or retry_after_seconds))
+        delay.FromMilliseconds(math.ceil(1000 * (pause_of(error) or retry_after_seconds)))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
     note_failure(error, code.name)
     if (request_id := current_request_id()) is not None:
@@ -195,10 +195,6 @@ def _packed(message: Message) -> AnyMessage:
     packed = AnyMessage()
     packed.Pack(message)
     return packed
-
-
-def _millis(seconds: float) -> int:
-    return math.ceil(1000 * seconds)
 
 
 async def abort(context: Context, error: Exception, retry_after_seconds: float) -> Never:

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -200,14 +201,8 @@ def report_json(report: SchemaReport) -> str:
             ],
             "omitted_keywords": report.omitted_verdicts,
             "shortest_answer": report.shortest_answer,
-            "likely_limits": [
-                {"place": likely.place, "message": likely.message}
-                for likely in report.likely_limits
-            ],
-            "unenforced_validators": [
-                {"name": validator.name, "place": validator.place, "kind": validator.kind}
-                for validator in report.unenforced_validators
-            ],
+            "likely_limits": [asdict(likely) for likely in report.likely_limits],
+            "unenforced_validators": [asdict(each) for each in report.unenforced_validators],
         }
     )
 

@@ -75,7 +75,9 @@ class ClientBase(ABC):
         Closing either of them closes the connection of both.
         """
         other = copy.copy(self)
-        other._terms = self._terms.changed(timeout, retries, concurrency)
+        other._terms = self._terms.changed(
+            timeout=timeout, retries=retries, concurrency=concurrency
+        )
         return other
 
     def _attempts(
@@ -87,7 +89,8 @@ class ClientBase(ABC):
     ) -> Attempts:
         """Return the attempts at a call, under its request's name or a new one."""
         self._check_open()
-        terms = self._terms.changed(timeout, min(self._terms.retries, most_retries))
+        retries = min(self._terms.retries, most_retries)
+        terms = self._terms.changed(timeout=timeout, retries=retries)
         name = "" if request is None else request.request_id or uuid4().hex
         return Attempts(terms, self._connection, name)
 

@@ -22,7 +22,7 @@ import random
 import time
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import grpc
 
@@ -75,19 +75,9 @@ class Terms:
                 field="concurrency",
             )
 
-    def changed(
-        self,
-        timeout: float | None = None,
-        retries: float | None = None,
-        concurrency: int | None = None,
-    ) -> Self:
-        """Return the terms with some changed."""
-        return replace(
-            self,
-            timeout=self.timeout if timeout is None else timeout,
-            retries=self.retries if retries is None else retries,
-            concurrency=self.concurrency if concurrency is None else concurrency,
-        )
+    def changed(self, **given: Any) -> Self:
+        """Return the terms with some changed; ``None`` keeps a term."""
+        return replace(self, **{name: each for name, each in given.items() if each is not None})
 
 
 @dataclass(slots=True)

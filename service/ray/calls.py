@@ -11,6 +11,7 @@ from typing import Any, Final, Never
 import grpc
 import grpc.aio
 
+from guided_service.handlers import kind_of
 from guided_service.ray.proxied import METHOD, SECONDS_LEFT
 from guided_service.status import shown, status_code_of
 
@@ -121,7 +122,8 @@ class Calls:
             handler = await self._found(context)
             # A handler that refuses a call has no deserializer.
             deserialize = handler.request_deserializer or bytes
-            response = await _behaviour(handler)(deserialize(message), context)
+            _, behaviour = kind_of(handler)
+            response = await behaviour(deserialize(message), context)
         except grpc.aio.AbortError:
             return b""
         except Exception as error:
@@ -168,14 +170,6 @@ class _Details:
 
     method: str
     invocation_metadata: tuple[tuple[str, str | bytes], ...]
-
-
-def _behaviour(handler: Any) -> Callable[[Any, CallContext], Awaitable[Any]]:
-    kinds = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
-    found: Callable[[Any, CallContext], Awaitable[Any]] = next(
-        each for kind in kinds if (each := getattr(handler, kind)) is not None
-    )
-    return found
 
 
 async def _aborted(context: CallContext, code: grpc.StatusCode, details: str) -> bytes:

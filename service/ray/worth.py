@@ -9,10 +9,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import replace
 from statistics import fmean
 from typing import Final
+
+from cachetools import LRUCache
 
 from guided.spec import Timing, Usage
 from guided_service.ray.affinity import Affinity
@@ -37,9 +39,9 @@ class Worth:
     """Learns from each answer."""
 
     def __init__(self) -> None:
-        self._compiling: OrderedDict[bytes, float] = OrderedDict()
-        """Most seconds before a request with this constraint could run, in order of last use. They
-        include preparing its prompt, which is little compared with computing it."""
+        self._compiling: LRUCache[bytes, float] = LRUCache(_MOST_CONSTRAINTS)
+        """Most seconds before a request with this constraint could run. They include
+        preparing its prompt, which is little compared with computing it."""
         self._compiled: deque[float] = deque(maxlen=_SAMPLES)
         """Seconds that the latest new constraints took."""
         self._reading: deque[float] = deque(maxlen=_SAMPLES)
@@ -67,9 +69,6 @@ class Worth:
             self._compiled.append(seconds)
         # Take the most: an engine that has it takes almost nothing.
         self._compiling[digest] = max(seconds, self._compiling.get(digest, 0.0))
-        self._compiling.move_to_end(digest)
-        while len(self._compiling) > _MOST_CONSTRAINTS:
-            self._compiling.popitem(last=False)
 
     def _worth_of(self, digest: bytes) -> int:
         """Return the worth in bytes, at least one, so that the engine that has it is preferred."""
