@@ -18,7 +18,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self, TypeAlias
+from collections.abc import Callable
+from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
 
@@ -293,53 +294,21 @@ FromEngine: TypeAlias = (
     Ready | NotStarted | Report | Grown | Answered | Checked | TextRead | MaskRead | Drawn | Failed
 )
 
-_encoder = msgspec.msgpack.Encoder()
-_to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)
-_from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(FromEngine)
+write: Final[Callable[[ToEngine | FromEngine | Pulse], bytes]] = msgspec.msgpack.Encoder().encode
 
-
-_pulse: msgspec.msgpack.Decoder[Pulse] = msgspec.msgpack.Decoder(Pulse)
-_settings: msgspec.json.Decoder[EngineSettings | StandbySettings] = msgspec.json.Decoder(
+read_to_engine: Final[Callable[[bytes], ToEngine]] = msgspec.msgpack.Decoder(ToEngine).decode
+read_from_engine: Final[Callable[[bytes], FromEngine]] = msgspec.msgpack.Decoder(FromEngine).decode
+read_pulse: Final[Callable[[bytes], Pulse]] = msgspec.msgpack.Decoder(Pulse).decode
+read_settings: Final[Callable[[str], EngineSettings | StandbySettings]] = msgspec.json.Decoder(
     EngineSettings | StandbySettings
-)
-_news: msgspec.json.Decoder[Forked | Ended] = msgspec.json.Decoder(Forked | Ended)
-
-
-def write(message: ToEngine | FromEngine | Pulse) -> bytes:
-    """Encode a message."""
-    return _encoder.encode(message)
-
-
-def read_to_engine(payload: bytes) -> ToEngine:
-    """Decode a message of the server."""
-    return _to_engine.decode(payload)
-
-
-def read_from_engine(payload: bytes) -> FromEngine:
-    """Decode a message of the engine process."""
-    return _from_engine.decode(payload)
-
-
-def read_pulse(payload: bytes) -> Pulse:
-    """Decode a pulse of the engine process."""
-    return _pulse.decode(payload)
-
-
-def read_settings(text: str) -> EngineSettings | StandbySettings:
-    """Decode the settings given on the command line."""
-    return _settings.decode(text)
+).decode
+"""Decodes the settings given on the command line."""
+read_order: Final[Callable[[bytes], EngineSettings]] = msgspec.json.Decoder(EngineSettings).decode
+"""Decodes the settings of an engine that is ordered from a standby."""
+read_news: Final[Callable[[bytes], Forked | Ended]] = msgspec.json.Decoder(Forked | Ended).decode
+"""Decodes the news of a standby about its engine."""
 
 
 def write_line(message: EngineSettings | StandbySettings | Forked | Ended) -> bytes:
     """Encode settings or news of an engine as one line of JSON."""
     return msgspec.json.encode(message) + b"\n"
-
-
-def read_order(line: bytes) -> EngineSettings:
-    """Decode the settings of an engine that is ordered from a standby."""
-    return msgspec.json.decode(line, type=EngineSettings)
-
-
-def read_news(line: bytes) -> Forked | Ended:
-    """Decode the news of a standby about its engine."""
-    return _news.decode(line)
