@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import cache, partial, reduce
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
@@ -20,7 +20,6 @@ from guided.spec import (
     Reasoning,
     Sampling,
     Structure,
-    TokenId,
     Tool,
     word_of,
 )
@@ -148,7 +147,7 @@ class _Form:
     is_optional: bool
 
 
-@functools.cache
+@cache
 def _form_of(name: str) -> _Form:
     hint = OPTIONS[name]
     parts = get_args(hint)
@@ -156,7 +155,7 @@ def _form_of(name: str) -> _Form:
         if isinstance(part, type) and issubclass(part, StrEnum):
             return _Form(part, None, "", is_optional=False)
     if is_optional := NoneType in parts:
-        hint = functools.reduce(operator.or_, [part for part in parts if part is not NoneType])
+        hint = reduce(operator.or_, [part for part in parts if part is not NoneType])
     return _Form(None, *_DESCRIBED[hint], is_optional)
 
 
@@ -189,35 +188,21 @@ def _path(name: str) -> str:
     return f"sampling.{name}" if name in options_of(Sampling) else name
 
 
-def _stop_strings(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the stop strings; a single one may be given as it is."""
+def _strings(given: str | Iterable[str], name: str, described: str) -> tuple[str, ...]:
+    """Return the strings of an option; a single one may be given as it is."""
     strings = (given,) if isinstance(given, str) else tuple(given)
     for string in strings:
         if not isinstance(string, str):
             raise RequestError(
-                f"stop holds {string!r}, which is not a string", field="stop", hint="pass strings"
+                f"{name} holds {string!r}, which is not {described}",
+                field=name,
+                hint="pass strings",
             )
     return strings
 
 
-def _names(given: str | Iterable[str]) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
-    for name in names:
-        if not isinstance(name, str):
-            raise RequestError(
-                f"drafters holds {name!r}, which is not a name",
-                field="drafters",
-                hint="pass strings",
-            )
-    return names
-
-
-def _stop_tokens(given: Iterable[int]) -> tuple[TokenId, ...]:
-    return tuple(TokenId(_integer(token, "stop_tokens", "a token id")) for token in given)
-
-
-def _widths(given: Iterable[int]) -> tuple[int, ...]:
-    return tuple(_integer(width, "draft_widths", "a number of tokens") for width in given)
+def _integers(given: Iterable[int], name: str, described: str) -> tuple[int, ...]:
+    return tuple(_integer(each, name, described) for each in given)
 
 
 def _bias_pairs(given: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
@@ -247,9 +232,9 @@ def _integer(value: object, name: str, described: str) -> int:
 
 
 _CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "draft_widths": _widths,
-    "drafters": _names,
-    "stop": _stop_strings,
-    "stop_tokens": _stop_tokens,
+    "draft_widths": partial(_integers, name="draft_widths", described="a number of tokens"),
+    "drafters": partial(_strings, name="drafters", described="a name"),
+    "stop": partial(_strings, name="stop", described="a string"),
+    "stop_tokens": partial(_integers, name="stop_tokens", described="a token id"),
     "logit_bias": _bias_pairs,
 }
