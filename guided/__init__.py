@@ -191,33 +191,14 @@ __all__ = [
     "wait_until_serving",
 ]
 
-_LOADED_WHEN_NAMED = {
-    **dict.fromkeys(
-        (
-            "Answer",
-            "AsyncClient",
-            "AsyncStream",
-            "Candidate",
-            "Client",
-            "Completed",
-            "RawPrompt",
-            "Request",
-            "Stream",
-            "Tls",
-            "ValueEvent",
-            "wait_until_serving",
-        ),
-        "guided.client",
-    ),
-    "check": "guided.constraint.check",
-}
-
 
 def __getattr__(name: str) -> object:
-    if name not in _LOADED_WHEN_NAMED:
+    # All that is not here yet belongs to the client, but for one function.
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "guided.constraint.check" if name == "check" else "guided.client"
     with needing(f"guided.{name}"):
-        return getattr(importlib.import_module(_LOADED_WHEN_NAMED[name]), name)
+        return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:
