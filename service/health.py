@@ -28,9 +28,10 @@ _States = pb.HealthCheckResponse
 class HealthServicer(HealthService):
     """Reports which services take requests, now and whenever that changes."""
 
-    def __init__(self, most_watchers: int) -> None:
+    def __init__(self, service: str, most_watchers: int) -> None:
+        """Report on the server as a whole and on one service, which takes no requests yet."""
         self._most_watchers = most_watchers
-        self._states: dict[str, Any] = {}
+        self._states: dict[str, Any] = dict.fromkeys(("", service), _States.NOT_SERVING)
         self._is_final = False
         self._watchers: Counter[str] = Counter()
         self._changed = asyncio.Event()
@@ -70,18 +71,18 @@ class HealthServicer(HealthService):
         """Whether the server as a whole is reported as taking requests."""
         return bool(self._states.get("") == _States.SERVING)
 
-    async def set(self, states: dict[str, Any]) -> None:
-        """Change the reported states of services, unless the server is stopping."""
+    async def set_serving(self, is_serving: bool) -> None:
+        """Report whether requests are taken, unless the server is stopping."""
         if not self._is_final:
-            self._set(states)
+            self._set(_States.SERVING if is_serving else _States.NOT_SERVING)
 
     async def stop_serving(self) -> None:
         """Report from now on that no service takes requests."""
         self._is_final = True
-        self._set(dict.fromkeys(self._states, _States.NOT_SERVING))
+        self._set(_States.NOT_SERVING)
 
-    def _set(self, states: dict[str, Any]) -> None:
-        self._states |= states
+    def _set(self, state: Any) -> None:
+        self._states = dict.fromkeys(self._states, state)
         # Wakes all that wait; the next change gets a new event.
         self._changed.set()
         self._changed = asyncio.Event()

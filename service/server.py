@@ -6,7 +6,6 @@ import asyncio
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc.aio
@@ -43,7 +42,7 @@ from guided_service.listening import (
 from guided_service.logs import configure_logs
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
-from guided_service.servicers import GenerationServicer, ModelServicer
+from guided_service.servicers import Engine, GenerationServicer, ModelServicer
 from guided_service.token_book import TokenBook
 from guided_service.tracing_setup import open_tracer
 
@@ -54,10 +53,10 @@ __all__ = [
     "ENGINE_COMMAND",
     "SERVICES",
     "SERVICE_NAME",
+    "add_services",
     "intakes",
     "run_server",
     "serve",
-    "set_health",
     "wired",
 ]
 
@@ -105,13 +104,11 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     stop_asked = _stop_asked()
     room = ConnectionRoom(most_calling(config))
     # Watchers never leave, so they must not take the places of other callers.
-    health = HealthServicer(min(config.max_health_watchers, most_calling(config) // 2))
-    await set_health(health, False)
-    supervisor = EngineSupervisor(engine_command, config, partial(set_health, health))
+    watchers = min(config.max_health_watchers, most_calling(config) // 2)
+    health = HealthServicer(SERVICE_NAME, watchers)
+    supervisor = EngineSupervisor(engine_command, config, health.set_serving)
     readers = Readers()
     servicer = GenerationServicer(supervisor, config, readers)
-    grammars = GrammarServicer(supervisor, servicer.door, servicer.stored, config)
-    models = ModelServicer(supervisor, servicer.admission, config)
     request_log = RequestLog() if config.log_requests else None
     watch = WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name), request_log)
     book = _token_book(config)
@@ -123,7 +120,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         room,
         *intakes(servicer.door, readers, config),
     )
-    server = wired(servicer, grammars, models, health, config, *interceptors)
+    server = wired(supervisor, servicer, health, config, *interceptors)
     port = bind(server, config)
     web = None
     if config.http_port is not None:
@@ -198,23 +195,35 @@ async def _stop(server: grpc.aio.Server, web: WebServer | None, seconds: float) 
 
 
 def wired(
+    engine: Engine,
     servicer: GenerationServicer,
-    grammars: GrammarServicer,
-    model_servicer: ModelServicer,
     health: HealthServicer,
     config: ServerConfig,
     *interceptors: grpc.aio.ServerInterceptor,
 ) -> grpc.aio.Server:
     """Build the server of all services, which does not listen yet."""
     server = grpc.aio.server(interceptors=interceptors, options=transport_options(config))
-    add_GenerationServiceServicer_to_server(servicer, server)
-    add_GrammarServiceServicer_to_server(grammars, server)
-    add_ModelServiceServicer_to_server(model_servicer, server)
-    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    add_services(server, engine, servicer, health, config)
     if tells_methods(config):
         names = [service.full_name for service in SERVICES]
         reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
     return server
+
+
+def add_services(
+    server: grpc.aio.Server,
+    engine: Engine,
+    servicer: GenerationServicer,
+    health: HealthServicer,
+    config: ServerConfig,
+) -> None:
+    """Have a server take the calls of all services; ``servicer`` passes its own to the engine."""
+    grammars = GrammarServicer(engine, servicer.door, servicer.stored, config)
+    models = ModelServicer(engine, servicer.admission, config)
+    add_GenerationServiceServicer_to_server(servicer, server)
+    add_GrammarServiceServicer_to_server(grammars, server)
+    add_ModelServiceServicer_to_server(models, server)
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
 
 
 def intakes(
@@ -241,13 +250,6 @@ def _authentication(
     if book is None:
         return ()
     return (Authenticates(book, frozenset({HEALTH_NAME}), config.retry_after_seconds),)
-
-
-async def set_health(health: HealthServicer, is_serving: bool) -> None:
-    """Report whether requests are taken."""
-    state = health_pb2.HealthCheckResponse
-    said = state.SERVING if is_serving else state.NOT_SERVING
-    await health.set({"": said, SERVICE_NAME: said})
 
 
 def _stop_asked() -> asyncio.Event:

@@ -46,6 +46,7 @@ from guided_service.stream_events import StreamEvent
 
 __all__ = [
     "AnswerMaker",
+    "Engine",
     "GenerationServicer",
     "ModelServicer",
     "ModelSource",
@@ -346,6 +347,10 @@ class ModelSource(Protocol):
 
     def stats(self) -> EngineStats:
         """Return the engine's last statistics."""
+
+
+class Engine(AnswerMaker, ModelSource, Protocol):
+    """Makes answers and reports on the model."""
 
 
 class ModelServicer(ModelServiceServicer):

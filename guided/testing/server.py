@@ -14,18 +14,12 @@ from guided.spec import GenerationRequest
 from guided.testing.walking_model import Reply, WalkingModel
 from guided_service.config import ServerConfig
 from guided_service.first_message import AwaitsMessages
-from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
 from guided_service.intake import Readers
 from guided_service.listening import bind
 from guided_service.request_watch import WatchesRequests
-from guided_service.server import (
-    SERVICE_NAME,
-    intakes,
-    set_health,
-    wired,
-)
-from guided_service.servicers import GenerationServicer, ModelServicer
+from guided_service.server import SERVICE_NAME, intakes, wired
+from guided_service.servicers import GenerationServicer
 
 __all__ = ["Server"]
 
@@ -115,16 +109,13 @@ class Server:
 @asynccontextmanager
 async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tuple[str, str], None]:
     """Put together and run the parts of a server, like ``guided serve``; yields their addresses."""
-    health = HealthServicer(_CONFIG.max_health_watchers)
+    health = HealthServicer(SERVICE_NAME, _CONFIG.max_health_watchers)
     readers = Readers()
     servicer = GenerationServicer(model, _CONFIG, readers)
-    grammars = GrammarServicer(model, servicer.door, servicer.stored, _CONFIG)
-    models = ModelServicer(model, servicer.admission, _CONFIG)
     watch = WatchesRequests(SERVICE_NAME, None, None)
     server = wired(
+        model,
         servicer,
-        grammars,
-        models,
         health,
         _CONFIG,
         watch,
@@ -139,7 +130,7 @@ async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tup
         web = open_http(model, servicer.door, readers, watch, None, health, _CONFIG)
     try:
         await server.start()
-        await set_health(health, True)
+        await health.set_serving(True)
         if web is not None:
             await web.start()
         yield f"127.0.0.1:{port}", "" if web is None else f"{web.url}/v1"

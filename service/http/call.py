@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from starlette.datastructures import Headers
@@ -41,13 +41,12 @@ from guided_service.request_record import (
     note_client,
 )
 from guided_service.request_watch import UNREAD, WatchesRequests
-from guided_service.servicers import AnswerMaker, ModelSource
+from guided_service.servicers import Engine
 from guided_service.stream_events import Scored, Thought
 from guided_service.token_book import TokenBook
 
 __all__ = [
     "Answers",
-    "Engine",
     "Face",
     "Reads",
     "Response",
@@ -64,10 +63,6 @@ Reads: TypeAlias = Callable[[dict[str, Any], ServerConfig], Asked]
 """Turns the body of a call into what it requests; raises RequestError."""
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Engine(AnswerMaker, ModelSource, Protocol):
-    """Makes answers and reports on the model."""
 
 
 @dataclass(frozen=True, slots=True)

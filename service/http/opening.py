@@ -7,10 +7,11 @@ from guided_service.door import Door
 from guided_service.health import HealthServicer
 from guided_service.http.app import application
 from guided_service.http.body import Bodies
-from guided_service.http.call import Engine, Face
+from guided_service.http.call import Face
 from guided_service.http.web_server import WebServer
 from guided_service.intake import Readers
 from guided_service.request_watch import WatchesRequests
+from guided_service.servicers import Engine
 from guided_service.token_book import TokenBook
 
 __all__ = ["open_http"]

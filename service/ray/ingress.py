@@ -11,17 +11,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_NAME
 from ray.serve.handle import DeploymentHandle
 
-from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
-from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
-from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import log_choice_of
-from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
 from guided_service.intake import Readers
 from guided_service.logs import configure_logs
@@ -29,8 +24,8 @@ from guided_service.ray.calls import CallContext, Calls, Packed
 from guided_service.ray.models import Models
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
-from guided_service.server import SERVICE_NAME, intakes, set_health
-from guided_service.servicers import GenerationServicer, ModelServicer
+from guided_service.server import SERVICE_NAME, add_services, intakes
+from guided_service.servicers import GenerationServicer
 from guided_service.token_book import TokenBook
 from guided_service.tracing_setup import open_tracer
 
@@ -47,7 +42,7 @@ class Ingress:
         config = ServerConfig.model_validate(settings)
         configure_logs(log_choice_of(config))
         self._models = Models(engines, config)
-        self._health = HealthServicer(config.max_health_watchers)
+        self._health = HealthServicer(SERVICE_NAME, config.max_health_watchers)
         self._calls = _calls(self._models, self._health, config)
         self._patience = config.silence_seconds
         self._serving = asyncio.Event()
@@ -61,7 +56,6 @@ class Ingress:
         an ingress that replaces another refuses no calls.
         """
         if self._watching is None:
-            await set_health(self._health, False)
             watch = self._models.watch(self._set_serving)
             self._watching = asyncio.create_task(watch)
             with suppress(TimeoutError):
@@ -80,7 +74,7 @@ class Ingress:
             yield Packed(part)
 
     async def _set_serving(self, is_serving: bool) -> None:
-        await set_health(self._health, is_serving)
+        await self._health.set_serving(is_serving)
         if is_serving:
             self._serving.set()
 
@@ -104,10 +98,5 @@ def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Call
         )
     )
     server: Any = calls  # as far as generated code needs
-    add_GenerationServiceServicer_to_server(servicer, server)
-    add_GrammarServiceServicer_to_server(
-        GrammarServicer(models, servicer.door, servicer.stored, config), server
-    )
-    add_ModelServiceServicer_to_server(ModelServicer(models, servicer.admission, config), server)
-    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    add_services(server, models, servicer, health, config)
     return calls
