@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Protocol, TypeVar
 
 import grpc.aio
 from google.protobuf.message import Message
@@ -13,8 +14,10 @@ from guided.errors import DeadlineExceededError, RequestCancelledError
 from guided_service.config import ServerConfig
 from guided_service.status import Context, abort
 
-__all__ = ["or_abort", "write_within"]
+__all__ = ["or_abort", "or_aborts", "write_within"]
 
+M = TypeVar("M", bound=Message)
+S = TypeVar("S", bound="_Servicer")
 T = TypeVar("T")
 
 
@@ -50,17 +53,14 @@ def _hear(sending: asyncio.Future[None]) -> None:
         sending.exception()
 
 
-async def or_abort(context: Context, work: Awaitable[T], config: ServerConfig, late: str) -> T:
-    """Return the result of the work, or end the call with its error.
-
-    ``late`` names what is missing if the call's deadline passes first.
-    """
+async def or_abort(context: Context, work: Awaitable[T], config: ServerConfig) -> T:
+    """Return the result of the work, or end the call with its error."""
     try:
         async with asyncio.timeout(context.time_remaining()):
             return await work
     except TimeoutError:
         failure: Exception = DeadlineExceededError(
-            f"the call's deadline passed before {late}",
+            "the call's deadline passed before its answer was complete",
             hint="allow more time, or ask for less",
         )
     except _UnreadError as error:
@@ -72,3 +72,19 @@ async def or_abort(context: Context, work: Awaitable[T], config: ServerConfig, l
     except Exception as error:
         failure = error
     return await abort(context, failure, config.retry_after_seconds)
+
+
+class _Servicer(Protocol):
+    _config: ServerConfig
+
+
+def or_aborts(
+    method: Callable[[S, M, Context], Awaitable[T]],
+) -> Callable[[S, M, Context], Coroutine[None, None, T]]:
+    """Make a servicer's method end its call with the error that it raises; see ``or_abort``."""
+
+    @wraps(method)
+    async def answer(self: S, request: M, context: Context) -> T:
+        return await or_abort(context, method(self, request, context), self._config)
+
+    return answer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 from uuid import uuid4
 
 from typing_extensions import override
@@ -18,7 +17,7 @@ from guided.v1.grammar_pb2_grpc import GrammarServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_grammar import encode_cost, encode_info, encode_report, encode_text_report
 from guided.wire_request import encode_constraint
-from guided_service.calls import or_abort
+from guided_service.calls import or_aborts
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Door
@@ -28,8 +27,6 @@ from guided_service.object_sizes import memory_of
 from guided_service.status import Context
 
 __all__ = ["GrammarServicer", "Inspector", "check_of"]
-
-T = TypeVar("T")
 
 _Asking: TypeAlias = (
     grammar_pb2.CheckRequest | grammar_pb2.CompileRequest | grammar_pb2.ValidateTextRequest
@@ -68,52 +65,23 @@ class GrammarServicer(GrammarServiceServicer):
         self._config = config
 
     @override
+    @or_aborts
     async def Check(
         self, request: grammar_pb2.CheckRequest, context: Context
     ) -> grammar_pb2.CheckResponse:
         """Report how far answers would be held to a constraint."""
-        return await self._ended(context, self._check(request, context))
-
-    @override
-    async def Compile(
-        self, request: grammar_pb2.CompileRequest, context: Context
-    ) -> grammar_pb2.CompileResponse:
-        """Report like ``Check``, and keep the constraint."""
-        return await self._ended(context, self._compile(request, context))
-
-    @override
-    async def ValidateText(
-        self, request: grammar_pb2.ValidateTextRequest, context: Context
-    ) -> grammar_pb2.ValidateTextResponse:
-        """Report whether a text fits a constraint."""
-        return await self._ended(context, self._validate(request, context))
-
-    @override
-    async def List(
-        self, request: grammar_pb2.ListRequest, context: Context
-    ) -> grammar_pb2.ListResponse:
-        """List the constraints kept for a salt."""
-        return await self._ended(context, self._list(request))
-
-    @override
-    async def Delete(
-        self, request: grammar_pb2.DeleteRequest, context: Context
-    ) -> grammar_pb2.DeleteResponse:
-        """Forget a kept constraint."""
-        return await self._ended(context, self._delete(request))
-
-    async def _check(
-        self, request: grammar_pb2.CheckRequest, context: Context
-    ) -> grammar_pb2.CheckResponse:
         _, found = await self._inspected(request, context, "check")
         assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
         return grammar_pb2.CheckResponse(
             report=encode_report(found.report), cost=encode_cost(found.cost)
         )
 
-    async def _compile(
+    @override
+    @or_aborts
+    async def Compile(
         self, request: grammar_pb2.CompileRequest, context: Context
     ) -> grammar_pb2.CompileResponse:
+        """Report like ``Check``, and keep the constraint."""
         message, found = await self._inspected(request, context, "compile")
         assert isinstance(found, CheckedConstraint), f"compiling gave {found!r}"
         info = self._store.put(request.cache_salt, message, found)
@@ -121,20 +89,33 @@ class GrammarServicer(GrammarServiceServicer):
             grammar=encode_info(info), report=encode_report(found.report)
         )
 
-    async def _validate(
+    @override
+    @or_aborts
+    async def ValidateText(
         self, request: grammar_pb2.ValidateTextRequest, context: Context
     ) -> grammar_pb2.ValidateTextResponse:
+        """Report whether a text fits a constraint."""
         _, found = await self._inspected(request, context, "read", request.text)
         assert isinstance(found, TextReport), f"reading a text gave {found!r}"
         return encode_text_report(found)
 
-    async def _list(self, request: grammar_pb2.ListRequest) -> grammar_pb2.ListResponse:
+    @override
+    @or_aborts
+    async def List(
+        self, request: grammar_pb2.ListRequest, context: Context
+    ) -> grammar_pb2.ListResponse:
+        """List the constraints kept for a salt."""
         refuse_unknown_fields(request)
         check_salt(request.cache_salt)
         kept = self._store.listed(request.cache_salt)
         return grammar_pb2.ListResponse(grammars=map(encode_info, kept))
 
-    async def _delete(self, request: grammar_pb2.DeleteRequest) -> grammar_pb2.DeleteResponse:
+    @override
+    @or_aborts
+    async def Delete(
+        self, request: grammar_pb2.DeleteRequest, context: Context
+    ) -> grammar_pb2.DeleteResponse:
+        """Forget a kept constraint."""
         refuse_unknown_fields(request)
         check_salt(request.cache_salt)
         self._store.delete(request.cache_salt, request.constraint_id)
@@ -175,7 +156,3 @@ class GrammarServicer(GrammarServiceServicer):
         if constraint.WhichOneof("kind") == "constraint_id":
             return self._store.message(request.cache_salt, constraint.constraint_id)
         return constraint.SerializeToString()
-
-    async def _ended(self, context: Context, work: Awaitable[T]) -> T:
-        late = "the constraint was worked out"
-        return await or_abort(context, work, self._config, late)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from google.rpc import status_pb2
 from typing_extensions import override
@@ -26,7 +26,7 @@ from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
 from guided_service.admission import Admission, OverloadedError
 from guided_service.call_reader import ReaderOf, reader_of
-from guided_service.calls import or_abort, write_within
+from guided_service.calls import or_abort, or_aborts, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Admitted, Caller, Door
@@ -41,7 +41,7 @@ from guided_service.reports import report_beside
 from guided_service.request_ids import check_request_id
 from guided_service.request_record import note_admitted, note_answered, note_client
 from guided_service.request_watch import watched_item
-from guided_service.status import Context, abort, shown, status_of
+from guided_service.status import Context, shown, status_of
 from guided_service.stream_events import StreamEvent
 
 __all__ = [
@@ -51,8 +51,6 @@ __all__ = [
     "ModelServicer",
     "ModelSource",
 ]
-
-T = TypeVar("T")
 
 _DELIVERY_SECONDS = 0.1
 """Seconds of a call's deadline reserved for sending the answer to the caller."""
@@ -131,7 +129,7 @@ class GenerationServicer(GenerationServiceServicer):
         self, request: pb.GenerateRequest, context: Context
     ) -> Coroutine[Any, Any, pb.GenerateResponse]:
         """Generate one answer."""
-        return self._or_abort(context, self._admit_one(Once(request), context))
+        return or_abort(context, self._admit_one(Once(request), context), self._config)
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
     # frame when the client leaves, so it can stop everything that it started.
@@ -140,14 +138,14 @@ class GenerationServicer(GenerationServiceServicer):
         self, request: pb.GenerateStreamRequest, context: Context
     ) -> Coroutine[Any, Any, None]:
         """Generate one answer and send its text as it grows."""
-        return self._or_abort(context, self._admit_stream(Once(request), context))
+        return or_abort(context, self._admit_stream(Once(request), context), self._config)
 
     @override
     async def GenerateBatch(  # type: ignore[override]
         self, request: pb.GenerateBatchRequest, context: Context
     ) -> None:
         """Generate many answers and send each when it is ready."""
-        await self._or_abort(context, self._admit_all(request, context))
+        await or_abort(context, self._admit_all(request, context), self._config)
 
     async def _admit_one(
         self, message: Once[pb.GenerateRequest], context: Context
@@ -314,9 +312,6 @@ class GenerationServicer(GenerationServiceServicer):
         await self._readers.do(partial(self._maker.check_prompt, request), size)
         return request, size
 
-    async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
-        return await or_abort(context, work, self._config, "its answer was complete")
-
     def _status(self, error: GuidedError) -> status_pb2.Status:
         return status_of(error, self._config.retry_after_seconds)
 
@@ -362,40 +357,34 @@ class ModelServicer(ModelServiceServicer):
         self._config = config
 
     @override
+    @or_aborts
     async def GetModel(
         self, request: model_pb2.GetModelRequest, context: Context
     ) -> model_pb2.GetModelResponse:
         """Name the model."""
-        try:
-            refuse_unknown_fields(request)
-            return model_pb2.GetModelResponse(model=encode_model(self._source.models()[0]))
-        except Exception as error:
-            await abort(context, error, self._config.retry_after_seconds)
+        refuse_unknown_fields(request)
+        return model_pb2.GetModelResponse(model=encode_model(self._source.models()[0]))
 
     @override
+    @or_aborts
     async def ListModels(
         self, request: model_pb2.ListModelsRequest, context: Context
     ) -> model_pb2.ListModelsResponse:
         """Name all models."""
-        try:
-            refuse_unknown_fields(request)
-            models = map(encode_model, self._source.models())
-            return model_pb2.ListModelsResponse(models=models)
-        except Exception as error:
-            await abort(context, error, self._config.retry_after_seconds)
+        refuse_unknown_fields(request)
+        models = map(encode_model, self._source.models())
+        return model_pb2.ListModelsResponse(models=models)
 
     @override
+    @or_aborts
     async def GetStats(
         self, request: model_pb2.GetStatsRequest, context: Context
     ) -> model_pb2.GetStatsResponse:
         """Count what the engine has done."""
-        try:
-            refuse_unknown_fields(request)
-            stats = replace(
-                self._source.stats(),
-                in_flight=self._admission.in_flight,
-                queued=self._admission.waiting,
-            )
-            return model_pb2.GetStatsResponse(stats=encode_stats(stats))
-        except Exception as error:
-            await abort(context, error, self._config.retry_after_seconds)
+        refuse_unknown_fields(request)
+        stats = replace(
+            self._source.stats(),
+            in_flight=self._admission.in_flight,
+            queued=self._admission.waiting,
+        )
+        return model_pb2.GetStatsResponse(stats=encode_stats(stats))
