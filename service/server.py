@@ -125,7 +125,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     web = None
     if config.http_port is not None:
         with needing("--http-port", "http"):
-            from guided_service.http.opening import open_http
+            from guided_service.http.app import open_http
         web = open_http(supervisor, servicer.door, readers, watch, book, health, config)
     if config.metrics_port is not None:
         from guided_service.exposition import EngineCollector, start_exposition

@@ -125,7 +125,7 @@ async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tup
     port = bind(server, _CONFIG)
     web = None
     if has_http:
-        from guided_service.http.opening import open_http
+        from guided_service.http.app import open_http
 
         web = open_http(model, servicer.door, readers, watch, None, health, _CONFIG)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -12,29 +13,50 @@ from starlette.datastructures import Headers
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from guided_service.config import ServerConfig
+from guided_service.door import Door
+from guided_service.health import HealthServicer
 from guided_service.http.call import Answers, Face, Response, check_model, fail
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
 from guided_service.http.playground import playground_gets, playground_posts
 from guided_service.http.response_request import read_response
+from guided_service.http.web_server import WebServer
+from guided_service.intake import Readers
 from guided_service.listening import has_playground
+from guided_service.request_watch import WatchesRequests
+from guided_service.servicers import Engine
+from guided_service.token_book import TokenBook
 
-__all__ = ["IsServing", "application"]
-
-IsServing = Callable[[], bool]
-"""Returns whether the health service reports that requests are taken."""
+__all__ = ["open_http"]
 
 _PATHS: Final = "docs/openai.md lists the paths"
 
 
-def application(face: Face, is_serving: IsServing) -> ASGIApp:
+def open_http(
+    engine: Engine,
+    door: Door,
+    readers: Readers,
+    watch: WatchesRequests,
+    book: TokenBook | None,
+    health: HealthServicer,
+    config: ServerConfig,
+) -> WebServer:
+    """Return a server of OpenAI's API, which takes calls once it is started.
+
+    Raises ``ServiceError`` with the reason if it cannot listen.
+    """
+    return WebServer(_application(Face(engine, door, readers, watch, book, config), health), config)
+
+
+def _application(face: Face, health: HealthServicer) -> ASGIApp:
     """Build the application of all paths; an unknown path gets an error of the usual form."""
     facts = _Facts(face, int(time.time()))
     gets: dict[str, ASGIApp] = {
-        "/health": _Health(face, is_serving),
-        "/v1/models": _Told(face, facts.models),
-        "/v1/models/{model:path}": _Told(face, facts.model),
+        "/health": partial(_tell_health, face, health),
+        "/v1/models": partial(_tell, face, facts.models),
+        "/v1/models/{model:path}": partial(_tell, face, facts.model),
     }
     posts: dict[str, ASGIApp] = {
         "/v1/chat/completions": Answers(face, "chat.completions", "chatcmpl-", read_chat),
@@ -48,40 +70,33 @@ def application(face: Face, is_serving: IsServing) -> ASGIApp:
         *(Route(path, _OneMethod(("GET", "HEAD"), app, face)) for path, app in gets.items()),
         *(Route(path, _OneMethod(("POST",), app, face)) for path, app in posts.items()),
     ]
-    return Router(routes, redirect_slashes=False, default=_NoPath(face))
+    return Router(routes, redirect_slashes=False, default=partial(_refuse_path, face))
 
 
+@dataclass(frozen=True, slots=True)
 class _OneMethod:
     """A path that takes calls of one method."""
 
-    def __init__(self, methods: tuple[str, ...], app: ASGIApp, face: Face) -> None:
-        self._methods = methods
-        self._app = app
-        self._face = face
+    methods: tuple[str, ...]
+    app: ASGIApp
+    face: Face
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] in self._methods:
-            return await self._app(scope, receive, send)
+        if scope["method"] in self.methods:
+            return await self.app(scope, receive, send)
         error = RefusedCallError(
-            f"{scope['path'][:200]} takes {self._methods[0]}, not {scope['method'][:20]}",
+            f"{scope['path'][:200]} takes {self.methods[0]}, not {scope['method'][:20]}",
             status=405,
             hint=_PATHS,
-            headers=(("allow", ", ".join(self._methods)),),
+            headers=(("allow", ", ".join(self.methods)),),
         )
-        await fail(_unlogged(self._face, scope, send), error, self._face)
+        await fail(_unlogged(self.face, scope, send), error, self.face)
 
 
-class _NoPath:
-    """Answers calls of every other path."""
-
-    def __init__(self, face: Face) -> None:
-        self._face = face
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        error = RefusedCallError(
-            f"there is no path {scope['path'][:200]!r}", status=404, hint=_PATHS
-        )
-        await fail(_unlogged(self._face, scope, send), error, self._face)
+async def _refuse_path(face: Face, scope: Scope, _: Receive, send: Send) -> None:
+    """Answer a call of any other path."""
+    error = RefusedCallError(f"there is no path {scope['path'][:200]!r}", status=404, hint=_PATHS)
+    await fail(_unlogged(face, scope, send), error, face)
 
 
 def _unlogged(face: Face, scope: Scope, send: Send) -> Response:
@@ -89,34 +104,25 @@ def _unlogged(face: Face, scope: Scope, send: Send) -> Response:
     return Response(scope, send, uuid4().hex, face.config.stall_seconds)
 
 
-class _Health:
-    """Reports to everybody, load balancers above all, whether requests are taken."""
-
-    def __init__(self, face: Face, is_serving: IsServing) -> None:
-        self._face = face
-        self._is_serving = is_serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        is_serving = self._is_serving()
-        response = _unlogged(self._face, scope, send)
-        said: JsonObject = {"status": "SERVING" if is_serving else "NOT_SERVING"}
-        await response.whole(said, 200 if is_serving else 503)
+async def _tell_health(
+    face: Face, health: HealthServicer, scope: Scope, _: Receive, send: Send
+) -> None:
+    """Report to everybody, load balancers above all, whether requests are taken."""
+    is_serving = health.is_serving()
+    said: JsonObject = {"status": "SERVING" if is_serving else "NOT_SERVING"}
+    await _unlogged(face, scope, send).whole(said, 200 if is_serving else 503)
 
 
-class _Told:
-    """A path that returns facts to known callers."""
-
-    def __init__(self, face: Face, tell: Callable[[Scope], JsonObject]) -> None:
-        self._face = face
-        self._tell = tell
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        response = _unlogged(self._face, scope, send)
-        try:
-            self._face.caller(scope, Headers(scope=scope))
-            await response.whole(self._tell(scope))
-        except Exception as error:
-            await fail(response, error, self._face)
+async def _tell(
+    face: Face, facts: Callable[[Scope], JsonObject], scope: Scope, _: Receive, send: Send
+) -> None:
+    """Return facts to a known caller."""
+    response = _unlogged(face, scope, send)
+    try:
+        face.caller(scope, Headers(scope=scope))
+        await response.whole(facts(scope))
+    except Exception as error:
+        await fail(response, error, face)
 
 
 @dataclass(frozen=True, slots=True)

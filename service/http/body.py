@@ -16,60 +16,54 @@ from guided_service.held_bytes import CALL_BYTES, count_held
 from guided_service.http.errors import RefusedCallError, TooLargeError
 from guided_service.http.members import may_repeat_members, repeated_member
 
-__all__ = ["Bodies", "check_values", "read_json"]
+__all__ = ["check_values", "read_body", "read_json"]
 
 _OF_A_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
-class Bodies:
-    """Reads the bodies of calls and counts them in what their calls hold."""
+async def read_body(headers: Headers, receive: Receive, config: ServerConfig) -> bytes:
+    """Return the body of a call, whose header must declare JSON, and count it in what it holds.
 
-    def __init__(self, config: ServerConfig) -> None:
-        self._most_bytes = config.max_message_bytes
-        self._seconds = config.stall_seconds
+    Raises TooLargeError, OverloadedError if calls hold too much, and RefusedCallError for a body
+    that does not come in time.
+    """
+    _check_kind(headers)
+    _check_size(_told_size(headers), config.max_message_bytes)
+    try:
+        async with asyncio.timeout(config.stall_seconds):
+            return await _collected(receive, config.max_message_bytes)
+    except TimeoutError as error:
+        raise RefusedCallError(
+            f"the body of the call did not come within {config.stall_seconds:g} s",
+            status=408,
+            hint="send it at once",
+        ) from error
 
-    async def read(self, headers: Headers, receive: Receive) -> bytes:
-        """Return the body of a call, whose header must declare JSON.
 
-        Raises TooLargeError, OverloadedError if calls hold too much, and RefusedCallError for a
-        body that does not come in time.
-        """
-        _check_kind(headers)
-        self._check_size(_told_size(headers))
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await self._collected(receive)
-        except TimeoutError as error:
-            raise RefusedCallError(
-                f"the body of the call did not come within {self._seconds:g} s",
-                status=408,
-                hint="send it at once",
-            ) from error
+async def _collected(receive: Receive, most_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    count_held(CALL_BYTES)
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RequestCancelledError("the caller left before its call was read")
+        piece = message.get("body", b"")
+        size += len(piece)
+        _check_size(size, most_bytes)
+        count_held(len(piece))
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return b"".join(pieces)
 
-    async def _collected(self, receive: Receive) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        count_held(CALL_BYTES)
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise RequestCancelledError("the caller left before its call was read")
-            piece = message.get("body", b"")
-            size += len(piece)
-            self._check_size(size)
-            count_held(len(piece))
-            pieces.append(piece)
-            if not message.get("more_body", False):
-                return b"".join(pieces)
 
-    def _check_size(self, size: int) -> None:
-        if size > self._most_bytes:
-            raise TooLargeError(
-                f"the body of the call has {size} bytes or more, above the limit of "
-                f"{self._most_bytes}",
-                limit=self._most_bytes,
-                hint="send less in one call",
-            )
+def _check_size(size: int, most_bytes: int) -> None:
+    if size > most_bytes:
+        raise TooLargeError(
+            f"the body of the call has {size} bytes or more, above the limit of {most_bytes}",
+            limit=most_bytes,
+            hint="send less in one call",
+        )
 
 
 def read_json(body: bytes, most_values: int) -> dict[str, Any]:

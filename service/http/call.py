@@ -29,7 +29,7 @@ from guided_service.config import ServerConfig
 from guided_service.door import Admitted, Caller, Door
 from guided_service.held_bytes import count_held
 from guided_service.http.asked import Asked, Form, Shown
-from guided_service.http.body import Bodies, read_json
+from guided_service.http.body import read_body, read_json
 from guided_service.http.connection import cut, identity_of
 from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
 from guided_service.intake import Readers
@@ -76,7 +76,6 @@ class Face:
     book: TokenBook | None
     """The tokens of which callers must show one; ``None`` to require none."""
     config: ServerConfig
-    bodies: Bodies
 
     def caller(self, scope: Scope, headers: Headers) -> Caller:
         """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
@@ -185,7 +184,7 @@ class Answers:
     async def _asked(self, headers: Headers, receive: Receive) -> tuple[Asked, int]:
         """Return what a call requests, and the size of its body, which is not kept."""
         face = self._face
-        body = await face.bodies.read(headers, receive)
+        body = await read_body(headers, receive, face.config)
         asked, made = await face.readers.do(partial(self._read_body, body), len(body))
         count_held(made)
         return asked, len(body)

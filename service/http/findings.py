@@ -22,7 +22,7 @@ from guided.spec.findings import Automaton, Finding, MaskReport
 from guided.wire_request import encode_constraint
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
-from guided_service.http.body import read_json
+from guided_service.http.body import read_body, read_json
 from guided_service.http.call import (
     Face,
     Response,
@@ -117,7 +117,7 @@ class Findings:
             caller = face.caller(scope, headers)
             face.engine.check_ready()
             with face.door.held.of_call(caller.client.name):
-                body = await face.bodies.read(headers, receive)
+                body = await read_body(headers, receive, face.config)
                 look = await face.readers.do(partial(self._asked, body), len(body))
                 count_held(memory_of(look.work))
                 check_model(look.model, face.engine.model(), face.config)

@@ -18,7 +18,7 @@ import sys
 from contextlib import suppress
 
 import guided_service.exposition
-import guided_service.http.opening  # noqa: F401  for servers with ports of these
+import guided_service.http.app  # noqa: F401  for servers with ports of these
 from guided_service.config import ServerConfig
 from guided_service.process_life import die_with_parent
 from guided_service.server import serve
