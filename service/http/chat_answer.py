@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from guided.spec import CandidateResult, FinishReason, GenerationResult, TokenLogprobs, Usage
 from guided.spec.tool_format import ToolFormat
@@ -24,7 +24,7 @@ from guided_service.http.events import DONE, event
 from guided_service.http.finish import Finish, finish_of
 from guided_service.http.logprobs import chat_logprobs
 
-__all__ = ["ChatForm", "ChatStyle", "One", "answers_of", "usage_of"]
+__all__ = ["ChatForm", "ChatStyle", "ChunkForm", "One", "answers_of", "usage_of"]
 
 One: TypeAlias = GenerationResult | CandidateResult
 
@@ -60,23 +60,61 @@ class ChatStyle:
         )
 
 
-class ChatForm:
+class ChunkForm:
+    """What the forms of answers have in common whose streams consist of chunks."""
+
+    _whole: ClassVar[str]
+    _part: ClassVar[str]
+    """The names of an answer and of a chunk of it."""
+
+    def __init__(self, shown: Shown, *, tells_usage: bool) -> None:
+        self._shown = shown
+        self._tells_usage = tells_usage
+
+    def failed(self, error: JsonObject) -> bytes:
+        """Return an error's event, without an end, so that no client takes it for success."""
+        return event(error)
+
+    def _body(self, choices: list[JsonObject], usage: Usage) -> JsonObject:
+        return {**self._head(self._whole), "choices": choices, "usage": usage_of(usage)}
+
+    def _chunks(self, choices: Iterable[JsonObject]) -> bytes:
+        head = self._head(self._part)
+        if self._tells_usage:
+            head["usage"] = None
+        return b"".join(event({**head, "choices": [choice]}) for choice in choices)
+
+    def _end(self, usage: Usage) -> bytes:
+        if not self._tells_usage:
+            return DONE
+        return event({**self._head(self._part), "choices": [], "usage": usage_of(usage)}) + DONE
+
+    def _head(self, kind: str) -> JsonObject:
+        shown = self._shown
+        return {
+            "id": shown.answer_id,
+            "object": kind,
+            "created": shown.created,
+            "model": shown.model,
+        }
+
+
+class ChatForm(ChunkForm):
     """Forms one answer; with ``n``, each is one of its choices."""
 
+    _whole = "chat.completion"
+    _part = "chat.completion.chunk"
+
     def __init__(self, style: ChatStyle, shown: Shown) -> None:
+        super().__init__(shown, tells_usage=style.tells_usage)
         self._style = style
-        self._shown = shown
         self._growing = self._choice(0)
         """The choice that is streamed as it grows."""
 
     def whole(self, result: GenerationResult) -> JsonObject:
         """Return the body of an answer."""
         choices = [self._choice(index).whole(one) for index, one in enumerate(answers_of(result))]
-        return {
-            **self._head("chat.completion"),
-            "choices": choices,
-            "usage": usage_of(result.usage),
-        }
+        return self._body(choices, result.usage)
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
         """Return the chunks of more text; the first has the log-probabilities so far."""
@@ -99,32 +137,10 @@ class ChatForm:
                     events.append(self._chunks([choice.thought(one.reasoning)]))
                 events.append(self._chunks(choice.grown(one.text)))
             events.append(self._chunks(choice.ended(one)))
-        if self._style.tells_usage:
-            last = {**self._head("chat.completion.chunk"), "choices": []}
-            events.append(event({**last, "usage": usage_of(result.usage)}))
-        return b"".join((*events, DONE))
-
-    def failed(self, error: JsonObject) -> bytes:
-        """Return an error's event, without an end, so that no client takes it for success."""
-        return event(error)
+        return b"".join((*events, self._end(result.usage)))
 
     def _choice(self, index: int) -> _Choice:
         return _Choice(self._style, self._shown.tool_format, index)
-
-    def _chunks(self, choices: Iterable[JsonObject]) -> bytes:
-        head = self._head("chat.completion.chunk")
-        if self._style.tells_usage:
-            head["usage"] = None
-        return b"".join(event({**head, "choices": [choice]}) for choice in choices)
-
-    def _head(self, kind: str) -> JsonObject:
-        shown = self._shown
-        return {
-            "id": shown.answer_id,
-            "object": kind,
-            "created": shown.created,
-            "model": shown.model,
-        }
 
 
 class _Choice:

@@ -20,7 +20,7 @@ from guided_service.http.described import described
 from guided_service.http.fields import Body, Given, Listed, given
 from guided_service.http.messages import Turn, conversation
 from guided_service.http.thinking import Effort, Thinking, thinking_of
-from guided_service.http.tools import NamedChoice, Tool, ToolChoice, tool_use
+from guided_service.http.tools import Tool, ToolChoice, chosen_of, tool_use
 
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
 
@@ -103,9 +103,10 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     chat = given(ChatRequest, body).checked()
     wanted, thinking = chat.wanted(), chat.thinking()
+    chosen = chosen_of(chat.tool_choice)
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
-    tools = tool_use(chat.tools, chat.tool_choice, wanted, is_parallel=chat.parallel_tool_calls)
+    tools = tool_use(chat.tools, chosen, wanted, is_parallel=chat.parallel_tool_calls)
     if tools is not None:
         # An error names the tag, which names the tool.
         field = "tools" if wanted is None else f"tools, or {field}"
@@ -123,7 +124,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
     )
     style = ChatStyle(
         reader=partial(reader_of, request),
-        is_named=isinstance(chat.tool_choice, NamedChoice),
+        is_named=chosen.named is not None,
         is_structured=wanted is not None,
         tells_usage=chat.stream_options is not None and chat.stream_options.include_usage,
         tells_logprobs=chat.logprobs,

@@ -13,11 +13,10 @@ from guided.errors import RequestError
 from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult, TokenLogprobs
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
-from guided_service.http.chat_answer import One, answers_of, usage_of
+from guided_service.http.chat_answer import ChunkForm, One, answers_of
 from guided_service.http.chat_request import StreamOptions
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
-from guided_service.http.events import DONE, event
 from guided_service.http.fields import Body, given
 from guided_service.http.finish import finish_of
 from guided_service.http.logprobs import completion_logprobs
@@ -94,19 +93,21 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
     )
 
 
-class CompletionForm:
+class CompletionForm(ChunkForm):
     """Forms one completion; with ``n``, each is one of its choices."""
 
+    _whole = _part = "text_completion"
+
     def __init__(self, style: _Style, shown: Shown) -> None:
+        super().__init__(shown, tells_usage=style.tells_usage)
         self._style = style
-        self._shown = shown
 
     def whole(self, result: GenerationResult) -> JsonObject:
         """Return the body of an answer."""
         choices = [
             self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
         ]
-        return {**self._head(), "choices": choices, "usage": usage_of(result.usage)}
+        return self._body(choices, result.usage)
 
     def thought(self, text: str) -> bytes:
         """Never called: nothing here requests thoughts."""
@@ -114,27 +115,15 @@ class CompletionForm:
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
         """Return the chunk of more text; log-probabilities come with the last one."""
-        return self._chunk(self._choice(0, text, None))
+        return self._chunks([self._choice(0, text, None)])
 
     def ended(self, result: GenerationResult) -> bytes:
         """Return the last chunks: all of several answers, or what is left of a single one."""
         last = [
-            self._chunk(self._choice(index, one.text if result.candidates else "", one))
+            self._choice(index, one.text if result.candidates else "", one)
             for index, one in enumerate(answers_of(result))
         ]
-        if self._style.tells_usage:
-            last.append(event({**self._head(), "choices": [], "usage": usage_of(result.usage)}))
-        return b"".join((*last, DONE))
-
-    def failed(self, error: JsonObject) -> bytes:
-        """Return the event of an error, which ends a stream."""
-        return event(error)
-
-    def _chunk(self, choice: JsonObject) -> bytes:
-        head = self._head()
-        if self._style.tells_usage:
-            head["usage"] = None
-        return event({**head, "choices": [choice]})
+        return self._chunks(last) + self._end(result.usage)
 
     def _choice(self, index: int, text: str, ended: One | None) -> JsonObject:
         choice: JsonObject = {"index": index, "text": text, "logprobs": None, "finish_reason": None}
@@ -146,12 +135,3 @@ class CompletionForm:
         choice["finish_reason"] = finish_of(reason, is_structured=self._style.is_structured)
         choice["guided"] = {"finish_reason": reason.value}
         return choice
-
-    def _head(self) -> JsonObject:
-        shown = self._shown
-        return {
-            "id": shown.answer_id,
-            "object": "text_completion",
-            "created": shown.created,
-            "model": shown.model,
-        }

@@ -20,7 +20,15 @@ from guided_service.http.fields import GenerationFields, Given, Listed
 from guided_service.http.members import repeated_member
 from guided_service.http.unions import OneOf, OneOfKinds
 
-__all__ = ["ConstraintFields", "JsonSchemaFormat", "ResponseFormat", "Wanted", "schema_of"]
+__all__ = [
+    "ConstraintFields",
+    "JsonObjectFormat",
+    "JsonSchemaFormat",
+    "ResponseFormat",
+    "TextFormat",
+    "Wanted",
+    "schema_of",
+]
 
 Schema: TypeAlias = dict[str, Any]
 SchemaOrText: TypeAlias = Annotated[Schema | str, OneOfKinds()]

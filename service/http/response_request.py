@@ -17,29 +17,17 @@ from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
-from guided_service.http.constraints import Wanted, schema_of
+from guided_service.http.constraints import JsonObjectFormat, TextFormat, Wanted, schema_of
 from guided_service.http.described import described
 from guided_service.http.fields import Body, GenerationFields, Given, Listed, given
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
-from guided_service.http.response_tools import FunctionTool, ResponseToolChoice, choice_of
+from guided_service.http.response_tools import FunctionTool, ResponseToolChoice, chosen_of
 from guided_service.http.thinking import Effort, Thinking, thinking_of
-from guided_service.http.tools import NamedChoice, Tool, tool_use
+from guided_service.http.tools import Tool, tool_use
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ResponseRequest", "read_response"]
-
-
-class TextFormat(Given):
-    """Any text."""
-
-    type: Literal["text"]
-
-
-class ObjectFormat(Given):
-    """Any JSON object."""
-
-    type: Literal["json_object"]
 
 
 class SchemaFormat(Given):
@@ -52,7 +40,7 @@ class SchemaFormat(Given):
     strict: bool | None = None
 
 
-Format: TypeAlias = Annotated[TextFormat | ObjectFormat | SchemaFormat, OneOf("type")]
+Format: TypeAlias = Annotated[TextFormat | JsonObjectFormat | SchemaFormat, OneOf("type")]
 
 
 class TextOptions(Given):
@@ -163,7 +151,7 @@ class ResponseRequest(GenerationFields):
     def wanted(self) -> Wanted | None:
         """Return the constraint of the answer's text, and the field that it came from."""
         match None if self.text is None else self.text.format:
-            case ObjectFormat():
+            case JsonObjectFormat():
                 return Wanted(JsonObject(), "text.format")
             case SchemaFormat() as named:
                 structure = schema_of(named.schema_, strict=named.strict)
@@ -187,7 +175,7 @@ _REPEATED: Final = {
 def read_response(body: Body, _: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     asked = given(ResponseRequest, body).checked()
-    wanted, choice, thinking = asked.wanted(), choice_of(asked.tool_choice), asked.thinking()
+    wanted, choice, thinking = asked.wanted(), chosen_of(asked.tool_choice), asked.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
     listed = [Tool(type="function", function=one) for one in asked.tools]
@@ -210,7 +198,7 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
     )
     style = ChatStyle(
         reader=partial(reader_of, request),
-        is_named=isinstance(choice, NamedChoice),
+        is_named=choice.named is not None,
         is_structured=wanted is not None,
         tells_usage=True,
         tells_logprobs=tells_logprobs,

@@ -8,20 +8,10 @@ from pydantic import Field
 
 from guided.spec.tools import MOST_TOOLS
 from guided_service.http.fields import Given, Listed
-from guided_service.http.tools import (
-    AllowedChoice,
-    AllowedMode,
-    AllowedTools,
-    Choice,
-    Function,
-    Named,
-    NamedChoice,
-    NamedTool,
-    ToolChoice,
-)
+from guided_service.http.tools import AllowedMode, Choice, Chosen, Function
 from guided_service.http.unions import OneOf, OneOfKinds
 
-__all__ = ["FunctionTool", "ResponseToolChoice", "choice_of"]
+__all__ = ["FunctionTool", "ResponseToolChoice", "chosen_of"]
 
 
 class FunctionTool(Function):
@@ -50,16 +40,11 @@ ResponseToolChoice: TypeAlias = Annotated[
 ]
 
 
-def choice_of(chosen: ResponseToolChoice | None) -> ToolChoice:
-    """Return the choice of tools in the form used by chats."""
-    match chosen:
-        case ChosenFunction(name=name):
-            return NamedChoice(type="function", function=Named(name=name))
+def chosen_of(choice: ResponseToolChoice | None) -> Chosen:
+    """Return which tools a request chooses."""
+    match choice:
+        case ChosenFunction():
+            return Chosen(named=choice.name)
         case ChosenTools(mode=mode, tools=tools):
-            named = [NamedTool(type="function", function=Named(name=one.name)) for one in tools]
-            allowed = AllowedTools(mode=mode, tools=named)
-            return AllowedChoice(type="allowed_tools", allowed_tools=allowed)
-        case None:
-            return "auto"
-        case str() as word:
-            return word
+            return Chosen(mode, allowed=tuple(tool.name for tool in tools))
+    return Chosen(choice or "auto")

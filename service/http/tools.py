@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -18,16 +20,13 @@ from guided_service.http.fields import Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = [
-    "AllowedChoice",
     "AllowedMode",
-    "AllowedTools",
     "Choice",
+    "Chosen",
     "Function",
-    "Named",
-    "NamedChoice",
-    "NamedTool",
     "Tool",
     "ToolChoice",
+    "chosen_of",
     "tool_use",
 ]
 
@@ -63,14 +62,7 @@ class Named(Given):
 
 
 class NamedChoice(Given):
-    """The one function that must be called."""
-
-    type: Literal["function"]
-    function: Named
-
-
-class NamedTool(Given):
-    """A tool of the request; functions are the only kind."""
+    """The one function that must be called, or one of those that may be."""
 
     type: Literal["function"]
     function: Named
@@ -83,7 +75,7 @@ class AllowedTools(Given):
     """The tools that may be called, of all tools."""
 
     mode: AllowedMode
-    tools: Annotated[Listed[NamedTool], Field(min_length=1, max_length=MOST_TOOLS)]
+    tools: Annotated[Listed[NamedChoice], Field(min_length=1, max_length=MOST_TOOLS)]
 
 
 class AllowedChoice(Given):
@@ -99,39 +91,56 @@ ToolChoice: TypeAlias = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which tools may be called."""
+
+    word: Choice = "auto"
+    named: str | None = None
+    """The one function that must be called."""
+    allowed: tuple[str, ...] | None = None
+    """The only functions that may be called."""
+
+
+def chosen_of(choice: ToolChoice | None) -> Chosen:
+    """Return which tools a chat chooses."""
+    match choice:
+        case NamedChoice():
+            return Chosen(named=choice.function.name)
+        case AllowedChoice(allowed_tools=allowed):
+            names = tuple(tool.function.name for tool in allowed.tools)
+            return Chosen(allowed.mode, allowed=names)
+    return Chosen(choice or "auto")
+
+
 def tool_use(
-    tools: list[Tool], choice: ToolChoice | None, beside: Wanted | None, *, is_parallel: bool
+    tools: list[Tool], chosen: Chosen, beside: Wanted | None, *, is_parallel: bool
 ) -> spec.ToolUse | None:
     """Return the tools of a request; raises RequestError if they conflict with its constraint."""
     if not tools:
         return None
     found = tuple(tool.function.tool() for tool in tools)
-    named: str
-    match choice:
-        case NamedChoice():
-            named = choice.function.name
-            # A function may be named like one of the words of a choice.
-            _check_listed([named], found)
-        case AllowedChoice(allowed_tools=allowed):
-            named = allowed.mode
-            names = [tool.function.name for tool in allowed.tools]
-            _check_listed(names, found)
-            found = tuple(tool for tool in found if tool.name in names)
-        case word:
-            named = word or "auto"
-    if named != "none" and beside is not None and not isinstance(beside.structure, JsonSchema):
+    choice: str = chosen.word
+    if chosen.named is not None:
+        choice = chosen.named
+        # A function may be named like one of the words of a choice.
+        _check_listed([choice], found)
+    if chosen.allowed is not None:
+        _check_listed(chosen.allowed, found)
+        found = tuple(tool for tool in found if tool.name in chosen.allowed)
+    if choice != "none" and beside is not None and not isinstance(beside.structure, JsonSchema):
         raise RequestError(
             f"{beside.field} is not JSON, so it cannot be told from calls of tools",
             field=beside.field,
             hint="leave it or the tools out, or set tool_choice to none",
         )
-    use = spec.ToolUse(found, named, is_parallel)
+    use = spec.ToolUse(found, choice, is_parallel)
     # The engine repeats this with the model's own format; here it reports faulty tools early.
     with_calls(use, None if beside is None else beside.structure, HERMES)
     return use
 
 
-def _check_listed(names: list[str], tools: tuple[spec.Tool, ...]) -> None:
+def _check_listed(names: Iterable[str], tools: tuple[spec.Tool, ...]) -> None:
     listed = {tool.name for tool in tools}
     for name in names:
         if name not in listed:

@@ -207,11 +207,6 @@ CHAT: dict[str, Row] = CONSTRAINTS | {
         "tool_choice.allowed_tools.tools",
         [{"type": "function", "function": {"name": "g"}}],
     ),
-    "NamedTool.function": (
-        ALLOWED,
-        "tool_choice.allowed_tools.tools.0.function",
-        {"name": "g"},
-    ),
 }
 
 
