@@ -18,7 +18,7 @@ from guided.errors import incident_of
 
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
-    from guided.inspection import Branch, TracedToken, Update, Watcher
+    from guided.inspection import TracedToken, Update, Watcher
     from guided.masks.vocabulary import Vocabulary
     from guided.spec import Alternative
 
@@ -78,8 +78,7 @@ class Watches:
 def _line(update: Update) -> str:
     tokens = [_token(token, text) for token, text in update.tokens]
     steps = [
-        {"number": step.number, "about": step.summary, "tree": _branch(step.tree)}
-        for step in update.steps
+        {"number": step.number, "about": step.summary, "tree": step.tree} for step in update.steps
     ]
     return _encode({"tokens": tokens, "steps": steps}).decode() + "\n"
 
@@ -109,14 +108,4 @@ def _alternative(other: Alternative) -> dict[str, object]:
         "shown": show_bytes(other.text),
         "probability": math.exp(other.masked),
         "unmasked": math.exp(other.raw),
-    }
-
-
-def _branch(branch: Branch) -> dict[str, object]:
-    return {
-        "fate": branch.fate,
-        "text": branch.text,
-        "run": branch.run,
-        "note": branch.note,
-        "branches": [_branch(each) for each in branch.branches],
     }
