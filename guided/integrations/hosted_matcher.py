@@ -28,18 +28,6 @@ _WINDOW: Final = 64
 class HostedMatcher:
     """One answer of a host, at the position after the tokens that it accepted."""
 
-    __slots__ = (
-        "_closing",
-        "_end",
-        "_ends",
-        "_forcing",
-        "_matcher",
-        "_max_tokens",
-        "_num_closed",
-        "_stops",
-        "_window",
-    )
-
     def __init__(
         self,
         matcher: Matcher,
