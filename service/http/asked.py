@@ -7,8 +7,6 @@ from typing import Protocol
 
 from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
 from guided.spec.tool_format import HERMES, ToolFormat
-from guided.v1 import generation_pb2 as pb
-from guided.wire_request import encode_request
 from guided_service.http.errors import JsonObject
 
 __all__ = ["Asked", "Form", "Shown"]
@@ -60,10 +58,8 @@ class Asked:
     model: str
     """The model's name as the caller gave it."""
     request: GenerationRequest
-    message: pb.GenerateRequest
-    """The request as a message, for traces."""
     form: FormOf
-    is_streamed: bool = False
+    is_streamed: bool
     constraint_field: str | None = None
     """The field of the body that the constraint came from, for errors."""
     reasoning_field: str | None = None
@@ -73,19 +69,3 @@ class Asked:
     def came_from(self) -> dict[str, str | None]:
         """Maps fields of the request to the differently named fields of the body."""
         return {"constraint": self.constraint_field, "reasoning": self.reasoning_field}
-
-    @classmethod
-    def of(
-        cls,
-        model: str,
-        request: GenerationRequest,
-        form: FormOf,
-        *,
-        is_streamed: bool,
-        constraint_field: str | None,
-        reasoning_field: str | None = None,
-    ) -> Asked:
-        """Return what a call requests, with its message."""
-        message = encode_request(request)
-        fields = constraint_field, reasoning_field
-        return cls(model, request, message, form, is_streamed, *fields)

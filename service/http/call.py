@@ -25,6 +25,8 @@ from guided.errors import RequestCancelledError, UnauthenticatedError
 from guided.spec import GenerationResult
 from guided.spec.tool_format import FORMATS
 from guided.stats import ModelInfo
+from guided.v1 import generation_pb2 as pb
+from guided.wire_request import encode_request
 from guided_service.config import ServerConfig
 from guided_service.door import Admitted, Caller, Door
 from guided_service.held_bytes import count_held
@@ -176,24 +178,27 @@ class Answers:
             caller = self._face.caller(scope, headers)
             self._face.engine.check_ready()
             with self._face.door.held.of_call(caller.client.name):
-                asked, size = await self._asked(headers, receive)
+                asked, size = await self._asked(record, headers, receive)
                 received = time.monotonic()
-                self._face.watch.note_message(record, asked.message)
                 await self._answer(asked, caller, receive, response, size, received)
 
-    async def _asked(self, headers: Headers, receive: Receive) -> tuple[Asked, int]:
+    async def _asked(
+        self, record: RequestRecord, headers: Headers, receive: Receive
+    ) -> tuple[Asked, int]:
         """Return what a call requests, and the size of its body, which is not kept."""
         face = self._face
         body = await read_body(headers, receive, face.config)
-        asked, made = await face.readers.do(partial(self._read_body, body), len(body))
+        asked, message, made = await face.readers.do(partial(self._read_body, body), len(body))
         count_held(made)
+        face.watch.note_message(record, message)
         return asked, len(body)
 
-    def _read_body(self, body: bytes) -> tuple[Asked, int]:
-        """Return what the body requests, and the memory that this takes."""
+    def _read_body(self, body: bytes) -> tuple[Asked, pb.GenerateRequest, int]:
+        """Return what the body requests, as a message too, and the memory that both take."""
         config = self._face.config
         asked = self._read(read_json(body, config.max_message_fields), config)
-        return asked, memory_of(asked.request) + asked.message.ByteSize()
+        message = encode_request(asked.request)
+        return asked, message, memory_of(asked.request) + message.ByteSize()
 
     async def _answer(
         self,

@@ -130,7 +130,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         tells_logprobs=chat.logprobs,
         tells_thoughts=thinking is not None,
     )
-    return Asked.of(
+    return Asked(
         chat.model,
         request,
         partial(ChatForm, style),

@@ -84,7 +84,7 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
         tells_usage=asked.stream_options is not None and asked.stream_options.include_usage,
         tells_logprobs=asked.logprobs is not None,
     )
-    return Asked.of(
+    return Asked(
         asked.model,
         request,
         partial(CompletionForm, style),

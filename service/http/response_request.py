@@ -203,7 +203,7 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
         tells_usage=True,
         tells_logprobs=tells_logprobs,
     )
-    return Asked.of(
+    return Asked(
         asked.model,
         request,
         partial(ResponseForm, style, _repeated(asked), is_summarized=asked.is_summarized),

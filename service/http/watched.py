@@ -81,11 +81,4 @@ def read_watched(body: Body, config: ServerConfig) -> Asked:
         raise RequestError("only one answer can be watched", field="n", hint="request one")
     if request.top_logprobs is None:
         request = replace(request, top_logprobs=_LIKELIEST)
-    return Asked.of(
-        asked.model,
-        request,
-        WatchForm,
-        is_streamed=True,
-        constraint_field=asked.constraint_field,
-        reasoning_field=asked.reasoning_field,
-    )
+    return replace(asked, request=request, form=WatchForm, is_streamed=True)

@@ -78,7 +78,7 @@ def test_one_name_in_each_role_tells_nobody_apart() -> None:
         {"role": "user", "content": "And?", "name": "Ada"},
     ]
     nameless = [{key: turn[key] for key in ("role", "content")} for turn in turns]
-    assert asked("chat", messages=turns).message == asked("chat", messages=nameless).message
+    assert asked("chat", messages=turns).request == asked("chat", messages=nameless).request
 
 
 def test_calls_in_a_row_are_of_one_turn_with_what_was_said_before_them() -> None:
@@ -122,7 +122,7 @@ def test_a_choice_among_some_tools_leaves_the_others_out(mode: str) -> None:
         assert use is not None
         assert ([tool.name for tool in use.tools], use.choice) == (["f", "h"], mode)
     few = asked("responses", tools=[flat_tools[0], flat_tools[2]], tool_choice=mode)
-    assert response.message == few.message
+    assert response.request == few.request
     told: Any = response.form(SHOWN)
     shown = told.whole(RESULT)
     assert shown["tool_choice"] == chosen
@@ -137,4 +137,4 @@ def test_a_choice_among_some_tools_leaves_the_others_out(mode: str) -> None:
 )
 def test_thoughts_may_be_asked_for_in_cipher_where_there_are_none(fields: dict[str, Any]) -> None:
     cipher = {"include": ["reasoning.encrypted_content"]}
-    assert asked("responses", **fields, **cipher).message == asked("responses", **fields).message
+    assert asked("responses", **fields, **cipher).request == asked("responses", **fields).request

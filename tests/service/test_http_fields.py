@@ -88,7 +88,7 @@ def test_fields_of_nobody_and_those_of_others_are_errors(face: str, name: str) -
 def test_null_says_nothing(face: str) -> None:
     names = set(get_type_hints(FACES[face][3])) | {"best_off"}
     nothing = dict.fromkeys(names - FACES[face][2].keys())
-    assert asked(face, **nothing).message == asked(face).message
+    assert asked(face, **nothing).request == asked(face).request
 
 
 def test_null_says_nothing_inside_of_others() -> None:
@@ -469,7 +469,7 @@ def seen(one: Asked) -> tuple[object, ...]:
     """Everything that a request leads to, except values drawn at random."""
     body = re.sub(r"msg_[0-9a-f]+", "msg", str(one.form(SHOWN).whole(RESULT)))
     events = re.sub(rb"msg_[0-9a-f]+", b"msg", one.form(SHOWN).ended(RESULT))
-    return one.model, one.message, one.is_streamed, body, events
+    return one.model, one.request, one.is_streamed, body, events
 
 
 @pytest.mark.parametrize(
