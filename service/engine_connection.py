@@ -23,15 +23,13 @@ from guided_service.launcher import EngineProcess, Launcher
 from guided_service.messages import (
     Answered,
     Cancel,
-    Checked,
-    Drawn,
     EngineSettings,
     Failed,
+    Found,
     FromEngine,
     Grown,
     Inspect,
     LogChoice,
-    MaskRead,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -39,7 +37,6 @@ from guided_service.messages import (
     Report,
     Stop,
     Submit,
-    TextRead,
     ToEngine,
     read_from_engine,
     read_pulse,
@@ -166,8 +163,8 @@ class EngineConnection:
                             self._outboxes[request_id].put(text, is_thought=is_thought)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
-                case Checked() | TextRead() | MaskRead() | Drawn():
-                    self._settle(message.request_id, message.finding)
+                case found if isinstance(found, Found):
+                    self._settle(found.request_id, found.finding)
                 case Failed(request_id, error):
                     self._settle(request_id, rebuild_error(error))
                 case Report(stats):

@@ -15,6 +15,7 @@ from guided_service.messages import (
     Checked,
     Drawn,
     Failed,
+    Found,
     FromEngine,
     Inspect,
     MaskRead,
@@ -92,7 +93,7 @@ def _message(ended: FinishedTask) -> FromEngine:
     return reply_of_finding(ended.request_id, outcome)
 
 
-def reply_of_finding(request_id: str, finding: Finding) -> Checked | Drawn | MaskRead | TextRead:
+def reply_of_finding(request_id: str, finding: Finding) -> Found:
     """Return the message that reports a finding."""
     match finding:
         case TextReport():

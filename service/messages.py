@@ -46,6 +46,7 @@ __all__ = [
     "EngineSettings",
     "Failed",
     "Forked",
+    "Found",
     "FromEngine",
     "Grown",
     "Inspect",
@@ -289,10 +290,9 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
+Found: TypeAlias = Checked | TextRead | MaskRead | Drawn
 ToEngine: TypeAlias = Submit | Inspect | Cancel | Stop
-FromEngine: TypeAlias = (
-    Ready | NotStarted | Report | Grown | Answered | Checked | TextRead | MaskRead | Drawn | Failed
-)
+FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Found | Failed
 
 write: Final[Callable[[ToEngine | FromEngine | Pulse], bytes]] = msgspec.msgpack.Encoder().encode
 

@@ -24,19 +24,7 @@ from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
 from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError
-from guided_service.messages import (
-    Answered,
-    Checked,
-    Drawn,
-    Failed,
-    Grown,
-    Inspect,
-    MaskRead,
-    Ready,
-    Report,
-    TextRead,
-    write,
-)
+from guided_service.messages import Answered, Failed, Found, Grown, Inspect, Ready, Report, write
 from guided_service.ray.affinity import affinity_of
 from guided_service.ray.messages import Absent, Asked, CutOff, Reply, error_of, read_reply
 from guided_service.ray.totals import total_of
@@ -134,7 +122,7 @@ class Engines:
         seconds = None if asked.deadline is None else asked.deadline - time.monotonic()
         ask = self._handle.inspect.remote
         reply = await _told(ask, Asked(affinity, write(asked), seconds))
-        assert isinstance(reply, Checked | Drawn | MaskRead | TextRead), f"an engine said {reply!r}"
+        assert isinstance(reply, Found), f"an engine said {reply!r}"
         return reply.finding
 
     async def stream(

@@ -5,25 +5,16 @@ Ray carries bytes unchanged, so everything but what its router reads is encoded 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from guided.error_record import ErrorRecord, rebuild_error, record_error
 from guided.errors import GuidedError, ServiceUnavailableError, incident_of
 from guided_service.engine_connection import CutOffError
-from guided_service.messages import (
-    Answered,
-    Checked,
-    Drawn,
-    Failed,
-    Grown,
-    MaskRead,
-    Ready,
-    Report,
-    TextRead,
-)
+from guided_service.messages import Answered, Failed, Found, Grown, Ready, Report
 from guided_service.ray.affinity import Affinity
 
 __all__ = ["Absent", "Asked", "CutOff", "Reply", "error_of", "failed", "read_reply", "write_reply"]
@@ -63,32 +54,10 @@ class CutOff(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
-Reply: TypeAlias = (
-    Absent
-    | Answered
-    | Checked
-    | CutOff
-    | Drawn
-    | Failed
-    | Grown
-    | MaskRead
-    | Ready
-    | Report
-    | TextRead
-)
+Reply: TypeAlias = Absent | Answered | CutOff | Failed | Found | Grown | Ready | Report
 
-_encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
-
-
-def write_reply(reply: Reply) -> bytes:
-    """Encode a reply."""
-    return _encoder.encode(reply)
-
-
-def read_reply(payload: bytes) -> Reply:
-    """Decode a reply of an engine."""
-    return _decoder.decode(payload)
+write_reply: Final[Callable[[Reply], bytes]] = msgspec.msgpack.Encoder().encode
+read_reply: Final[Callable[[bytes], Reply]] = msgspec.msgpack.Decoder(Reply).decode
 
 
 def failed(error: Exception) -> CutOff | Failed:

@@ -19,6 +19,7 @@ from guided_service.messages import (
     Drawn,
     EngineSettings,
     Failed,
+    Found,
     Inspect,
     MaskRead,
     ModelChoice,
@@ -33,7 +34,7 @@ from guided_service.messages import (
 from tests.service.echo_engine import EchoEngine
 from tests.unit.engine.test_constraint_tasks import LONG, SHORT
 
-Told: TypeAlias = dict[str, Checked | TextRead | MaskRead | Drawn | Failed]
+Told: TypeAlias = dict[str, Found | Failed]
 
 
 def packed(constraint: Structure) -> bytes:
@@ -62,7 +63,7 @@ def told(folder: Path, *messages: ToEngine, ends: set[str]) -> tuple[EchoEngine,
                 assert socket.poll(60_000), f"only {said} was said"
                 answer = read_from_engine(socket.recv())
                 if not isinstance(answer, Ready | Report):
-                    assert isinstance(answer, Checked | TextRead | MaskRead | Drawn | Failed)
+                    assert isinstance(answer, Found | Failed)
                     said[answer.request_id] = answer
         finally:
             socket.send(write(Stop()))
