@@ -7,27 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 
-from guided.errors import (
-    DeadlineExceededError,
-    GuidedError,
-    IncompleteAnswerError,
-    InternalServiceError,
-    InvalidConstraintError,
-    LimitExceededError,
-    MissingExtraError,
-    ModelError,
-    OutOfMemoryError,
-    RequestCancelledError,
-    RequestError,
-    ServiceError,
-    ServiceUnavailableError,
-    TokenRejectedError,
-    UnauthenticatedError,
-    UnknownConstraintError,
-    UnknownModelError,
-    UnsatisfiableError,
-    UnsupportedFeatureError,
-)
+from guided import errors
+from guided.errors import AnswerValidationError, GuidedError, IncompleteAnswerError
 from guided.spec.result import DrafterUsage, FinishReason, Usage
 
 __all__ = [
@@ -105,26 +86,12 @@ def _incomplete(
 BY_DRAFTER = "by_drafter"
 """The only field of a usage that is not a number; it is sent as JSON."""
 _KINDS: Mapping[str, _Kind] = {
-    error.code: _Kind.of(error)
-    for error in (
-        RequestError,
-        InvalidConstraintError,
-        UnsupportedFeatureError,
-        UnsatisfiableError,
-        UnknownConstraintError,
-        UnknownModelError,
-        LimitExceededError,
-        TokenRejectedError,
-        OutOfMemoryError,
-        ModelError,
-        MissingExtraError,
-        ServiceError,
-        ServiceUnavailableError,
-        UnauthenticatedError,
-        DeadlineExceededError,
-        RequestCancelledError,
-        InternalServiceError,
-    )
+    kind.code: _Kind.of(kind)
+    for kind in vars(errors).values()
+    if isinstance(kind, type)
+    and issubclass(kind, GuidedError)
+    and kind not in (GuidedError, AnswerValidationError, IncompleteAnswerError)
+    and "code" in vars(kind)
 } | {
     IncompleteAnswerError.code: _Kind(
         _incomplete,
