@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guided.v1 import generation_pb2 as pb
+
+if TYPE_CHECKING:
+    from guided.spec import Usage
 
 __all__ = [
     "TRACER_NAME",
@@ -45,21 +48,6 @@ _SAMPLING: Final = {
     "frequency_penalty": "gen_ai.request.frequency_penalty",
     "presence_penalty": "gen_ai.request.presence_penalty",
 }
-
-
-class CountedTokens(Protocol):
-    """The usage of an answer, as a value or as a message."""
-
-    @property
-    def prompt_tokens(self) -> int: ...
-    @property
-    def reused_tokens(self) -> int: ...
-    @property
-    def sampled_tokens(self) -> int: ...
-    @property
-    def forced_tokens(self) -> int: ...
-    @property
-    def model_calls(self) -> int: ...
 
 
 def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
@@ -102,7 +90,7 @@ def request_attributes(request: pb.GenerateRequest) -> Attributes:
     return told
 
 
-def answer_attributes(usage: CountedTokens, finish_reasons: Iterable[str]) -> Attributes:
+def answer_attributes(usage: Usage | pb.Usage, finish_reasons: Iterable[str]) -> Attributes:
     """Return the cost of an answer, and why it ended."""
     return {
         "gen_ai.response.finish_reasons": tuple(finish_reasons),

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Self
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
 from guided.spec.findings import Finding
 from guided.stats import EngineStats
+from guided_service.config import ServerConfig
 from guided_service.launcher import EngineProcess, Launcher
 from guided_service.messages import (
     Answered,
@@ -48,7 +48,7 @@ from guided_service.request_record import current_request_id
 from guided_service.socket_folder import SocketFolder
 from guided_service.stream_events import StreamEvent
 
-__all__ = ["CutOffError", "EngineConnection", "Patience"]
+__all__ = ["CutOffError", "EngineConnection"]
 
 _MANY_PARTS = 200
 """A request with more messages and constraints than this takes a few milliseconds to serialize."""
@@ -64,18 +64,6 @@ def _new_id() -> str:
 
 class CutOffError(ServiceUnavailableError):
     """The request was running when its engine ended, so it may be the cause."""
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long an engine process may keep its server waiting, in seconds."""
-
-    silence_seconds: float
-    """Time without a pulse after which no requests are taken."""
-    hang_seconds: float
-    """Time without a pulse after which the process is killed."""
-    stuck_seconds: float
-    """Time in one turn of its loop after which the process is killed."""
 
 
 class EngineConnection:
@@ -177,7 +165,9 @@ class EngineConnection:
         )
         return ending
 
-    async def watch(self, limits: Patience, set_alive: Callable[[bool], Awaitable[None]]) -> None:
+    async def watch(
+        self, limits: ServerConfig, set_alive: Callable[[bool], Awaitable[None]]
+    ) -> None:
         """Report when the process falls silent and when it answers again; kill one that hangs.
 
         Runs until cancelled, or until it has killed the process.

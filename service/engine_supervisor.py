@@ -17,7 +17,7 @@ from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.descriptors import DescriptorReserve
-from guided_service.engine_connection import CutOffError, EngineConnection, Patience
+from guided_service.engine_connection import CutOffError, EngineConnection
 from guided_service.launcher import ForkingLauncher, Launcher, SpawningLauncher
 from guided_service.messages import Inspect, LogChoice, ModelChoice
 from guided_service.socket_folder import remove_left_folders
@@ -85,9 +85,7 @@ class EngineSupervisor:
 
     async def _serve(self, connection: EngineConnection) -> str:
         """Deliver answers and watch the process until it ends; returns how it ended."""
-        config = self._config
-        patience = Patience(config.silence_seconds, config.hang_seconds, config.stuck_seconds)
-        watching = asyncio.create_task(connection.watch(patience, self._set_alive))
+        watching = asyncio.create_task(connection.watch(self._config, self._set_alive))
         try:
             return await connection.serve()
         finally:

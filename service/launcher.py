@@ -8,7 +8,7 @@ import signal
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import TypeAlias
 
 from guided_service.messages import (
     Ended,
@@ -26,27 +26,6 @@ _FORK_SECONDS = 10.0
 _CLOSE_SECONDS = 2.0
 
 
-class EngineProcess(Protocol):
-    """A started process."""
-
-    @property
-    def pid(self) -> int: ...
-    @property
-    def returncode(self) -> int | None: ...
-    async def wait(self) -> int: ...
-    def kill(self) -> None: ...
-
-
-class Launcher(Protocol):
-    """Starts engine processes, one after another."""
-
-    async def launch(self, settings: EngineSettings) -> EngineProcess:
-        """Start an engine, without waiting for it to load; raises OSError."""
-
-    async def forget(self) -> None:
-        """Discard what is kept for the next engine, as after a failed start or at the end."""
-
-
 class SpawningLauncher:
     """Starts each engine from scratch."""
 
@@ -54,7 +33,7 @@ class SpawningLauncher:
         self._command = command
 
     async def launch(self, settings: EngineSettings) -> EngineProcess:
-        """Start an engine."""
+        """Start an engine, without waiting for it to load; raises OSError."""
         return await asyncio.create_subprocess_exec(
             *self._command, write_line(settings).decode(), stdin=asyncio.subprocess.DEVNULL
         )
@@ -71,7 +50,7 @@ class ForkingLauncher:
         self._standby: _Standby | None = None
 
     async def launch(self, settings: EngineSettings) -> EngineProcess:
-        """Have an engine forked; the first waits until the standby has loaded."""
+        """Have an engine forked; the first waits until the standby has loaded. Raises OSError."""
         if self._standby is None or self._standby.has_ended:
             await self.forget()
             self._standby = await _Standby.start(self._command, settings)
@@ -107,6 +86,10 @@ class _ForkedEngine:
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
+
+
+EngineProcess: TypeAlias = asyncio.subprocess.Process | _ForkedEngine
+Launcher: TypeAlias = SpawningLauncher | ForkingLauncher
 
 
 class _Standby:

@@ -15,6 +15,7 @@ from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import (
     FinishReason,
     GenerationRequest,
+    GenerationResult,
     JsonSchema,
     Timing,
     Usage,
@@ -221,18 +222,7 @@ class Remote:
         return _answered(name, began, answer)
 
 
-class _Outcome(Protocol):
-    @property
-    def text(self) -> str: ...
-    @property
-    def finish_reason(self) -> FinishReason: ...
-    @property
-    def usage(self) -> Usage: ...
-    @property
-    def timing(self) -> Timing: ...
-
-
-def _answered(name: str, began: float, outcome: _Outcome) -> Measured:
+def _answered(name: str, began: float, outcome: Answer[Any] | GenerationResult) -> Measured:
     return Measured(
         name,
         time.perf_counter() - began,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,12 +46,6 @@ class Form(Protocol):
         """Return the last events of a stream that ends with an error."""
 
 
-class FormOf(Protocol):
-    """Makes the form of an answer."""
-
-    def __call__(self, shown: Shown) -> Form: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One call's request."""
@@ -58,7 +53,7 @@ class Asked:
     model: str
     """The model's name as the caller gave it."""
     request: GenerationRequest
-    form: FormOf
+    form: Callable[[Shown], Form]
     is_streamed: bool
     constraint_field: str | None = None
     """The field of the body that the constraint came from, for errors."""

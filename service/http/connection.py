@@ -10,43 +10,35 @@ import asyncio
 import socket
 import ssl
 import struct
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from starlette.types import Scope
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["ConnectionLimits", "connection_kind", "cut", "identity_of"]
+from guided_service.config import ServerConfig
+
+__all__ = ["connection_kind", "cut", "identity_of"]
 
 _CONNECTION: Final = "guided.connection"
 """The key of the connection in the scope of a call."""
 
 
-class ConnectionLimits(Protocol):
-    """The bounds of a connection, which are settings of the server."""
-
-    @property
-    def stall_seconds(self) -> float:
-        """Time for a call's header to come, from the connection or from its first byte."""
-
-    @property
-    def connection_age_seconds(self) -> float:
-        """Age after which it is closed once its current call ends."""
-
-
-def connection_kind(limits: ConnectionLimits) -> type[H11Protocol]:
-    """Return the protocol class of connections with these bounds, as uvicorn takes it."""
+def connection_kind(config: ServerConfig) -> type[H11Protocol]:
+    """Return the protocol class of connections with a server's bounds, as uvicorn takes it."""
 
     class BoundedConnection(_Connection):
-        stall_seconds = limits.stall_seconds
-        age_seconds = limits.connection_age_seconds
+        stall_seconds = config.stall_seconds
+        age_seconds = config.connection_age_seconds
 
     return BoundedConnection
 
 
 class _Connection(H11Protocol):
     stall_seconds: float
+    """Time for a call's header to come, from the connection or from its first byte."""
     age_seconds: float
+    """Age after which it is closed once its current call ends."""
 
     _late: asyncio.TimerHandle | None = None
     _made = 0.0
