@@ -22,13 +22,7 @@ from guided.machine.parts import MachineParts, Pool, RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
 from guided.machine.stack_transitions import NEEDS_EXACT_STATE
-from guided.machine.table import (
-    END_ROW,
-    IN_KEY,
-    IN_RARE_KEY,
-    KEY_CLOSED,
-    TransitionTable,
-)
+from guided.machine.table import END_ROW, IN_KEY, IN_RARE_KEY, KEY_CLOSED, TransitionTable
 from guided.regular.dfa import DEAD
 from guided.spec import JsonOptions
 
