@@ -38,7 +38,7 @@ class CompiledCache:
         self._max_bytes = max_bytes
         self._compiled: OrderedDict[str, CompiledConstraint] = OrderedDict()
         """The least recently used constraint is first."""
-        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._sizes: dict[str, int] = {}
         """Bytes of each constraint when last measured; the one measured longest ago is first. It
         has the same keys as ``_compiled``."""
         self._refusals: LRUCache[str, ErrorRecord] = LRUCache(_MAX_REFUSAL_BYTES, _size_of)
@@ -83,20 +83,15 @@ class CompiledCache:
         with self._lock:
             self._compiled[key] = compiled
             self._compiled.move_to_end(key)
-            self._measure(key)
-            for other in list(islice(self._sizes, _MEASURED_PER_PUT)):
-                self._measure(other)
+            for measured in [key, *islice(self._sizes, _MEASURED_PER_PUT)]:
+                self._sizes.pop(measured, None)
+                self._sizes[measured] = self._compiled[measured].nbytes
             nbytes = sum(self._sizes.values())
             while len(self._compiled) > self._max_count or (
                 nbytes > self._max_bytes and len(self._compiled) > 1
             ):
                 oldest, _ = self._compiled.popitem(last=False)
                 nbytes -= self._sizes.pop(oldest)
-
-    def _measure(self, key: str) -> None:
-        """Update the size of a cached constraint; the caller must hold ``_lock``."""
-        self._sizes[key] = self._compiled[key].nbytes
-        self._sizes.move_to_end(key)
 
     def put_refusal(self, key: str, error: ConstraintError | LimitExceededError) -> None:
         """Add a refusal, unless its message exceeds the bound."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ _MARKS: Final = {
     Origin.CORRECTED: "x",
     Origin.SAMPLED: "s",
 }
-"""Drafters have numbers instead, in the order in which they appear in the answer."""
+_DRAFTER_MARKS: Final = "123456789ABCDEFG"
+"""Marks of drafters by their numbers; a request names 16 at most."""
 _ORDER: Final = tuple(Origin)
 
 
@@ -28,6 +30,8 @@ class LegendEntry:
 
     source: str
     origin: Origin
+    drafter: int
+    """The number of its drafter, in the order in which they appear in the answer; else 0."""
     mark: str
     """The character that stands for it where there are no colours."""
     num_tokens: int
@@ -40,24 +44,21 @@ def legend_of(tokens: Sequence[TracedToken]) -> dict[str, LegendEntry]:
     origin_of = {token.source: token.origin for token in tokens}
     # A stable sort: drafters stay in the order in which they appear in the answer.
     sources = sorted(origin_of, key=lambda source: _ORDER.index(origin_of[source]))
-    drafters = [source for source in sources if origin_of[source] is Origin.DRAFTED]
+    drafters = itertools.count()
     entries = {}
     for source in sources:
+        drafter = next(drafters) if origin_of[source] is Origin.DRAFTED else 0
         its = [token for token in tokens if token.source == source]
         kinds = Counter(token.kind for token in its if token.kind)
         entries[source] = LegendEntry(
             source=source,
             origin=origin_of[source],
-            mark=_MARKS.get(origin_of[source]) or _drafter_mark(drafters.index(source)),
+            drafter=drafter,
+            mark=_MARKS.get(origin_of[source], _DRAFTER_MARKS[drafter]),
             num_tokens=len(its),
             kinds=tuple(kinds.most_common()),
         )
     return entries
-
-
-def _drafter_mark(index: int) -> str:
-    """Return ``1`` to ``9``, then capital letters; a request names 16 drafters at most."""
-    return "123456789ABCDEFG"[index]
 
 
 def summary(result: GenerationResult) -> str:

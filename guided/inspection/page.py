@@ -57,10 +57,9 @@ def page(
 
 def _classes(legend: Mapping[str, LegendEntry]) -> dict[str, str]:
     """Return the class of each source, which has its colour."""
-    drafters = [source for source in legend if legend[source].origin is Origin.DRAFTED]
     return {
-        source: f"drafted{drafters.index(source) % _DRAFTER_COLORS}"
-        if source in drafters
+        source: f"drafted{entry.drafter % _DRAFTER_COLORS}"
+        if entry.origin is Origin.DRAFTED
         else entry.origin.value
         for source, entry in legend.items()
     }

@@ -123,9 +123,7 @@ class _AnswerView:
 
 def _styles(legend: Mapping[str, LegendEntry]) -> dict[str, str]:
     """Return the style of each source."""
-    drafters = [source for source in legend if legend[source].origin is Origin.DRAFTED]
     return {
-        source: _STYLES.get(entry.origin)
-        or _DRAFTER_STYLES[drafters.index(source) % len(_DRAFTER_STYLES)]
+        source: _STYLES.get(entry.origin) or _DRAFTER_STYLES[entry.drafter % len(_DRAFTER_STYLES)]
         for source, entry in legend.items()
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from guided.machine.parts import MachineParts
 from guided.machine.recognizer import State, StateSharing
-from guided.machine.table import UNCOUNTED, TransitionTable
+from guided.machine.table import CLOSE_STRING, CODE_POINT_END, START, UNCOUNTED, TransitionTable
 from guided.regular.dfa import DEAD
 
 __all__ = ["PushdownMachine"]
@@ -61,6 +61,25 @@ class PushdownMachine:
         raise NotImplementedError
 
     # --- shared -------------------------------------------------------------------------------
+
+    def _update_count(self, row: int, count: int) -> int | None:
+        """Return the count after a byte that leads to a row, ``None`` past its bounds.
+
+        Rows without a count return 0, so that states which differ in nothing else are equal.
+        """
+        table = self.table
+        high = int(table.high[row])
+        if high == UNCOUNTED:
+            return 0
+        event = table.count_event[row]
+        if event == CLOSE_STRING:
+            return 0 if count >= table.low[row] else None
+        if event == START:
+            count = 0
+        elif event == CODE_POINT_END:
+            count += 1
+        # The code points that must still come (MIN_REMAINING) would make the string too long.
+        return count if count + int(table.min_remaining[row]) <= high else None
 
     def step(self, state: State, byte: int) -> State | None:
         """Return the state after ``byte``, ``None`` if it is not allowed; may add rows.

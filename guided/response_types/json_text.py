@@ -76,15 +76,7 @@ def _numbers(keys: dict[str, Any]) -> str:
     multiple = Fraction(str(keys.get("multipleOf", 1)))
     if multiple.numerator != 1:
         raise ValueError(f"keys that are multiples of {keys['multipleOf']}")
-    low, high = -_LARGEST, _LARGEST
-    if "minimum" in keys:
-        low = max(low, math.ceil(keys["minimum"]))
-    if "exclusiveMinimum" in keys:
-        low = max(low, math.floor(keys["exclusiveMinimum"]) + 1)
-    if "maximum" in keys:
-        high = min(high, math.floor(keys["maximum"]))
-    if "exclusiveMaximum" in keys:
-        high = min(high, math.ceil(keys["exclusiveMaximum"]) - 1)
+    low, high = _whole_bounds(keys, _LARGEST)
     is_free = (low, high) == (-_LARGEST, _LARGEST) and "multipleOf" not in keys
     return _FRACTIONS if is_free and keys["type"] == "number" else integers_between(low, high)
 
@@ -149,7 +141,7 @@ class JsonText:
             case "boolean":
                 return "(?:true|false)"
             case "integer":
-                return _integers(schema)
+                return integers_between(*_whole_bounds(schema, 10**_MOST_DIGITS))
             case "number":
                 return _NUMBER
             case "string":
@@ -185,13 +177,13 @@ def _json_literal(value: object) -> str:
     return literal(json.dumps(value, ensure_ascii=False))
 
 
-def _integers(schema: dict[str, Any]) -> str:
-    low, high = -(10**_MOST_DIGITS), 10**_MOST_DIGITS
-    low = max(low, math.ceil(schema.get("minimum", low)))
+def _whole_bounds(schema: dict[str, Any], largest: int) -> tuple[int, int]:
+    """Return the least and the greatest integer that fits, neither beyond ``largest``."""
+    low = max(-largest, math.ceil(schema.get("minimum", -largest)))
     low = max(low, math.floor(schema.get("exclusiveMinimum", low - 1)) + 1)
-    high = min(high, math.floor(schema.get("maximum", high)))
+    high = min(largest, math.floor(schema.get("maximum", largest)))
     high = min(high, math.ceil(schema.get("exclusiveMaximum", high + 1)) - 1)
-    return integers_between(low, high)
+    return low, high
 
 
 def _length_quantifier(schema: dict[str, Any], what: str) -> str:

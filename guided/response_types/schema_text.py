@@ -12,6 +12,7 @@ from typing_extensions import TypeForm
 
 from guided.errors import InvalidConstraintError, RequestError
 from guided.response_types.answer_schema import AnswerSchema
+from guided.response_types.scalar_schema import narrow
 from guided.spec import Spelling
 
 __all__ = [
@@ -161,19 +162,11 @@ def _narrow_integers(schema: Any) -> Any:
         for word, value in schema.items()
     }
     if schema.get("type") == "integer" or _is_large(schema.get("const")):
-        return _add_keywords(found, _REFERENCE)
-    if any(map(_is_large, schema.get("enum", ()))):
+        narrow(found, _REFERENCE)
+    elif any(map(_is_large, schema.get("enum", ()))):
         others = [v for v in schema["enum"] if isinstance(v, bool) or not isinstance(v, int)]
-        return _add_keywords(
-            found, {"anyOf": [_REFERENCE, {"enum": others}]} if others else _REFERENCE
-        )
+        narrow(found, {"anyOf": [_REFERENCE, {"enum": others}]} if others else _REFERENCE)
     return found
-
-
-def _add_keywords(schema: dict[str, Any], narrower: dict[str, Any]) -> dict[str, Any]:
-    if schema.keys() & narrower.keys():
-        return {**schema, "allOf": [*schema.get("allOf", []), narrower]}
-    return {**schema, **narrower}
 
 
 def _is_large(value: object) -> bool:

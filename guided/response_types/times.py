@@ -69,16 +69,16 @@ def date_schema(bounds: dict[str, Any]) -> dict[str, object]:
     try:
         low, high = _wall_clock_bounds(bounds, _DAY)
     except OverflowError:
-        return _nothing()
+        return {"not": {}}
     span = _Range.of(low, high, _CALENDAR)
-    return _string("date", [f"^{_DATE}$", *span.patterns("")])
+    return _string([f"^{_DATE}$", *span.patterns("")], format="date")
 
 
 def time_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
     """Return the schema of times of day."""
     low, high = _wall_clock_bounds(bounds, _SECOND, zone)
     if any(end is not None and end.date() != _ANY_DAY for end in (low, high)):
-        return _nothing()
+        return {"not": {}}
     span = _Range.of(low, high, _CLOCK)
     return _string_of_time("time", _TIME, span, zone)
 
@@ -88,7 +88,7 @@ def datetime_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
     try:
         low, high = _wall_clock_bounds(bounds, _SECOND, zone)
     except OverflowError:
-        return _nothing()
+        return {"not": {}}
     span = _Range.of(low, high, _CALENDAR_AND_CLOCK)
     return _string_of_time("date-time", f"{_DATE}T{_TIME}", span, zone)
 
@@ -97,7 +97,7 @@ def duration_schema(bounds: dict[str, Any]) -> dict[str, object]:
     """Return the schema of durations; with bounds they are whole seconds, or whole days if long."""
     low, high = _duration_bounds(bounds, _SECOND)
     if low is None and high is None:
-        return _string("duration", [f"^{_DURATION}$"])
+        return _string([f"^{_DURATION}$"], format="duration")
     unit, shape, most = _SECOND, "PT{}S", _MOST_SECONDS
     if (low or 0) > most or (high or 0) < -most:
         unit, shape, most = _DAY, "P{}D", _MOST_DAYS
@@ -105,9 +105,9 @@ def duration_schema(bounds: dict[str, Any]) -> dict[str, object]:
     if high is not None and high < 0:
         # RFC 3339 has no sign, so this is no "format" of JSON Schema.
         digits = integers_between(-high, min(most, -low) if low is not None else most)
-        return {"type": "string", "pattern": f"^-{shape.format(digits)}$"}
+        return _string([f"^-{shape.format(digits)}$"])
     digits = integers_between(max(low or 0, 0), most if high is None else min(high, most))
-    return _string("duration", [f"^{shape.format(digits)}$"])
+    return _string([f"^{shape.format(digits)}$"], format="duration")
 
 
 def _string_of_time(name: str, shape: str, span: _Range, zone: Zone) -> dict[str, object]:
@@ -115,25 +115,18 @@ def _string_of_time(name: str, shape: str, span: _Range, zone: Zone) -> dict[str
     if zone == "naive":
         suffix = "" if is_bounded else _FRACTION
         # The standard format requires an offset.
-        return _with_patterns({"type": "string"}, [f"^{shape}{suffix}$", *span.patterns("")])
+        return _string([f"^{shape}{suffix}$", *span.patterns("")])
     offset = _offset_text(zone) if isinstance(zone, int) else "Z" if is_bounded else _OFFSET
     suffix = offset if is_bounded else _FRACTION + offset
-    return _string(name, [f"^{shape}{suffix}$", *span.patterns(offset)])
+    return _string([f"^{shape}{suffix}$", *span.patterns(offset)], format=name)
 
 
-def _string(name: str, patterns: list[str]) -> dict[str, object]:
-    return _with_patterns({"type": "string", "format": name}, patterns)
-
-
-def _with_patterns(schema: dict[str, object], patterns: list[str]) -> dict[str, object]:
-    schema["pattern"] = patterns[0]
+def _string(patterns: list[str], **keywords: str) -> dict[str, object]:
+    """Return the schema of the strings that all the patterns match, with further keywords."""
+    schema: dict[str, object] = {"type": "string", **keywords, "pattern": patterns[0]}
     if len(patterns) > 1:
         schema["allOf"] = [{"pattern": pattern} for pattern in patterns[1:]]
     return schema
-
-
-def _nothing() -> dict[str, object]:
-    return {"not": {}}
 
 
 def _offset_text(seconds: int) -> str:

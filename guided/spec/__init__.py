@@ -1,6 +1,7 @@
 """Requests and results: frozen values, validated when they are made."""
 
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
+from guided.spec.findings import TextFit, TextReport
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
 from guided.spec.option import named_pairs, word_of
 from guided.spec.reasoning import Reasoning
@@ -49,7 +50,6 @@ from guided.spec.structure import (
     check_nesting,
     digest_of,
 )
-from guided.spec.text_report import TextFit, TextReport
 from guided.spec.tools import Tool, ToolCall, ToolUse
 
 __all__ = [

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from guided.spec.references import at_pointer, escape_token, pointer_of
 from guided.spec.schema_shape import TYPES, invalid_keyword
 
 __all__ = ["DeclaredTypes", "types_of_value"]
-
-_MAX_DEPTH: Final = 200
-"""The deepest nesting of schemas that is read, including references."""
-
-
-class _TooDeepError(Exception):
-    """Schemas are nested more deeply than ``_MAX_DEPTH``."""
 
 
 class DeclaredTypes:
@@ -41,27 +34,25 @@ class DeclaredTypes:
     def of(self, pointer: str) -> frozenset[str]:
         """Return the types of the values at a pointer."""
         try:
-            return self._of(pointer, 0)
-        except _TooDeepError:
+            return self._of(pointer)
+        except RecursionError:
             # The parts being read are forgotten: they may be read from another part.
             for unfinished in self._in_progress:
                 del self._types_by_pointer[unfinished]
             self._in_progress.clear()
             return TYPES
 
-    def _of(self, pointer: str, depth: int) -> frozenset[str]:
-        if depth > _MAX_DEPTH:
-            raise _TooDeepError
+    def _of(self, pointer: str) -> frozenset[str]:
         if pointer not in self._types_by_pointer:
             self._types_by_pointer[pointer] = frozenset()
             self._in_progress.append(pointer)
-            self._types_by_pointer[pointer] = self._read(pointer, depth)
+            self._types_by_pointer[pointer] = self._read(pointer)
             self._in_progress.pop()
         elif pointer in self._in_progress:
             self.circular.add(pointer)
         return self._types_by_pointer[pointer]
 
-    def _read(self, pointer: str, depth: int) -> frozenset[str]:
+    def _read(self, pointer: str) -> frozenset[str]:
         schema, types = at_pointer(self._root, pointer), TYPES
         if schema is False:
             return frozenset()
@@ -76,11 +67,11 @@ class DeclaredTypes:
             types &= {kind for value in values for kind in types_of_value(value)}
         target = pointer_of(schema.get("$ref"))
         if target is not None and at_pointer(self._root, target) is not None:
-            types &= self._of(target, depth + 1)
+            types &= self._of(target)
         for name in ("anyOf", "oneOf", "allOf"):
             if name in schema:
                 places = [f"{pointer}/{name}/{index}" for index in range(len(schema[name]))]
-                found = [self._of(place, depth + 1) for place in places]
+                found = [self._of(place) for place in places]
                 joined = found[0].union if name != "allOf" else found[0].intersection
                 types &= joined(*found)
         return types

@@ -1,15 +1,41 @@
-"""The findings about a constraint: the mask of a position, and its automaton."""
+"""The findings about a constraint: on a text, on the mask of a position, and its automaton."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 from guided.spec.report import CheckedConstraint
 from guided.spec.result import TokenId
-from guided.spec.text_report import TextReport
 
-__all__ = ["AllowedToken", "Arrow", "Automaton", "Finding", "MaskReport"]
+__all__ = ["AllowedToken", "Arrow", "Automaton", "Finding", "MaskReport", "TextFit", "TextReport"]
+
+
+class TextFit(StrEnum):
+    """Whether a text fits a constraint."""
+
+    COMPLETE = "complete"
+    """The text is one of the constraint's texts."""
+    PREFIX = "prefix"
+    """One of the constraint's texts begins with it."""
+    REFUSED = "refused"
+    """None of the constraint's texts begins with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextReport:
+    """Where a text leaves a constraint, or where it ends."""
+
+    fit: TextFit
+    offset: int
+    """The number of bytes, in UTF-8, that fit; the first byte that does not is at this offset."""
+    allowed: bytes
+    """The bytes that may be at this offset, in rising order; none if the text must end."""
+    may_end: bool
+    """Whether the text may end at this offset."""
+    shortest_end: bytes
+    """Bytes that complete the text from there, close to the fewest possible."""
 
 
 @dataclass(frozen=True, slots=True)

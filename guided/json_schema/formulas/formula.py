@@ -153,8 +153,12 @@ def conjuncts(formula: Formula) -> tuple[Formula, ...]:
     return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
-def postorder(formula: Formula, visited: Container[Formula]) -> Iterator[Formula]:
-    """Yield a formula after all formulas inside it, except for those in ``visited``.
+def postorder(
+    formula: Formula,
+    visited: Container[Formula],
+    inside: Callable[[Formula], tuple[Formula, ...]] = parts_of,
+) -> Iterator[Formula]:
+    """Yield a formula after all formulas ``inside`` it, except for those in ``visited``.
 
     The caller adds each to ``visited`` before it requests the next one. Iterative, because formulas
     may nest deeper than the call stack.
@@ -162,7 +166,7 @@ def postorder(formula: Formula, visited: Container[Formula]) -> Iterator[Formula
     stack = [formula]
     while stack:
         node = stack[-1]
-        pending = [part for part in parts_of(node) if part not in visited]
+        pending = [part for part in inside(node) if part not in visited]
         if pending:
             stack.extend(reversed(pending))
             continue

@@ -42,7 +42,7 @@ from guided.machine.parts import MachineParts
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
 from guided.machine.special_bytes import special_bytes
-from guided.machine.table import END_ROW, UNCOUNTED, TransitionTable
+from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.byte_dfa import ByteDfa, append_bytes, byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa
 from guided.regular.first_end import up_to_first_end, without_substring
@@ -96,16 +96,10 @@ class BareStringMachine(PushdownMachine):
 
     def _enter_row(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
         """Return the state after a byte that leads to a row, ``None`` if a string gets too long."""
-        table = self.table
-        if table.label[row] != DEAD:
+        if self.table.label[row] != DEAD:
             return _END
-        high = int(table.high[row])
-        if high == UNCOUNTED:
-            return State(ROOT, row)
-        count_event = int(table.count_event[row])
-        count = 0 if count_event == START else before.count + (count_event == CODE_POINT_END)
-        # The code points that must still come (MIN_REMAINING) would make the string too long.
-        return State(ROOT, row, count) if count + int(table.min_remaining[row]) <= high else None
+        count = self._update_count(row, before.count)
+        return None if count is None else State(ROOT, row, count)
 
     def bytes_left(self, state: State) -> int:
         """Return the length of ``shortest_completion``."""

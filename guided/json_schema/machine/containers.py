@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import NamedTuple
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, MemberCount
-from guided.json_schema.formulas.formula import FALSE, TRUE, AllOf, Formula, Formulas, Leaf
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, conjuncts
 from guided.runtime.work_budget import spend
 
 __all__ = ["ValueFormulas", "decrement_count", "derive_value_formulas", "replace_leaves"]
 
 
-class ValueFormulas:
+class ValueFormulas(NamedTuple):
     """The formulas asked of a value; see ``stacks.Pending`` for the fields."""
 
-    __slots__ = ("formulas", "links", "required")
-
-    def __init__(
-        self, formulas: tuple[Formula, ...], required: bool, links: tuple[tuple[Leaf, int], ...]
-    ) -> None:
-        self.formulas: Final = formulas
-        self.required: Final = required
-        self.links: Final = links
+    formulas: tuple[Formula, ...]
+    required: bool
+    links: tuple[tuple[Leaf, int], ...]
 
 
 def derive_value_formulas(
@@ -45,20 +40,15 @@ def derive_value_formulas(
     """
     # The conjuncts of the goal have to hold, so what they ask of the value is required. All other
     # assertions are linked to a formula, and hold or fail with it.
-    conjuncts: set[Formula] = set()
-    if required:
-        goal = goals[0]
-        conjuncts.update(goal.parts if isinstance(goal, AllOf) else (goal,))
-    first = formulas.all_of(formula for leaf, formula in universal if leaf in conjuncts)
+    demanded = set(conjuncts(goals[0])) if required else set()
+    first = formulas.all_of(formula for leaf, formula in universal if leaf in demanded)
     # What is required holds of every value that is written, so it need not be asked again.
-    implied: set[Formula] = set()
-    if required and first is not TRUE:
-        implied.update(first.parts if isinstance(first, AllOf) else (first,))
+    implied = set(conjuncts(first)) if required and first is not TRUE else set()
     numbers: dict[Formula, int] = {first: 0} if required else {}
     links: list[tuple[Leaf, int]] = []
     failed: list[Leaf] = []
     for leaf, formula in universal:
-        if leaf in conjuncts or formula is TRUE or formula in implied:
+        if leaf in demanded or formula is TRUE or formula in implied:
             continue
         if formula is FALSE:
             failed.append(leaf)

@@ -38,8 +38,6 @@ class DocumentStates:
         self._values: dict[object, int] = {}
         self._colons: dict[int, int] = {}
         """By the state of the value after it."""
-        self._commas: dict[int, int] = {}
-        """By the state after the quote that follows it."""
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
@@ -110,19 +108,12 @@ class DocumentStates:
             if after_quote is not None:
                 quote = {ord('"'): after_quote}
                 if frame.has_members:
-                    edges[ord(",")] = self._after_comma(quote)
+                    edges[ord(",")] = self.structural.add(quote)
                 else:
                     edges |= quote
             next_byte = ord("}") if closable else None
             self._member_rows[key] = self.structural.add(edges, next_byte=next_byte, between=True)
         return self._member_rows[key]
-
-    def _after_comma(self, quote: dict[int, int]) -> int:
-        """Return the state after a comma where only a name may come; ``quote`` is its only edge."""
-        after_quote = quote[ord('"')]
-        if after_quote not in self._commas:
-            self._commas[after_quote] = self.structural.add(quote)
-        return self._commas[after_quote]
 
     def _add_name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
         """Return the state after the opening quote of a name.

@@ -22,17 +22,7 @@ from guided.machine.parts import MachineParts, Pool, RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
 from guided.machine.stack_transitions import NEEDS_EXACT_STATE
-from guided.machine.table import (
-    CLOSE_STRING,
-    CODE_POINT_END,
-    END_ROW,
-    IN_KEY,
-    IN_RARE_KEY,
-    KEY_CLOSED,
-    START,
-    UNCOUNTED,
-    TransitionTable,
-)
+from guided.machine.table import END_ROW, IN_KEY, IN_RARE_KEY, KEY_CLOSED, TransitionTable
 from guided.regular.dfa import DEAD
 from guided.spec import JsonOptions
 
@@ -151,25 +141,6 @@ class JsonMachine(PushdownMachine):
                 return None
             after, key = taken, None
         return after
-
-    def _update_count(self, row: int, count: int) -> int | None:
-        """Return the count after a byte that leads to a row, ``None`` past its bounds.
-
-        Rows without a count return 0, so that states which differ in nothing else are equal.
-        """
-        table = self.table
-        high = int(table.high[row])
-        if high == UNCOUNTED:
-            return 0
-        event = table.count_event[row]
-        if event == CLOSE_STRING:
-            return 0 if count >= table.low[row] else None
-        if event == START:
-            count = 0
-        elif event == CODE_POINT_END:
-            count += 1
-        # The code points that must still come (MIN_REMAINING) would make the string too long.
-        return count if count + int(table.min_remaining[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:
         """Return an upper bound on the length of ``shortest_completion``.

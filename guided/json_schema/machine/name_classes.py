@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from guided.json_schema.formulas.formula import Formula
+from guided.json_schema.machine.scalar_blocks import is_infinite
 from guided.machine.block import Block, make_block
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.expression import Regular
-from guided.regular.reachability import states_reaching_cycle
 from guided.regular.utf8 import json_string_sequences
 from guided.runtime.work_budget import pause_if_due, spend
 
@@ -101,7 +101,7 @@ class NameSpace:
         if number not in self._infinite:
             pause_if_due()
             block = self.block(frozenset((number,)))
-            self._infinite[number] = block is not None and _is_infinite(block)
+            self._infinite[number] = block is not None and is_infinite(block.dfa.next)
         return self._infinite[number]
 
     def unused_names(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
@@ -197,11 +197,6 @@ def _any_names(missing: frozenset[int]) -> Block:
     """Return the block of all names, which recognisers share."""
     dfa = combine([], lambda _: 0)
     return make_block(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
-
-
-@functools.lru_cache(maxsize=4)
-def _is_infinite(block: Block) -> bool:
-    return bool(states_reaching_cycle(block.dfa.next)[0])
 
 
 def _sample(bytes_: list[int]) -> list[int]:

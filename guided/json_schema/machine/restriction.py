@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -31,6 +32,7 @@ from guided.json_schema.formulas.formula import (
     Not,
     SchemaNode,
     parts_of,
+    postorder,
 )
 from guided.json_schema.formulas.values import Json
 from guided.runtime.work_budget import spend
@@ -149,7 +151,7 @@ class Restriction:
             if isinstance(formula, Leaf):
                 found = known[formula] = self._restrict(kind, formula)
                 return found
-            for node in self._inside_first(formula, known, kind):
+            for node in postorder(formula, known, functools.partial(self._parts_with, kind)):
                 known[node] = self._restrict(kind, node) if kind in self.types(node) else FALSE
             found = known[formula]
         return found
@@ -161,36 +163,14 @@ class Restriction:
             if isinstance(formula, Leaf):
                 found = self._types[formula] = self._types_of(formula)
                 return found
-            for node in self._inside_first(formula, self._types, None):
+            for node in postorder(formula, self._types, _resolved_parts):
                 self._types[node] = self._types_of(node)
             found = self._types[formula]
         return found
 
-    def _inside_first(
-        self, formula: Formula, known: Container[Formula], kind: JsonType | None
-    ) -> Iterator[Formula]:
-        """Yield the formulas inside one that are not ``known``, in postorder, itself last.
-
-        The caller adds each to ``known`` before it requests the next. Does not descend into a
-        formula without values of ``kind``. Not recursive, as formulas may nest very deep.
-        """
-        stack = [formula]
-        while stack:
-            node = stack[-1]
-            unknown = []
-            if kind is None or kind in self.types(node):
-                unknown = [part for part in self._inside(node) if part not in known]
-            if unknown:
-                stack.extend(reversed(unknown))
-                continue
-            stack.pop()
-            if node not in known:
-                yield node
-
-    def _inside(self, formula: Formula) -> tuple[Formula, ...]:
-        if isinstance(formula, SchemaNode):
-            return (formula.formula,)
-        return parts_of(formula)
+    def _parts_with(self, kind: JsonType, formula: Formula) -> tuple[Formula, ...]:
+        """Return the resolved operands of a formula; none if it has no values of this type."""
+        return _resolved_parts(formula) if kind in self.types(formula) else ()
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
         """Compute ``types`` for a formula whose parts are cached; a negation may have any."""
@@ -276,3 +256,8 @@ class Restriction:
             assert isinstance(left, Constant), left
             self._booleans[key] = left.value
         return self._booleans[key]
+
+
+def _resolved_parts(formula: Formula) -> tuple[Formula, ...]:
+    """Return the operands of a formula; the formula of a node counts as its operand."""
+    return (formula.formula,) if isinstance(formula, SchemaNode) else parts_of(formula)

@@ -88,7 +88,8 @@ class ValueEdges:
         for text, fits in constants:
             truth_vector = pack_truth_vector(fits)
             if truth_vector in truth_vectors and self._scalars.missing.isdisjoint(text):
-                edges[text[0]] = self._add_literal(text[1:], self._done_action(truth_vector))
+                rest = (text[1:], self._done_action(truth_vector))
+                edges[text[0]] = self._chains.get_or_add([rest])[0].state
         if JsonType.NUMBER in types:
             numbers = tuple(restriction.to_type(JsonType.NUMBER, formula) for formula in formulas)
             edges.update(self._block_edges(numbers, truth_vectors, self._scalars.numbers.block))
@@ -184,7 +185,3 @@ class ValueEdges:
     def _done_action(self, truth_vector: int) -> int:
         """Return the exit action of a complete value with this truth vector."""
         return self._labels.number(Done(truth_vector))
-
-    def _add_literal(self, rest: bytes, label: int) -> int:
-        """Return the state that spells the rest of a literal and takes ``label``."""
-        return self._chains.get_or_add([(rest, label)])[0].state

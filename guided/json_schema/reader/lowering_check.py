@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
-from guided.json_schema.formulas.formula import AllOf, AnyOf, Formula, Not, SchemaNode
+from guided.json_schema.formulas.formula import Formula, SchemaNode, postorder
 from guided.json_schema.reader.schema_context import REFERENCES, Lowering
 from guided.json_schema.reader.schema_index import Location, resolve_reference
 
@@ -122,16 +122,7 @@ def _applied_nodes(formula: Formula) -> set[int]:
 
     Nodes inside assertions apply to other values, and are left out.
     """
-    found: set[int] = set()
-    seen: set[Formula] = set()
-    stack = [formula]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, SchemaNode):
-            found.add(node.number)
-        elif isinstance(node, Not):
-            stack.append(node.item)
-        elif isinstance(node, AllOf | AnyOf) and node not in seen:
-            seen.add(node)
-            stack += node.parts
-    return found
+    seen: dict[Formula, None] = {}
+    for node in postorder(formula, seen):
+        seen[node] = None
+    return {node.number for node in seen if isinstance(node, SchemaNode)}
