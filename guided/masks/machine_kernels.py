@@ -1,6 +1,6 @@
 """The moves of a machine in compiled code: one byte, and the bytes of a token.
 
-Everything here works on the arrays of a machine and decides as ``PushdownMachine.step`` does. It
+Everything here works on the arrays of a machine and decides as ``Recognizer.step`` does. It
 stops where Python has to resolve a stack transition first, and it is *unsure* where the decision
 needs a text that was written: a key, or an item that has to differ from others::
 
@@ -204,7 +204,7 @@ def after_byte(
     """Return status, stack, row and count after a byte, and whether the stack was read.
 
     ``count`` is the number of code points so far in a string that counts them; ``key_stack`` and
-    ``is_walk`` are explained at ``enter_row``. Does what ``PushdownMachine.step`` does.
+    ``is_walk`` are explained at ``enter_row``. Does what ``Recognizer.step`` does.
     """
     rows = machine.rows
     read_stack = False

@@ -39,8 +39,7 @@ from guided.machine.block import (
 )
 from guided.machine.facts import NONE
 from guided.machine.parts import MachineParts
-from guided.machine.pushdown import PushdownMachine
-from guided.machine.recognizer import State, StateSharing
+from guided.machine.recognizer import Recognizer, State, StateSharing
 from guided.machine.special_bytes import special_bytes
 from guided.machine.table import END_ROW, UNCOUNTED, TransitionTable
 from guided.regular.byte_dfa import ByteDfa, append_bytes, byte_dfa_from_dfa
@@ -55,7 +54,7 @@ __all__ = ["BareStringMachine"]
 _END: Final = State(ROOT, END_ROW)
 
 
-class BareStringMachine(PushdownMachine):
+class BareStringMachine(Recognizer):
     """Recognises the strings of ``spec``, byte by byte; ``grammar`` is made from its schema.
 
     ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError if no
