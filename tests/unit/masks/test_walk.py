@@ -229,7 +229,7 @@ def test_a_walk_that_stays_inside_a_name_is_local(
         mask = below.mask.copy()
         mask.flags.writeable = False
         delta = MaskDelta(mask, np.empty((0, 2), dtype=np.int32))
-        base = KeptWalk(HeldMask(delta, below.fingerprint), delta, below.uncertain)
+        base = KeptWalk(HeldMask(delta), delta, below.uncertain)
     walk = walker.walk(state, base)
     assert walk.is_stack_independent == is_stack_independent
     if free and is_stack_independent:
@@ -384,10 +384,8 @@ def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() ->
     schema = {"type": "string", "maxLength": 7}
     within = _Noting()
     mask = _independent_mask(schema, b'"', TokenBinding.of(_VOCABULARY).independent)
-    mask = IndependentMask(
-        mask.mask, mask.fingerprint, mask.min_counts, mask.sites, mask.max_count, within
-    )
-    found = {left: mask.mask_within(left)[0].tolist() for left in range(mask.max_count)}
+    mask = IndependentMask(mask.mask, mask.min_counts, mask.sites, mask.max_count, within)
+    found = {left: mask.mask_within(left).tolist() for left in range(mask.max_count)}
     assert len(found) > 3
     assert within.seen == found
 
