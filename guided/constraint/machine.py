@@ -14,7 +14,6 @@ from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.look_ahead import look_ahead
 from guided.json_schema.reader import LoweredSchema, lower_json_schema
 from guided.machine.parts import RecognizerLimits
-from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
 from guided.spec import JsonSchema, Structure
@@ -85,7 +84,7 @@ class _Builder:
         the error of the first such schema is raised, in the order of ``composition.holes``.
         """
         # By the number of the hole among those left, as ``drop_empty_holes`` renumbers them.
-        fillings: list[PushdownMachine] = []
+        fillings: list[Recognizer] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
         for number, hole in enumerate(composition.holes):
@@ -108,7 +107,7 @@ class _Builder:
             return GrammarMachine(network, self._limits, self._table)
         return CompositeMachine(network, fillings, self._table, self._limits)
 
-    def _filling(self, hole: FilledHole) -> PushdownMachine:
+    def _filling(self, hole: FilledHole) -> Recognizer:
         """Return the recogniser for the filling of a hole; raises what ``json_machine`` raises."""
         match hole.filling:
             case JsonSchema():
@@ -140,7 +139,7 @@ class _Builder:
             raise
 
 
-def _hole_text(machine: PushdownMachine) -> HoleText:
+def _hole_text(machine: Recognizer) -> HoleText:
     """Return the first bytes and the shortest length of the texts of a recogniser."""
     first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
     return HoleText(frozenset(first), len(machine.shortest_completion(machine.start)))

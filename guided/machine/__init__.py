@@ -1,4 +1,4 @@
-"""What all recognisers share: interface, table, stack transitions, and the pushdown machine.
+"""What all recognisers share: the pushdown machine, its table, and stack transitions.
 
 Names in capitals are columns of rows and the values these may hold, see ``table_layout``.
 """

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Final, NamedTuple
 
 from guided.errors import LimitExceededError
+from guided.machine.stack_table import StackTable
 from guided.machine.stack_transitions import EMPTY_SLOT, KEY, ROW, TARGET, StackTransitions
 from guided.machine.table import TransitionTable
 
-__all__ = ["MachineParts", "Pool", "RecognizerLimits", "StackTable"]
+__all__ = ["MachineParts", "Pool", "RecognizerLimits"]
 
 _ITEM_BYTES: Final = 1_000
 """About what a stack with its frame takes, and what is known about both."""
@@ -29,34 +27,6 @@ class RecognizerLimits:
     """Cells of the transition table, four bytes each."""
     max_stacks: int = 200_000
     """Nests of open containers, some 300 bytes each."""
-
-
-class StackTable(Protocol):
-    """The stacks of a machine, numbered as they come up, with an array of facts about each."""
-
-    facts: NDArray[np.int32]
-    """What compiled code knows about each stack; see ``facts``."""
-    with_keys: list[int]
-    """The stacks that know the free keys that their object already has."""
-
-    @property
-    def frames(self) -> Sequence[object]:
-        """What each stack stands for."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def num_texts(self, number: int) -> int:
-        """Return how many texts (``State.texts``) have to be remembered, without a name."""
-        ...
-
-    def max_names_taken(self, number: int) -> int:
-        """Return an upper bound on the names that the innermost object may already have."""
-        ...
-
-    def free_keys(self, number: int) -> set[bytes]:
-        """Return the names of the innermost object so far that must not come again."""
-        ...
 
 
 class Pool(NamedTuple):
@@ -80,7 +50,7 @@ class MachineParts:
     def __init__(
         self,
         table: TransitionTable,
-        stacks: StackTable,
+        stacks: StackTable[Any],
         pools: Sequence[Pool],
         hint: str,
         inner: Sequence[MachineParts] = (),

@@ -10,7 +10,6 @@ import numpy as np
 from guided.errors import TokenRejectedError
 from guided.machine.recognizer import Recognizer, State
 from guided.masks.binding import TokenBinding
-from guided.masks.forced import BoundMachine
 from guided.masks.held_mask import HeldMask
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask import Mask, mask_of
@@ -114,7 +113,6 @@ class CompiledConstraint:
             lambda state: self._masks.mask(state)[1],
             limits.max_positions,
         )
-        self._bound_machine = BoundMachine(machine, self.steps, self.walker)
         self._limits = limits
         self._positions: dict[State, Position] = {}
 
@@ -259,7 +257,7 @@ class CompiledConstraint:
         run = position.runs.get(context)
         if run is None:
             with self._work_limit:
-                run = self.binding.speller.run(self._bound_machine, position.state, context)
+                run = self.binding.speller.run(self.walker, position.state, context)
             if len(position.runs) >= _MAX_RUNS:
                 position.runs.clear()
             position.runs[context] = run
@@ -278,7 +276,7 @@ class CompiledConstraint:
     def likely_run(self, position: Position, context: bytes) -> tuple[TokenId, ...]:
         """Return the tokenizer's spelling of the bytes that must follow, to the last of them."""
         with self._work_limit:
-            return self.binding.speller.likely_run(self._bound_machine, position.state, context)
+            return self.binding.speller.likely_run(self.walker, position.state, context)
 
 
 class ConstraintMatcher:

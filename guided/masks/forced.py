@@ -9,7 +9,7 @@ docs/forced-runs.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from guided.machine.recognizer import Recognizer, State
 from guided.machine.special_bytes import SPECIAL_MARK
@@ -17,32 +17,23 @@ from guided.masks.left_context import UNKNOWN_CONTEXT, LeftContexts
 from guided.masks.piece_speller import PieceSpeller, byte_places
 from guided.masks.spelling_rules import UNCERTAIN, SpellingRules, Tokens, plain_rules, whole_size
 from guided.masks.splitting import Cuts, Splitting, SplitUncertainError
-from guided.masks.token_steps import TokenSteps
 from guided.masks.trie import TokenTrie
 from guided.masks.vocabulary import Vocabulary
 from guided.masks.walker import Walker
 from guided.spec import TokenId
 
-__all__ = ["BoundMachine", "RunSpeller"]
+__all__ = ["RunSpeller"]
 
 _MAX_RUN_BYTES: Final = 512
 _FIRST_BYTES: Final = range(0xC2, 0xF5)
 """The first bytes of characters outside ASCII."""
 
 
-class BoundMachine(NamedTuple):
-    """A machine with what moves it by the tokens of one vocabulary."""
-
-    machine: Recognizer
-    steps: TokenSteps
-    walker: Walker
-
-
 class RunSpeller:
     """Spells forced runs for one vocabulary, for all threads.
 
     Only ``_speller`` and ``_left_contexts`` change, by remembering what follows from their keys,
-    which any thread may do at any time. Whoever passes a ``BoundMachine`` holds the lock of its
+    which any thread may do at any time. Whoever passes a ``Walker`` holds the lock of its
     ``CompiledConstraint``.
     """
 
@@ -67,7 +58,7 @@ class RunSpeller:
         """Return what the answer means for a run after more tokens, see ``LeftContexts``."""
         return self._left_contexts.after(before, tokens)
 
-    def run(self, bound: BoundMachine, state: State, context: bytes) -> Tokens:
+    def run(self, walker: Walker, state: State, context: bytes) -> Tokens:
         """Return the tokens forced from ``state`` on, after a left context; often none.
 
         May raise LimitExceededError when the machine is full.
@@ -75,25 +66,25 @@ class RunSpeller:
         Every token is certain: callers add them to the answer without asking the model. So only
         tokens may be returned with which all remaining spellings begin; fewer is always right.
         """
-        head, text, end, context = self._read_forced_text(bound, state, context)
+        head, text, end, context = self._read_forced_text(walker, state, context)
         splitting = self._rules.splitting
         if end is None or splitting is None:
             return head
         try:
-            if bound.machine.parts.table.is_end(end.row):
+            if walker.machine.parts.table.is_end(end.row):
                 return head + _before_uncertain(self._speller.spell(text, len(context)))
-            tail = _Tail(self._speller, splitting, bound, end, text, len(context))
+            tail = _Tail(self._speller, splitting, walker, end, text, len(context))
             return head + self._certain_tokens(tail)
         except SplitUncertainError:
             return head
 
-    def likely_run(self, bound: BoundMachine, state: State, context: bytes) -> Tokens:
+    def likely_run(self, walker: Walker, state: State, context: bytes) -> Tokens:
         """``run`` with the tokens at its end that are likely but not certain.
 
         Its tokens must be checked like any draft: the text may continue so that the last of them
         is spelled differently.
         """
-        head, text, end, context = self._read_forced_text(bound, state, context)
+        head, text, end, context = self._read_forced_text(walker, state, context)
         if end is None:
             return head
         try:
@@ -102,7 +93,7 @@ class RunSpeller:
             return head
 
     def _read_forced_text(
-        self, bound: BoundMachine, state: State, context: bytes
+        self, walker: Walker, state: State, context: bytes
     ) -> tuple[Tokens, bytes, State | None, bytes]:
         """Return what must follow: tokens, then characters with their left context, then a state.
 
@@ -114,7 +105,7 @@ class RunSpeller:
         """
         if context == UNKNOWN_CONTEXT or self._rules.splitting is None:
             return (), b"", None, context
-        forced, states = _forced_bytes(bound, state)
+        forced, states = _forced_bytes(walker.machine, state)
         head, begin = self._up_to_special(forced, context)
         if begin is None:
             return head, b"", None, context
@@ -201,7 +192,7 @@ class _Tail:
         self,
         speller: PieceSpeller,
         splitting: Splitting,
-        bound: BoundMachine,
+        walker: Walker,
         end: State,
         text: bytes,
         start: int,
@@ -211,7 +202,7 @@ class _Tail:
         self.start: Final = start
         self._speller = speller
         self._splitting = splitting
-        self._bound = bound
+        self._walker = walker
         self._end = end
         self.pieces: Final = self._open_pieces()
         self._tokens: dict[int, list[TokenId]] = {}
@@ -244,7 +235,7 @@ class _Tail:
         No possible split may be left out, or a run that is not certain would be taken for certain;
         one too many only makes runs shorter.
         """
-        splitting, machine, end = self._splitting, self._bound.machine, self._end
+        splitting, machine, end = self._splitting, self._walker.machine, self._end
         possible = splitting.possible_cuts(text)
         if len(possible) < 2:
             return possible
@@ -282,7 +273,7 @@ class _Tail:
 
     def _may_be_closed(self) -> bool:
         """Return whether the text may end here, or a special or added token may begin."""
-        machine, end = self._bound.machine, self._end
+        machine, end = self._walker.machine, self._end
         if machine.is_accepting(end):
             return True
         # A special token may follow as well, which ends what stands before it as an end would.
@@ -337,7 +328,7 @@ class _Tail:
         """
         tokens = self._tokens.get(begin)
         if tokens is None:
-            tokens = self._bound.walker.tokens_below(node, self._end).tolist()
+            tokens = self._walker.tokens_below(node, self._end).tolist()
             self._tokens[begin] = tokens
         return tokens
 
@@ -358,27 +349,22 @@ def _common_prefix(left: Tokens, right: Tokens) -> Tokens:
     return left if len(left) <= len(right) else right
 
 
-def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]]:
+def _forced_bytes(machine: Recognizer, state: State) -> tuple[bytes, list[State]]:
     """Return the bytes that have to follow, and the states around them.
 
     State ``i`` is the one after ``i`` bytes, so there is always one more state than bytes. Both
-    results are fresh. ``forced_bytes`` stops where compiled code cannot decide; ``only_byte`` then
-    decides one byte.
+    results are fresh.
 
     Returns at most ``_MAX_RUN_BYTES``; the end of the bytes does not mean that there is a choice.
     """
-    forced, states, machine = b"", [state], bound.machine
-    while len(forced) < _MAX_RUN_BYTES:
-        followed, after = bound.steps.forced_bytes(states[-1], _MAX_RUN_BYTES - len(forced))
-        forced += followed
-        states += after
-        byte = machine.only_byte(states[-1])
-        reached = None if byte is None else machine.advance(states[-1], bytes((byte,)))
-        if byte is None or reached is None:
+    forced, states = bytearray(), [state]
+    while len(forced) < _MAX_RUN_BYTES and (byte := machine.only_byte(states[-1])) is not None:
+        reached = machine.advance(states[-1], bytes((byte,)))
+        if reached is None:
             break
-        forced += bytes((byte,))
+        forced.append(byte)
         states.append(reached)
-    return forced[:_MAX_RUN_BYTES], states[: _MAX_RUN_BYTES + 1]
+    return bytes(forced), states
 
 
 def _added_token_prefixes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:

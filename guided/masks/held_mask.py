@@ -14,12 +14,11 @@ class HeldMask:
     Any thread may find ``delta`` gone the next moment, so read it once and use what was read.
     """
 
-    __slots__ = ("__weakref__", "_only_token", "delta", "fingerprint", "used")
+    __slots__ = ("__weakref__", "_only_token", "delta", "used")
 
-    def __init__(self, delta: MaskDelta, fingerprint: int) -> None:
+    def __init__(self, delta: MaskDelta) -> None:
         self.delta: MaskDelta | None = delta
         """The mask, ``None`` once the store has removed it."""
-        self.fingerprint = fingerprint
         self.used = True
         """Whether it was used since the store last looked."""
         self._only_token: int | None = -1

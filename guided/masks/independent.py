@@ -30,12 +30,11 @@ __all__ = ["IndependentMask", "IndependentMasks"]
 class IndependentMask:
     """What may follow a row without leaving its string, and where tokens leave it."""
 
-    __slots__ = ("by_left", "fingerprint", "mask", "max_count", "min_counts", "sites")
+    __slots__ = ("by_left", "mask", "max_count", "min_counts", "sites")
 
     def __init__(
         self,
         mask: Mask,
-        fingerprint: int,
         min_counts: NDArray[np.uint16],
         sites: NDArray[np.int32],
         max_count: int,
@@ -43,8 +42,6 @@ class IndependentMask:
     ) -> None:
         self.mask: Final = mask
         """Read-only: finished masks are kept as changes of it."""
-        self.fingerprint: Final = fingerprint
-        """Tells the mask from others that masks are made from; see ``MaskStore``."""
         self.min_counts: Final = min_counts
         """uint16 by token: the least number of code points of a string with it; empty if always 0.
         """
@@ -58,20 +55,20 @@ class IndependentMask:
 
     def with_sites(self, sites: NDArray[np.int32]) -> IndependentMask:
         """Return the same mask with other sites; the masks of ``by_left`` are not copied."""
-        return IndependentMask(self.mask, self.fingerprint, self.min_counts, sites, self.max_count)
+        return IndependentMask(self.mask, self.min_counts, sites, self.max_count)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes, including all masks that may still be made."""
         return self.mask.nbytes * (1 + self.max_count) + self.min_counts.nbytes + self.sites.nbytes
 
-    def mask_within(self, left: int) -> tuple[Mask, int]:
-        """Return the tokens that add at most ``left`` code points to a string, and a fingerprint.
+    def mask_within(self, left: int) -> Mask:
+        """Return the tokens that add at most ``left`` code points to a string.
 
         The mask must not be changed. A ``left`` of ``max_count`` or above excludes no token.
         """
         if left >= self.max_count:
-            return self.mask, self.fingerprint
+            return self.mask
         mask = self.by_left.get(left)
         if mask is None:
             mask = np.empty_like(self.mask)
@@ -79,7 +76,7 @@ class IndependentMask:
             mask.flags.writeable = False
             # Only once it is filled: other threads take it from here, and kernels hold no lock.
             self.by_left[left] = mask
-        return mask, self.fingerprint + left + 1
+        return mask
 
 
 class IndependentMasks:
@@ -94,7 +91,6 @@ class IndependentMasks:
         nothing.flags.writeable = False
         self.nothing = IndependentMask(
             nothing,
-            0,
             np.empty(0, dtype=np.uint16),
             np.empty((0, 4), dtype=np.int32),
             0,
@@ -173,5 +169,4 @@ def _make_mask(
         kept = min_counts.copy()
         min_counts.fill(0)
     mask.flags.writeable = False
-    fingerprint = int.from_bytes(outline.digest[:8]) ^ node << 24
-    return IndependentMask(mask, fingerprint, kept, sorted_sites, min(max_count, MAX_COUNT))
+    return IndependentMask(mask, kept, sorted_sites, min(max_count, MAX_COUNT))

@@ -236,8 +236,7 @@ def _allow_range(
 ) -> None:
     """Set the bits of the tokens of some nodes, after which a string has ``least`` code points.
 
-    No fingerprint is computed: a context-independent mask gets it from its outline. ``min_counts``
-    stays 0 where ``least`` is 0.
+    ``min_counts`` stays 0 where ``least`` is 0.
     """
     for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
         token = trie.token_ids[np.uintp(index)]

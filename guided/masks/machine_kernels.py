@@ -1,6 +1,6 @@
 """The moves of a machine in compiled code: one byte, and the bytes of a token.
 
-Everything here works on the arrays of a machine and decides as ``PushdownMachine.step`` does. It
+Everything here works on the arrays of a machine and decides as ``Recognizer.step`` does. It
 stops where Python has to resolve a stack transition first, and it is *unsure* where the decision
 needs a text that was written: a key, or an item that has to differ from others::
 
@@ -42,7 +42,6 @@ from guided.machine.table_layout import (
     LOW,
     MIN_REMAINING,
     NAMES_LEFT,
-    ONLY,
     ROLE,
     WIDTH,
 )
@@ -61,7 +60,6 @@ __all__ = [
     "after_action",
     "after_byte",
     "enter_row",
-    "follow_only",
     "is_closing",
     "look_up_transition",
     "machine_at",
@@ -204,7 +202,7 @@ def after_byte(
     """Return status, stack, row and count after a byte, and whether the stack was read.
 
     ``count`` is the number of code points so far in a string that counts them; ``key_stack`` and
-    ``is_walk`` are explained at ``enter_row``. Does what ``PushdownMachine.step`` does.
+    ``is_walk`` are explained at ``enter_row``. Does what ``Recognizer.step`` does.
     """
     rows = machine.rows
     read_stack = False
@@ -296,34 +294,3 @@ def take_token(
         if key_start == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
             key_start = index + 1
     return status, stack, row, count, key_start
-
-
-@kernel
-def follow_only(
-    addresses: Addresses, size: int, forced: NDArray[np.uint8], reached: NDArray[np.int32]
-) -> tuple[int, int, int, int]:
-    """Follow the bytes that have to come, as long as each is the only one that may follow.
-
-    ``forced`` has ``size`` bytes already, and ``reached[size]`` the stack, row and count after
-    them, so that a call continues where the last one stopped; ``reached[0]`` is the first state.
-    Further bytes are added to ``forced``, and the stack, row and count after each to ``reached``.
-
-    Returns the status, the new size, and on UNRESOLVED the stack and exit action of the missing
-    transition. ALLOWED: there is a choice, the text may end, or ``forced`` is full. FORBIDDEN and
-    UNSURE: compiled code cannot decide what comes next; the bytes up to there are forced all the
-    same.
-    """
-    machine = machine_at(addresses)
-    rows, facts = machine.rows, machine.facts
-    stack, row, count = reached[size, 0], reached[size, 1], reached[size, 2]
-    while size < len(forced) and rows[row, ONLY] != DEAD and rows[row, LABEL] == DEAD:
-        byte = rows[row, ONLY]
-        status, stack, row, count, _ = after_byte(stack, row, count, byte, machine, NOWHERE, False)
-        if status != ALLOWED:
-            return status, size, stack, row
-        if facts[stack, NUM_TEXTS] or rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY:
-            return UNSURE, size, stack, row
-        forced[size] = byte
-        size += 1
-        reached[size, 0], reached[size, 1], reached[size, 2] = stack, row, count
-    return ALLOWED, size, stack, row

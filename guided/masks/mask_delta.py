@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.masks.mask import Mask, only_token
-from guided.masks.mask_kernels import fill_words, find_changes, is_same, word_at
+from guided.masks.mask_kernels import fill_words, find_changes, word_at
 
 __all__ = ["MaskDelta", "delta_of"]
 
@@ -73,10 +73,6 @@ class MaskDelta:
         if not 0 <= token >> 5 < len(self.base):
             raise IndexError(f"token {token} of a mask of {len(self.base)} words")
         return bool(word_at(self.base, self.changes, token >> 5) >> (token & 31) & 1)
-
-    def is_mask(self, mask: Mask) -> bool:
-        """Return whether this is the same mask as ``mask``."""
-        return bool(is_same(self.base, self.changes, mask))
 
     def only_token(self) -> int | None:
         """Return the only allowed token, or ``None`` if several or none are allowed."""

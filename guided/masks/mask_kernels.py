@@ -1,7 +1,6 @@
-"""Single bits and words of masks in compiled code, with their fingerprints.
+"""Single bits and words of masks in compiled code.
 
-A mask is int32 ``[words]``: token ``t`` is bit ``t % 32`` of word ``t // 32``. Its fingerprint is
-the exclusive or of one number per token, so changing a bit changes it by that number alone::
+A mask is int32 ``[words]``: token ``t`` is bit ``t % 32`` of word ``t // 32``::
 
     base         a mask that many others begin from, never written to
     changes      int32 [changes, 2]: places of words, ascending, and the words there
@@ -25,7 +24,6 @@ __all__ = [
     "fill_rows",
     "fill_words",
     "find_changes",
-    "is_same",
     "set_token",
     "set_tokens",
     "word_at",
@@ -36,62 +34,29 @@ _AT_ONCE: Final = 128
 
 
 @inlined
-def _number_of(token: int) -> np.uint64:
-    """Return what a token adds to the fingerprint of a mask, which is the XOR of these numbers.
-
-    So setting and clearing a bit change it alike, and the order of changes does not matter. Masks
-    with equal fingerprints are compared word by word (``MaskStore.keep``), so any mix will do that
-    seldom makes them equal; the numbers do not outlive the process.
-    """
-    number = (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    number = (number ^ (number >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return number ^ (number >> np.uint64(32))
+def set_token(token: int, words: NDArray[np.int32]) -> None:
+    """Set the bit of a token, which must be one of the mask: compiled code checks no bounds."""
+    words[token >> 5] |= np.int32(1) << np.int32(token & 31)
 
 
 @inlined
-def set_token(token: int, words: NDArray[np.int32]) -> np.uint64:
-    """Set the bit of a token; returns what that changes in the fingerprint.
-
-    That is 0 where the bit was set before, so callers XOR it in without looking. ``token`` must be
-    one of the mask: compiled code checks no bounds.
-    """
-    word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
-    if words[word] & bit:
-        return np.uint64(0)
-    words[word] |= bit
-    return _number_of(token)
-
-
-@inlined
-def clear_token(token: int, words: NDArray[np.int32]) -> np.uint64:
-    """Clear the bit of a token; returns what that changes in the fingerprint.
-
-    That is 0 where the bit was not set, so callers XOR it in without looking. ``token`` must be one
-    of the mask: compiled code checks no bounds.
-    """
-    word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
-    if not words[word] & bit:
-        return np.uint64(0)
-    words[word] &= ~bit
-    return _number_of(token)
+def clear_token(token: int, words: NDArray[np.int32]) -> None:
+    """Clear the bit of a token, which must be one of the mask."""
+    words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
 
 
 @kernel
-def set_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
-    """Set the bits of tokens; returns what that changes in the fingerprint."""
-    change = np.uint64(0)
+def set_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> None:
+    """Set the bits of tokens."""
     for token in tokens:
-        change ^= set_token(token, words)
-    return int(np.int64(change))
+        set_token(token, words)
 
 
 @kernel
-def clear_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
-    """Clear the bits of tokens; returns what that changes in the fingerprint."""
-    change = np.uint64(0)
+def clear_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> None:
+    """Clear the bits of tokens."""
     for token in tokens:
-        change ^= clear_token(token, words)
-    return int(np.int64(change))
+        clear_token(token, words)
 
 
 @kernel
@@ -119,8 +84,7 @@ def find_changes(
 
     ``changes`` is int32 ``[words, 2]``: places, ascending, and the words of the mask there.
 
-    ``word_at`` relies on the order of the places, ``is_same`` on every listed word being different
-    from the base's. What lies after the changes is left as it was.
+    ``word_at`` relies on the order of the places. What lies after the changes is left as it was.
     """
     count = 0
     for first in range(0, len(words), _AT_ONCE):
@@ -181,23 +145,6 @@ def fill_rows(
         for change in range(len(changes)):
             row[changes[change, 0]] = changes[change, 1]
     return len(records)
-
-
-@kernel
-def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[np.int32]) -> bool:
-    """Return whether the base with its changes is the mask ``words``.
-
-    It is if the mask differs from the base in as many words as there are changes, and has the word
-    of each change. No change may equal the word of the base; ``find_changes`` makes none that does.
-    """
-    differing = 0
-    for place in range(len(words)):  # without an early exit, so that it is vectorised
-        differing += words[place] != base[place]
-    if differing != len(changes):
-        return False
-    for index in range(len(changes)):
-        differing -= words[changes[index, 0]] == changes[index, 1]
-    return differing == 0
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from hashlib import sha256
 from typing import Final
 from weakref import ref
 
@@ -58,9 +59,8 @@ class MaskStore:
         self.max_bytes = max_bytes
         self.nbytes = 0
         """Bytes held now, each base counted once."""
-        self._entries: OrderedDict[int, _Entry] = OrderedDict()
-        """By fingerprint, or by the next free number where that is taken, in the order of the
-        clock: the first one is looked at next."""
+        self._entries: OrderedDict[tuple[int, bytes], _Entry] = OrderedDict()
+        """By ``_key_of``, in the order of the clock: the first one is looked at next."""
         self._bases: dict[int, _Base] = {}
         """By ``_Entry.base``, with the number of entries that have it."""
         self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
@@ -68,33 +68,27 @@ class MaskStore:
         self._lock = threading.Lock()
         """Held while any of these is read or changed."""
 
-    def keep(self, found: Mask, fingerprint: int, base: Mask) -> tuple[HeldMask, MaskDelta]:
+    def keep(self, found: Mask, base: Mask) -> tuple[HeldMask, MaskDelta]:
         """Return the holder of a mask, and the mask that it holds.
 
         The mask is kept as its changes from ``base``, which must never change; ``found`` is copied.
         The mask is returned beside its holder, as the store may have emptied that again. Equal
-        masks must come with equal fingerprints to share a holder.
+        masks share a holder if they come with the same base.
         """
-        # Different masks may have one fingerprint, so the words decide; the next free number is
-        # then the key of the second. If the first is forgotten, the second may be stored twice,
-        # which only costs memory.
-        key = fingerprint
         with self._lock:
-            while (entry := self._entries.get(key)) is not None:
-                held = entry.holder()
-                if held is None:
-                    self._remove_entry(key)
-                    break
-                delta = held.delta
-                assert delta is not None, "the entry of an emptied holder is removed"
-                if delta.is_mask(found):
-                    held.used = True
-                    return held, delta
-                key += 1
             if len(self._room) < len(found):
                 self._room = np.empty((len(found), 2), dtype=np.int32)
             delta = delta_of(found, base, self._room)
-            held = HeldMask(delta, fingerprint)
+            key = _key_of(delta, base)
+            entry = self._entries.get(key)
+            if entry is not None:
+                held = entry.holder()
+                if held is not None:
+                    assert held.delta is not None, "the entry of an emptied holder is removed"
+                    held.used = True
+                    return held, held.delta
+                self._remove_entry(key)
+            held = HeldMask(delta)
             self._add_entry(key, _Entry(ref(held), delta), delta.base.nbytes)
             # Two are looked at for each that comes, so dead holders never outnumber the others.
             for _ in range(_CLOCK_STEPS):
@@ -118,7 +112,7 @@ class MaskStore:
         assert sum(base.masks for base in bases) == len(entries)
         assert {entry.base for entry in entries} == self._bases.keys()
 
-    def _add_entry(self, key: int, entry: _Entry, base_bytes: int) -> None:
+    def _add_entry(self, key: tuple[int, bytes], entry: _Entry, base_bytes: int) -> None:
         """Add an entry; the bytes of its base are counted with the first entry that has it.
 
         This and the methods after it are called with the lock held.
@@ -159,7 +153,7 @@ class MaskStore:
             held.delta = None
         self._remove_entry(key)
 
-    def _remove_entry(self, key: int) -> None:
+    def _remove_entry(self, key: tuple[int, bytes]) -> None:
         """Remove the entry of a holder, and its base with the last entry that has it."""
         entry = self._entries.pop(key)
         self.nbytes -= entry.nbytes
@@ -168,3 +162,13 @@ class MaskStore:
         if not base.masks:
             del self._bases[entry.base]
             self.nbytes -= base.nbytes
+
+
+def _key_of(delta: MaskDelta, base: Mask) -> tuple[int, bytes]:
+    """Return what equal masks that come with the same base share, and no others.
+
+    As long as a mask is held its base is too, so no other base has its ``id``.
+    """
+    if delta.base is base:
+        return id(base), sha256(delta.changes.data).digest()
+    return 0, sha256(delta.base.data).digest()

@@ -29,7 +29,7 @@ __all__ = ["NOTHING_UNCERTAIN", "ResolvedWalks"]
 
 NOTHING_UNCERTAIN: Final = np.empty((0, 4), dtype=np.int32)
 """No sites, in the form of ``Walk.uncertain``."""
-_Stopped: TypeAlias = tuple[int, int, int, int, int, int]
+_Stopped: TypeAlias = tuple[int, int, int, int, int]
 """What kernels return: whether they finished, then what ``walk_sites`` describes."""
 
 
@@ -49,7 +49,6 @@ class ResolvedWalks:
         self,
         first: MaskDelta,
         base: Mask,
-        fingerprint: int,
         state: State,
         truncated_stack: int,
         sites: NDArray[np.int32],
@@ -61,22 +60,21 @@ class ResolvedWalks:
 
         The caller has to walk the deferred nodes (``Scratch.deferred``).
 
-        ``base`` is the mask that the result is kept as changes of; ``fingerprint`` is the number
-        to which the walk adds those of the tokens that it sets. Other arguments are those of
+        ``base`` is the mask that the result is kept as changes of. Other arguments are those of
         ``walk_sites``.
 
         The walk's mask is scratch memory, which the next walk of the thread overwrites; uncertain
         sites are copied out of it.
         """
         stack, row, count, _ = state
-        num_uncertain, change, has_read_stack, num_deferred = self._run_to_end(
+        num_uncertain, has_read_stack, num_deferred = self._run_to_end(
             walk_sites,
             *(truncated_stack, stack, row, count, first.base, first.changes),
             *(sites, closing_rows, missing, left),
         )
         scratch = self._scratch.get()
         uncertain = scratch.uncertain[:num_uncertain].copy() if num_uncertain else NOTHING_UNCERTAIN
-        walk = Walk(scratch.words, base, fingerprint ^ change, uncertain, not has_read_stack)
+        walk = Walk(scratch.words, base, uncertain, not has_read_stack)
         return walk, num_deferred
 
     def correct(self, base: KeptWalk, state: State, overlaid_row: int) -> Walk:
@@ -86,31 +84,30 @@ class ResolvedWalks:
         """
         stack, row, count, _ = state
         delta = base.delta
-        num_uncertain, change, has_read_stack, _ = self._run_to_end(
+        num_uncertain, has_read_stack, _ = self._run_to_end(
             correct_mask, stack, row, count, delta.base, delta.changes, overlaid_row
         )
         scratch = self._scratch.get()
         uncertain = np.concatenate([base.uncertain, scratch.uncertain[:num_uncertain]])
-        fingerprint = base.held.fingerprint ^ change
-        return Walk(scratch.words, delta.base, fingerprint, uncertain, not has_read_stack)
+        return Walk(scratch.words, delta.base, uncertain, not has_read_stack)
 
-    def _run_to_end(self, kernel: Callable[..., _Stopped], *args: Any) -> tuple[int, int, int, int]:
+    def _run_to_end(self, kernel: Callable[..., _Stopped], *args: Any) -> tuple[int, int, int]:
         """Call a kernel until it has finished, adding missing transitions in between.
 
         ``args`` are its arguments after the addresses and before ``is_resumed``.
 
-        Returns the number of uncertain sites, the change of the fingerprint, whether the stack was
-        read, and the number of deferred nodes.
+        Returns the number of uncertain sites, whether the stack was read, and the number of
+        deferred nodes.
         """
         addresses = self._scratch.get().addresses
         is_resumed = False
         # When the kernel stops, its progress is in the scratch. Resolving a transition may move
         # the arrays of the machine, so their addresses are taken each time.
         while True:
-            status, num_uncertain, change, stack, action, num_deferred = kernel(
+            status, num_uncertain, stack, action, num_deferred = kernel(
                 self._trie, self._packed.addresses(), addresses, *args, is_resumed
             )
             if status == FINISHED:
-                return num_uncertain, change, stack, num_deferred
+                return num_uncertain, stack, num_deferred
             self._packed.resolve(stack, action)
             is_resumed = True

@@ -93,7 +93,7 @@ class StateMasks:
         return walk.held, walk.delta
 
     def _keep(self, walk: Walk) -> tuple[HeldMask, MaskDelta]:
-        return self._store.keep(walk.mask, walk.fingerprint, walk.base)
+        return self._store.keep(walk.mask, walk.base)
 
     def _find_walk(self, key: MaskKey) -> KeptWalk | None:
         """Return the walk of a key, where its mask is still held."""
@@ -116,8 +116,8 @@ class StateMasks:
             # Once for all parses: there may be very many, each of which reads the machine.
             if self._step_limit.start_counting():
                 self._machine.parts.check_room()
-            (first, delta), *others = [self.mask(parse) for parse in parses]
-            walk = self._walker.unite(delta, first.fingerprint, [delta for _, delta in others])
+            first, *others = [self.mask(parse)[1] for parse in parses]
+            walk = self._walker.unite(first, others)
             if self._machine.is_accepting(state):
                 walk = self._walker.with_ends(walk, self._ends)
             cached = self._remember(key, walk)

@@ -1,4 +1,4 @@
-"""Single tokens: where each leads from a state; and the bytes that have to follow one."""
+"""Single tokens: where each leads from a state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from guided.masks.machine_kernels import (
     FORBIDDEN,
     NOWHERE,
     UNRESOLVED,
-    follow_only,
     take_token,
 )
 from guided.masks.packed import PackedMachine, Scratch
@@ -99,26 +98,6 @@ class TokenSteps:
     def _advance_exactly(self, state: State, text: bytes) -> State | None:
         self._packed.begin_work()
         return self._machine.advance(state, text)
-
-    def forced_bytes(self, state: State, max_bytes: int) -> tuple[bytes, list[State]]:
-        """Return the bytes that have to follow, at most ``max_bytes``, and the state after each.
-
-        Only as far as compiled code can decide: there may be more if names or items must differ,
-        so an empty result does not mean that there is a choice. May raise LimitExceededError.
-        """
-        if state.texts:
-            return b"", []
-        forced, reached = np.empty(max_bytes, np.uint8), np.empty((max_bytes + 1, 3), np.int32)
-        reached[0] = state[:3]
-        size = 0
-        while True:
-            addresses = self._packed.addresses()
-            status, size, at, action = follow_only(addresses, size, forced, reached)
-            if status != UNRESOLVED:
-                break
-            self._packed.resolve(at, action)
-        after = [state_of(*there) for there in reached[1 : size + 1].tolist()]
-        return forced[:size].tobytes(), after
 
     def group_by_target(
         self, state: State, tokens: NDArray[np.int64]

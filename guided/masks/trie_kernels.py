@@ -84,7 +84,7 @@ def correct_mask(
     changes: NDArray[np.int32],
     other: int,
     is_resumed: bool,
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Make the mask of a row from that of the ``other`` row, with which it shares most transitions.
 
     The other mask is ``base`` with ``changes``, see ``MaskDelta``, and has to be that of ``other``

@@ -17,13 +17,12 @@ __all__ = ["KeptWalk", "Walk"]
 class Walk:
     """What a walk found."""
 
-    __slots__ = ("base", "fingerprint", "is_stack_independent", "mask", "uncertain")
+    __slots__ = ("base", "is_stack_independent", "mask", "uncertain")
 
     def __init__(
         self,
         mask: Mask,
         base: Mask,
-        fingerprint: int,
         uncertain: NDArray[np.int32],
         is_stack_independent: bool = False,
     ) -> None:
@@ -32,8 +31,6 @@ class Walk:
         thread's next walk, which overwrites it."""
         self.base: Final = base
         """A mask that it hardly differs from, and that never changes."""
-        self.fingerprint: Final = fingerprint
-        """A number that equal masks mostly share, and different ones hardly ever do."""
         self.uncertain: Final = uncertain
         """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them.
 
@@ -49,7 +46,7 @@ class Walk:
 
         ``StateMasks`` would otherwise remember it for every stack. The mask is the same memory.
         """
-        return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
+        return Walk(self.mask, self.base, self.uncertain)
 
     def join_to(self, into: Walk) -> Walk:
         """Return this walk and ``into`` as one; it has added its tokens to the mask of ``into``.
@@ -60,7 +57,6 @@ class Walk:
         return Walk(
             self.mask,
             into.base,
-            into.fingerprint ^ self.fingerprint,
             np.concatenate([into.uncertain, self.uncertain]),
             into.is_stack_independent and self.is_stack_independent,
         )

@@ -409,7 +409,7 @@ def walk_sites(
     missing: int,
     left: int,
     is_resumed: bool,
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Add the tokens below some nodes of the trie to a mask, as far as they may follow.
 
     The mask begins as ``base`` with ``changes``, see ``MaskDelta``, and is made in the ``words`` of
@@ -437,11 +437,11 @@ def walk_sites(
     ``trie``, ``machine`` and ``scratch`` are addresses. With ``is_resumed`` the walk continues
     where it stopped for a missing transition.
 
-    Returns FINISHED or UNRESOLVED; the number of uncertain sites; the change of the fingerprint;
-    stack and exit action of the missing transition; and the number of deferred nodes. In place of
-    the stack a finished walk returns whether the stack was read: if not, the result is the same in
-    all stacks. Large nodes at which the row is wide are deferred: ``Scratch.deferred`` gets the
-    node and the state there for each.
+    Returns FINISHED or UNRESOLVED; the number of uncertain sites; stack and exit action of the
+    missing transition; and the number of deferred nodes. In place of the stack a finished walk
+    returns whether the stack was read: if not, the result is the same in all stacks. Large nodes
+    at which the row is wide are deferred: ``Scratch.deferred`` gets the node and the state there
+    for each.
 
     ``truncated_stack`` is the stack of a truncated stack without callers, TRUNCATED for one with
     callers, else NOWHERE. In a truncated stack one uncertain site may stand for many children of a

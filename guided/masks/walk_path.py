@@ -3,7 +3,7 @@
 A walk keeps its whole state in its *path*, so that it can stop where Python has to resolve a
 transition first, and continue from the same node. The path is int64 ``[longest token + 3, 9]``::
 
-    row 0      the progress of the walk: SITE LEVEL NUM_UNCERTAIN CHANGE ENTRY ENTRY_STATUS
+    row 0      the progress of the walk: SITE LEVEL NUM_UNCERTAIN ENTRY ENTRY_STATUS
                NUM_DEFERRED READ_STACK
     row 1      stack row count                                     the state to begin with
     row 2      stack row count CHILD LAST OTHER NODE PART AFTER    at the node that a walk enters
@@ -39,7 +39,6 @@ __all__ = [
     "AFTER",
     "ALL",
     "BEYOND",
-    "CHANGE",
     "CHILD",
     "COUNT",
     "ENTRY",
@@ -94,14 +93,13 @@ NO_ENTRY: Final = -1000
 SITE: Final = 0
 LEVEL: Final = 1
 NUM_UNCERTAIN: Final = 2
-CHANGE: Final = 3
-ENTRY: Final = 4
-ENTRY_STATUS: Final = 5
-NUM_DEFERRED: Final = 6
-READ_STACK: Final = 7
+ENTRY: Final = 3
+ENTRY_STATUS: Final = 4
+NUM_DEFERRED: Final = 5
+READ_STACK: Final = 6
 """Columns of the progress of a walk: the site and the row of the path that it is at, how many sites
-are uncertain, the change of the fingerprint, the latest site's key (``walk_kernels._entry_key``)
-and status, how many nodes were deferred, and whether the stack was read."""
+are uncertain, the latest site's key (``walk_kernels._entry_key``) and status, how many nodes were
+deferred, and whether the stack was read."""
 STACK: Final = 0
 ROW: Final = 1
 COUNT: Final = 2
@@ -221,7 +219,7 @@ def begin_walk(
 @inlined
 def result(
     status: int, stack: int, action: int, path: NDArray[np.int64]
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Return what ``walk_sites`` returns; it is described there.
 
     READ_STACK is never reset in the path, so it is still set when the walk continues.
@@ -232,7 +230,6 @@ def result(
     return (
         status,
         path[PROGRESS, NUM_UNCERTAIN],
-        path[PROGRESS, CHANGE],
         stack if status >= UNRESOLVED else path[PROGRESS, READ_STACK],
         action,
         path[PROGRESS, NUM_DEFERRED],
@@ -241,30 +238,18 @@ def result(
 
 @inlined
 def allow_tokens(node: int, walk: Walk) -> None:
-    """Set the bits of the tokens that a node spells.
-
-    The change of the fingerprint is kept in the path, so that a walk that stops does not lose it;
-    ``set_token`` counts a bit that was already set as no change.
-    """
+    """Set the bits of the tokens that a node spells."""
     nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
-    change = np.uint64(0)
     for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
-        change ^= set_token(token_ids[index], walk.words)
-    walk.path[PROGRESS, CHANGE] ^= np.int64(change)
+        set_token(token_ids[index], walk.words)
 
 
 @inlined
 def forbid_below(node: int, walk: Walk) -> None:
-    """Clear the bits of the tokens that a node and those below it spell.
-
-    Bits that are clear already change nothing; the change by the others is added to the
-    fingerprint's in the path.
-    """
+    """Clear the bits of the tokens that a node and those below it spell."""
     nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
-    change = np.uint64(0)
     for index in range(nodes[node, FIRST_TOKEN], nodes[nodes[node, END], FIRST_TOKEN]):
-        change ^= clear_token(token_ids[index], walk.words)
-    walk.path[PROGRESS, CHANGE] ^= np.int64(change)
+        clear_token(token_ids[index], walk.words)
 
 
 @inlined

@@ -20,7 +20,7 @@ from guided.machine.recognizer import Recognizer, State
 from guided.machine.table import NO_BOUND
 from guided.masks.independent import IndependentMask, IndependentMasks
 from guided.masks.machine_kernels import NOWHERE
-from guided.masks.mask import allowed, tokens_of
+from guided.masks.mask import allowed
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_kernels import clear_tokens, set_tokens
 from guided.masks.mask_keys import COUNTS_NOTHING, MaskKeys, RowTraits
@@ -137,8 +137,7 @@ class Walker:
     def _no_tokens_at(self, node: int) -> IndependentMask:
         """Return the mask of no tokens, with one site: a node at which the walk's state stands.
 
-        The mask and its fingerprint are those of ``IndependentMasks.nothing``, which all walks
-        share.
+        The mask is that of ``IndependentMasks.nothing``, which all walks share.
         """
         sites = np.array([[node, 0, 0, AT_NODE]], dtype=np.int32)
         return self._no_tokens.with_sites(sites)
@@ -159,13 +158,12 @@ class Walker:
         overwritten. ``closing_rows``, ``missing`` and ``left`` are explained at ``walk_sites``;
         ``closing_rows`` are the rows that the sites of ``mask`` name, empty if they name none.
         """
-        base, fingerprint = mask.mask_within(left)
+        base = mask.mask_within(left)
         words = self._scratch.get().words
         first = base if into is None else np.bitwise_or(into.mask, base, out=words)
         found = self._walks.walk_below_sites(
             MaskDelta(first, _NO_CHANGES),
             base,
-            fingerprint,
             state,
             truncated_stack,
             mask.sites,
@@ -205,7 +203,7 @@ class Walker:
         truncated_stack = TRUNCATED if is_truncated else NOWHERE
         # Bounds of 0 let all sites pass: an uncertain site counts no code points.
         found, num_deferred = self._walks.walk_below_sites(
-            delta, delta.base, walk.held.fingerprint, state, truncated_stack, sites, _NO_ROWS, 0, 0
+            delta, delta.base, state, truncated_stack, sites, _NO_ROWS, 0, 0
         )
         return self._walk_deferred(found, truncated_stack, num_deferred)
 
@@ -232,28 +230,23 @@ class Walker:
         allowed_tokens = self._try_uncertain(state, walk.uncertain)
         words = self._scratch.get().words
         walk.delta.fill(words)
-        fingerprint = walk.held.fingerprint
-        fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
-        fingerprint ^= clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
-        fingerprint ^= set_tokens(allowed_tokens, words)
-        return Walk(words, walk.delta.base, fingerprint, NOTHING_UNCERTAIN)
+        clear_tokens(np.array(forbidden, dtype=np.int32), words)
+        clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
+        set_tokens(allowed_tokens, words)
+        return Walk(words, walk.delta.base, NOTHING_UNCERTAIN)
 
-    def unite(self, first: MaskDelta, fingerprint: int, others: Iterable[MaskDelta]) -> Walk:
-        """Return the union of masks as a walk, in which nothing is uncertain.
-
-        ``fingerprint`` is that of ``first``. Only new tokens change it, so the order of ``others``
-        does not matter.
-        """
+    def unite(self, first: MaskDelta, others: Iterable[MaskDelta]) -> Walk:
+        """Return the union of masks as a walk, in which nothing is uncertain."""
         words = self._scratch.get().words
         first.fill(words)
         for other in others:
-            fingerprint ^= set_tokens(tokens_of(other.mask()).astype(np.int32), words)
-        return Walk(words, first.base, fingerprint, NOTHING_UNCERTAIN)
+            words |= other.mask()
+        return Walk(words, first.base, NOTHING_UNCERTAIN)
 
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
         """Return the walk with the tokens that end the text, set in the mask of ``walk`` itself."""
-        fingerprint = walk.fingerprint ^ set_tokens(ends, walk.mask)
-        return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_stack_independent)
+        set_tokens(ends, walk.mask)
+        return walk
 
     def _try_uncertain(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the tokens of uncertain sites that may follow the exact state.

@@ -27,11 +27,11 @@ def white_space_mask(trie: TokenTrie) -> IndependentMask:
     Sites of one byte must stand side by side, as a walk finds their state once. The mask is
     read-only: all constraints of the vocabulary share it.
     """
-    mask, fingerprint = np.zeros(trie.words, dtype=np.int32), 0
+    mask = np.zeros(trie.words, dtype=np.int32)
     after, worklist = list[int](), [0]
     while worklist:
         node = worklist.pop()
-        fingerprint ^= set_tokens(trie.tokens_of(node), mask)
+        set_tokens(trie.tokens_of(node), mask)
         for child in trie.children(node):
             (worklist if trie.nodes[child, BYTE] in _BLANKS else after).append(child)
     after.sort(key=lambda node: (int(trie.nodes[node, BYTE]), node))
@@ -39,4 +39,4 @@ def white_space_mask(trie: TokenTrie) -> IndependentMask:
     sites[:, 0] = after
     sites[:, 3] = BY_BYTE - trie.nodes[after, BYTE]
     mask.flags.writeable = False
-    return IndependentMask(mask, fingerprint, np.empty(0, dtype=np.uint16), sites, 0)
+    return IndependentMask(mask, np.empty(0, dtype=np.uint16), sites, 0)

@@ -28,8 +28,7 @@ from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.machine.holes import Holes
 from guided.grammar.network.network import Network
 from guided.machine.parts import RecognizerLimits
-from guided.machine.pushdown import PushdownMachine
-from guided.machine.recognizer import State, StateSharing
+from guided.machine.recognizer import Recognizer, State, StateSharing
 from guided.machine.stack_transitions import FIRST_CONDITIONAL, NEEDS_EXACT_STATE
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD
@@ -52,7 +51,7 @@ class CompositeMachine(GrammarMachine):
     def __init__(
         self,
         network: Network,
-        fillings: Sequence[PushdownMachine],
+        fillings: Sequence[Recognizer],
         table: TransitionTable,
         limits: RecognizerLimits | None = None,
     ) -> None:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from guided.grammar.machine.continuations import GrammarStacks
 from guided.grammar.machine.isomorphic_rows import Isomorphism
 from guided.machine.facts import KNOWLEDGE, KNOWN
-from guided.machine.pushdown import PushdownMachine
+from guided.machine.recognizer import Recognizer
 
 __all__ = ["CompositeStacks", "Inside", "IsomorphicParses"]
 
@@ -48,7 +48,7 @@ class IsomorphicParses(NamedTuple):
 class CompositeStacks(GrammarStacks):
     """Numbers the stacks of a grammar with holes."""
 
-    def __init__(self, max_count: int, fillings: Sequence[PushdownMachine]) -> None:
+    def __init__(self, max_count: int, fillings: Sequence[Recognizer]) -> None:
         super().__init__(max_count)
         self._fillings = fillings
         # Each stack that is not of the grammar alone is in one of these three, which decode its

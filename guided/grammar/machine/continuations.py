@@ -20,12 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from guided.errors import LimitExceededError
 from guided.grammar.network.network import Network
-from guided.machine.facts import NAMES_TAKEN, NUM_TEXTS
+from guided.machine.stack_table import StackTable
 from guided.runtime.work_budget import spend
 
 __all__ = ["END", "ROOT", "TRUNCATED", "UNKNOWN", "Continuations", "GrammarStacks"]
@@ -194,25 +191,15 @@ def _ordered_pair(left: int, right: int) -> tuple[int, int]:
     return (left, right) if left < right else (right, left)
 
 
-class GrammarStacks:
-    """Interns stacks: the continuations in the slots of a row. Implements ``StackTable``."""
+class GrammarStacks(StackTable[tuple[int, ...]]):
+    """Interns stacks: the continuations in the slots of a row."""
 
     def __init__(self, max_count: int) -> None:
+        super().__init__([])
         self.max_count = max_count
         """The greatest number of stacks; one more raises LimitExceededError."""
-        self.frames: list[tuple[int, ...]] = []
-        """By number; not to be changed, and numbers are never reused."""
-        # Without holes there are no names and texts to remember: all facts are 0.
-        self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
-        """int32 ``[room, 3]``, with room for more stacks than exist; see ``guided.machine.facts``.
-        A new array each time the room is used up."""
-        self.with_keys: list[int] = []
-        """Empty without holes, see ``StackTable``."""
         self._numbers: dict[tuple[int, ...], int] = {}
         """The inverse of ``frames``."""
-
-    def __len__(self) -> int:
-        return len(self.frames)
 
     def intern(self, continuations: tuple[int, ...]) -> int:
         """Return the number of the stack with these continuations, by slot.
@@ -230,19 +217,5 @@ class GrammarStacks:
                     field="constraint",
                     hint="nest less deeply, or make the grammar less ambiguous",
                 )
-            self.frames.append(continuations)
-            if number >= len(self.facts):
-                self.facts = np.append(self.facts, np.zeros_like(self.facts), axis=0)
+            self.append(continuations)
         return number
-
-    def num_texts(self, number: int) -> int:
-        """Return how many texts have to be remembered: none without holes."""
-        return self.facts.item(number, NUM_TEXTS)
-
-    def max_names_taken(self, number: int) -> int:
-        """Return an upper bound on the names of the innermost object: 0 without holes."""
-        return self.facts.item(number, NAMES_TAKEN)
-
-    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
-        """Return the names that must not be repeated: none without holes."""
-        return set()

@@ -26,8 +26,7 @@ from guided.grammar.machine.grammar_rows import AmbiguousByte, Enter, GrammarRow
 from guided.grammar.machine.state_sets import make_item
 from guided.grammar.network.network import Network
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
-from guided.machine.pushdown import PushdownMachine
-from guided.machine.recognizer import State, StateSharing, state_of
+from guided.machine.recognizer import Recognizer, State, StateSharing, state_of
 from guided.machine.stack_transitions import NEEDS_EXACT_STATE
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
@@ -50,7 +49,7 @@ class _KeptStates:
         """Rows by the slots of ``states``, in their order; a cache of ``_place``."""
 
 
-class GrammarMachine(PushdownMachine):
+class GrammarMachine(Recognizer):
     """Recognises the texts of a network, byte by byte.
 
     ``table`` and ``stacks`` may be shared with other machines; they then have limits of their own.

@@ -10,8 +10,7 @@ from guided.grammar.machine.continuations import END, Continuations
 from guided.grammar.machine.grammar_rows import GrammarRows
 from guided.grammar.machine.isomorphic_rows import IsomorphicRows, Isomorphism
 from guided.grammar.network.network import Network
-from guided.machine.pushdown import PushdownMachine
-from guided.machine.recognizer import State
+from guided.machine.recognizer import Recognizer, State
 from guided.machine.special_bytes import SPECIAL_MARK
 from guided.machine.stack_transitions import FIRST_CONDITIONAL, NEEDS_EXACT_STATE
 from guided.machine.table import TransitionTable
@@ -41,7 +40,7 @@ class Holes:
     """
 
     def __init__(
-        self, network: Network, fillings: Sequence[PushdownMachine], table: TransitionTable
+        self, network: Network, fillings: Sequence[Recognizer], table: TransitionTable
     ) -> None:
         self.fillings: Final = fillings
         self._network = network

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from guided.errors import UnsatisfiableError
 from guided.json_schema.formulas.assertions import JsonType, Length
@@ -37,11 +36,10 @@ from guided.machine.block import (
     Block,
     make_block,
 )
-from guided.machine.facts import NONE
 from guided.machine.parts import MachineParts
-from guided.machine.pushdown import PushdownMachine
-from guided.machine.recognizer import State, StateSharing
+from guided.machine.recognizer import Recognizer, State, StateSharing
 from guided.machine.special_bytes import special_bytes
+from guided.machine.stack_table import StackTable
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.byte_dfa import ByteDfa, append_bytes, byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa
@@ -55,7 +53,7 @@ __all__ = ["BareStringMachine"]
 _END: Final = State(ROOT, END_ROW)
 
 
-class BareStringMachine(PushdownMachine):
+class BareStringMachine(Recognizer):
     """Recognises the strings of ``spec``, byte by byte; ``grammar`` is made from its schema.
 
     ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError if no
@@ -69,7 +67,7 @@ class BareStringMachine(PushdownMachine):
         missing: frozenset[int],
         table: TransitionTable,
     ) -> None:
-        parts = MachineParts(table, _OneStack(), [], "lower the bounds on the length")
+        parts = MachineParts(table, StackTable([None]), [], "lower the bounds on the length")
         super().__init__(parts, StateSharing())
         if not table.num_rows:
             table.add_row({})  # END_ROW
@@ -112,30 +110,6 @@ class BareStringMachine(PushdownMachine):
             text.append(byte)
             row = self.table.step(row, byte)
         return bytes(text)
-
-
-class _OneStack:
-    """The only stack of a machine without containers."""
-
-    def __init__(self) -> None:
-        self.facts: NDArray[np.int32] = np.full((1, 3), NONE, dtype=np.int32)
-        self.with_keys: list[int] = []
-        self.frames: tuple[object, ...] = (None,)
-
-    def __len__(self) -> int:
-        return 1
-
-    def num_texts(self, number: int) -> int:  # noqa: ARG002 - there is but one
-        """None is remembered."""
-        return 0
-
-    def max_names_taken(self, number: int) -> int:  # noqa: ARG002
-        """There are no names."""
-        return 0
-
-    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002
-        """There are no names."""
-        return set()
 
 
 def _spell(text: str | SpecialToken) -> bytes:

@@ -11,8 +11,7 @@ from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
 from guided.json_schema.machine.free_names import FreeNames
 from guided.json_schema.machine.stacks import ROOT
-from guided.machine.pushdown import PushdownMachine
-from guided.machine.recognizer import State
+from guided.machine.recognizer import Recognizer, State
 from guided.machine.table import (
     END_ROW,
     IN_KEY,
@@ -59,7 +58,7 @@ class DocumentCompletions:
 
     def __init__(
         self,
-        machine: PushdownMachine,
+        machine: Recognizer,
         evaluation: Evaluation,
         rows: DocumentStates,
         exits: Exits,

@@ -19,8 +19,7 @@ from guided.json_schema.machine.search import MAX_TRIES
 from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.stacks import ROOT
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
-from guided.machine.pushdown import PushdownMachine
-from guided.machine.recognizer import State, StateSharing
+from guided.machine.recognizer import Recognizer, State, StateSharing
 from guided.machine.stack_transitions import NEEDS_EXACT_STATE
 from guided.machine.table import END_ROW, IN_KEY, IN_RARE_KEY, KEY_CLOSED, TransitionTable
 from guided.regular.dfa import DEAD
@@ -29,7 +28,7 @@ from guided.spec import JsonOptions
 __all__ = ["JsonMachine", "State"]
 
 
-class JsonMachine(PushdownMachine):
+class JsonMachine(Recognizer):
     """Recognises the documents of a ``JsonGrammar``, byte by byte.
 
     ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.

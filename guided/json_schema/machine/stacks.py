@@ -19,12 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.formula import Formula, Leaf
 from guided.machine.facts import KNOWLEDGE, KNOWN, NAMES_TAKEN, NONE, NUM_TEXTS, UNKNOWN
+from guided.machine.stack_table import StackTable
 
 __all__ = [
     "MANY_NAMES",
@@ -107,20 +105,14 @@ def accepts_any_fitting(pending: Pending) -> bool:
 Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
 
 
-class Stacks:
-    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers.
-
-    It only grows: a number keeps its meaning, so caches and compiled code may store it.
-    """
+class Stacks(StackTable[Frame]):
+    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers."""
 
     def __init__(self, root: Pending, max_stacks: int) -> None:
+        super().__init__([root])
         self.max_stacks = max_stacks
-        self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
-        """By stack, like ``frames`` and the rows of ``facts``. No stack is ever dropped."""
-        self._set_facts(np.zeros((256, 3), dtype=np.int32))
-        self.with_keys: list[int] = []
-        """The stacks whose knowledge is KNOWN."""
+        """By stack, like ``frames`` and the rows of ``facts``."""
         self.order_sizes: list[int] = []
         """The number of names in each order of an object; ``ObjectRules`` keeps it up to date."""
         self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
@@ -131,20 +123,6 @@ class Stacks:
         """How many keys each of these sets has."""
         self._key_numbers: dict[tuple[int, bytes], int] = {}
         """The inverse of ``_key_set_entries``."""
-
-    def _set_facts(self, facts: NDArray[np.int32]) -> None:
-        """Set ``facts`` and its view ``_flat``, which share their memory.
-
-        Called again when the array is full: compiled code has to read ``facts`` again once a stack
-        was added.
-        """
-        self.facts = facts
-        """What compiled code reads about each stack; see ``guided.machine.facts``."""
-        self._flat = facts.reshape(-1).data
-        """Where Python reads and writes single facts, many times as fast as with numpy."""
-
-    def __len__(self) -> int:
-        return len(self.frames)
 
     def enter(self, frame: Frame, parent: int) -> int:
         """Return the stack of ``frame`` inside ``parent``, added if it is new.
@@ -164,10 +142,8 @@ class Stacks:
                     limit=self.max_stacks,
                     field="constraint",
                 )
-            self.frames.append(frame)
+            self.append(frame)
             self.parents.append(parent)
-            if number >= len(self.facts):
-                self._set_facts(np.append(self.facts, np.zeros_like(self.facts), axis=0))
             facts, at = self._flat, 3 * number
             # Compiled walks read these facts, and cannot ask Python for them.
             num_texts = facts[3 * parent + NUM_TEXTS]
@@ -181,17 +157,6 @@ class Stacks:
             if num_texts:
                 facts[at + NUM_TEXTS] = num_texts
         return number
-
-    def num_texts(self, number: int) -> int:
-        """Return the number of values being written whose text is remembered."""
-        return self._flat[3 * number + NUM_TEXTS]
-
-    def max_names_taken(self, number: int) -> int:
-        """Return an upper bound on the names that the next member of an object must not have.
-
-        It counts the free keys so far, and all names that the schema spells out.
-        """
-        return self._flat[3 * number + NAMES_TAKEN]
 
     def free_keys(self, number: int) -> set[bytes]:
         """Return the names of an open object so far that the schema does not spell out."""

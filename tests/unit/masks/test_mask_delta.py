@@ -23,20 +23,16 @@ def _delta(mask: Mask, base: Mask) -> MaskDelta:
     return delta_of(mask, base, np.empty((_WORDS, 2), dtype=np.int32))
 
 
-@given(_words, _words, st.data())
-def test_what_is_kept_is_the_mask(words: list[int], base: list[int], data: st.DataObject) -> None:
+@given(_words, _words)
+def test_what_is_kept_is_the_mask(words: list[int], base: list[int]) -> None:
     mask = _mask(words)
     delta = _delta(mask, _mask(base))
     out = np.full(_WORDS, 99, dtype=np.int32)
     delta.fill(out)
     assert out.tolist() == delta.mask().tolist() == mask.tolist()
-    assert delta.is_mask(mask)
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
     assert [delta.allows(token) for token in range(32 * _WORDS)] == bits.astype(bool).tolist()
     assert delta.only_token() == only_token(mask)
-    other = mask.copy()
-    other[data.draw(st.integers(0, _WORDS - 1))] ^= 1
-    assert not delta.is_mask(other)
 
 
 @pytest.mark.parametrize(("changed", "is_whole"), [(0, False), (1, False), (3, False), (4, True)])

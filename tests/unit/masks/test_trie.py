@@ -58,11 +58,8 @@ def test_a_mask_holds_the_tokens_put_into_it(tokens: set[int], others: set[int])
     assert mask.shape == (4,)
     assert set(tokens_of(mask).tolist()) == tokens
     others_of = np.array(sorted(others), dtype=np.int32)
-    change = set_tokens(others_of, mask)
+    set_tokens(others_of, mask)
     assert set(tokens_of(mask).tolist()) == tokens | others
-    # The fingerprint changes only by the bits that change.
-    assert set_tokens(others_of, mask) == 0
-    assert clear_tokens(np.array(sorted(others - tokens), dtype=np.int32), mask) == change
     clear_tokens(others_of, mask)
     assert set(tokens_of(mask).tolist()) == tokens - others
 

@@ -157,46 +157,6 @@ def test_masks_and_moves_equal_trying_every_token(schema: Any, options: JsonOpti
             assert matcher.state == tried[token]
 
 
-def _forced_bytes(compiled: CompiledConstraint, state: State, most: int) -> list[tuple[int, State]]:
-    """The bytes that have to follow, each with the state after it, by the steps of Python."""
-    steps: list[tuple[int, State]] = []
-    while len(steps) < most and (byte := compiled.machine.only_byte(state)) is not None:
-        reached = compiled.machine.advance(state, bytes((byte,)))
-        assert reached is not None
-        state = reached
-        steps.append((byte, state))
-    return steps
-
-
-@pytest.mark.parametrize("options", _OPTIONS.values(), ids=_OPTIONS)
-@pytest.mark.parametrize("schema", _SCHEMAS.values(), ids=_SCHEMAS)
-def test_the_only_way_is_that_of_one_step_after_the_other(
-    schema: Any, options: JsonOptions
-) -> None:
-    """The whole run if no text has to be remembered, otherwise a beginning of it."""
-    rng = random.Random(1)
-    compiled = _fresh(schema, options)
-    for _ in range(times(3)):
-        state = compiled.machine.start
-        for _ in range(20):
-            text, behind = compiled.steps.forced_bytes(state, 7)
-            expected = _forced_bytes(compiled, state, 7)
-            assert list(zip(text, behind, strict=True)) == expected[: len(text)]
-            if len(text) < len(expected):
-                at, (_, ahead) = [state, *behind][-1], expected[len(text)]
-                assert at.texts or ahead.texts or _is_full(compiled, at), at
-            onward = [compiled.machine.advance(state, bytes((byte,))) for byte in range(256)]
-            reached = [step for step in onward if step is not None]
-            if not reached:
-                break
-            state = rng.choice(reached)
-
-
-def _is_full(compiled: CompiledConstraint, state: State) -> bool:
-    """Whether only the length of a string leaves a single continuation."""
-    return bool(compiled.machine.parts.table.only[state.row] == DEAD)
-
-
 def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
     compiled = _compiled(schema, _FREE)
     state = compiled.machine.advance(compiled.machine.start, text)
@@ -229,7 +189,7 @@ def test_a_walk_that_stays_inside_a_name_is_local(
         mask = below.mask.copy()
         mask.flags.writeable = False
         delta = MaskDelta(mask, np.empty((0, 2), dtype=np.int32))
-        base = KeptWalk(HeldMask(delta, below.fingerprint), delta, below.uncertain)
+        base = KeptWalk(HeldMask(delta), delta, below.uncertain)
     walk = walker.walk(state, base)
     assert walk.is_stack_independent == is_stack_independent
     if free and is_stack_independent:
@@ -384,10 +344,8 @@ def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() ->
     schema = {"type": "string", "maxLength": 7}
     within = _Noting()
     mask = _independent_mask(schema, b'"', TokenBinding.of(_VOCABULARY).independent)
-    mask = IndependentMask(
-        mask.mask, mask.fingerprint, mask.min_counts, mask.sites, mask.max_count, within
-    )
-    found = {left: mask.mask_within(left)[0].tolist() for left in range(mask.max_count)}
+    mask = IndependentMask(mask.mask, mask.min_counts, mask.sites, mask.max_count, within)
+    found = {left: mask.mask_within(left).tolist() for left in range(mask.max_count)}
     assert len(found) > 3
     assert within.seen == found
 

@@ -4,52 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pytest
 
 from guided.errors import LimitExceededError
 from guided.machine.parts import MachineParts, Pool
-from guided.machine.recognizer import Recognizer, State, StateSharing
+from guided.machine.recognizer import State, StateSharing
+from guided.machine.stack_table import StackTable
 from guided.machine.stack_transitions import FIRST_CONDITIONAL
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from tests.kit.interpreted import interpreted
 
 if TYPE_CHECKING:
-    from guided.machine.pushdown import PushdownMachine
+    from guided.machine.recognizer import Recognizer
 else:
-    PushdownMachine = interpreted("guided.machine.pushdown").PushdownMachine
+    Recognizer = interpreted("guided.machine.recognizer").Recognizer
 
 _OPEN, _CLOSE = FIRST_CONDITIONAL, FIRST_CONDITIONAL + 1
 _MOST: Final = 8
 
 
-class _Depths:
-    """Stacks of brackets: the number of a stack is its depth."""
-
-    def __init__(self) -> None:
-        self.facts = np.zeros((_MOST + 1, 3), dtype=np.int32)
-        self.with_keys: list[int] = []
-        self.frames: list[None] = [None]
-
-    def __len__(self) -> int:
-        return len(self.frames)
-
-    def num_texts(self, number: int) -> int:
-        return int(self.facts[number, 1])
-
-    def max_names_taken(self, number: int) -> int:
-        return int(self.facts[number, 2])
-
-    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - there are none
-        return set()
-
-
-class _Brackets(PushdownMachine):
+class _Brackets(Recognizer):
     """Recognises ``a`` in balanced brackets, nested at most ``most`` deep."""
 
     def __init__(self, most: int = _MOST) -> None:
-        table, depths = TransitionTable(10_000), _Depths()
+        table, depths = TransitionTable(10_000), StackTable[None]([None])
         parts = MachineParts(table, depths, [Pool("stacks", depths.frames, most)], "nest less")
         super().__init__(parts, StateSharing())
         self.end = table.add_row({})
@@ -62,10 +41,9 @@ class _Brackets(PushdownMachine):
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         depths = self.parts.stacks
-        assert isinstance(depths, _Depths)
         if action == _OPEN:
             if stack + 1 == len(depths):
-                depths.frames.append(None)
+                depths.append(None)
             return stack + 1, self.row
         return (stack - 1, self.closing) if stack else (0, self.end)
 
@@ -92,21 +70,13 @@ class _Brackets(PushdownMachine):
         return at
 
 
-def test_a_recogniser_asks_nine_things_of_a_machine_at_most() -> None:
-    own = {name for name in vars(Recognizer) if not name.startswith("_")}
-    members = own | set(Recognizer.__annotations__)
-    assert len(members) <= 9, sorted(members)
-    machine: Recognizer = _Brackets()
-    assert all(hasattr(machine, member) for member in members)
-
-
 @pytest.mark.parametrize("text", [b"a", b"(a)", b"(((a)))"])
 def test_bytes_and_exit_actions_lead_to_the_end(text: bytes) -> None:
     machine = _Brackets()
     state = machine.advance(machine.start, text)
     assert state is not None
     assert machine.is_accepting(state)
-    assert machine.is_complete(state)
+    assert machine.table.is_end(state.row)
     machine.check()
 
 
@@ -164,7 +134,7 @@ def test_half_of_the_limits_is_kept_for_completions() -> None:
 
 def test_parts_inside_of_others_count_towards_their_fullness_and_what_they_gave_up() -> None:
     inner = _Brackets(most=2).parts
-    depths = _Depths()
+    depths = StackTable[None]([None])
     outer = MachineParts(
         TransitionTable(10_000), depths, [], "nest less", [inner], num_given_up=lambda: 3
     )
