@@ -1,6 +1,6 @@
 """Deterministic automata over classes of code points: construction and combination.
 
-An expression is converted in these steps; each stage can be printed::
+An expression is converted in these steps::
 
     (a|b)*b        Regular   guided.regular.expression
        |  nfa_from_regular   Thompson's construction
@@ -47,7 +47,6 @@ __all__ = [
     "dfa_from_regular",
     "dfa_from_steps",
     "length_dfa",
-    "transition_table",
 ]
 
 DEAD: Final = -1
@@ -89,9 +88,6 @@ class Dfa:
 
     def __len__(self) -> int:
         return len(self.label)
-
-    def __str__(self) -> str:
-        return transition_table([*map(str, self.classes)], self.next, self.label)
 
     @property
     def moves(self) -> NDArray[np.int32]:
@@ -175,18 +171,6 @@ class Dfa:
             assert not union & chars, f"{chars} overlaps an earlier class"
             union = union | chars
         assert coaccessible(self.next, self.accepting).all(), "not trimmed"
-
-
-def transition_table(
-    headers: Sequence[str], next: NDArray[np.int32], label: NDArray[np.int32]
-) -> str:
-    """Return a table as text: for each state its number, its label, and its move on each class."""
-    lines = [["state", "label", *headers]]
-    for state, targets in enumerate(next.tolist()):
-        cells = [int(label[state]), *targets]
-        lines.append([str(state), *("-" if cell == DEAD else str(cell) for cell in cells)])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
