@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, EMPTY, CodePoints
 from guided.regular.determinize import MAX_CELLS, determinize
-from guided.regular.expression import Intersection, Regular
+from guided.regular.expression import EMPTY_TEXT, Alternate, Graph, Intersection, Regular
 from guided.regular.lookaround import LookaroundSubsets, lift_leading_lookahead
 from guided.regular.minimize import minimize_with_columns
 from guided.regular.nfa import Nfa, nfa_from_regular
@@ -161,6 +161,18 @@ class Dfa:
         """Return the automaton with other labels; texts with unlisted labels are not accepted."""
         renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
         return _minimize(self.classes, self.next, np.array(renamed, dtype=np.int32))
+
+    def to_regular(self) -> Regular:
+        """Return the automaton as an expression: a graph whose single end has no moves."""
+        if not len(self):
+            return Alternate(())
+        end = len(self)
+        # A move to a state that accepts also leads to the end: a copy of it with another target.
+        ending = self.moves[:, self.accepting[self.moves[1]]]
+        ending[1] = end
+        moves = np.concatenate([self.moves, ending], axis=1)
+        graph = Graph(end + 1, self.classes, moves, 0, end)
+        return graph if self.label[0] == DEAD else Alternate((graph, EMPTY_TEXT))
 
     def check(self) -> None:
         """Raise AssertionError unless the automaton is well formed and trimmed."""
