@@ -14,16 +14,13 @@ from guided.grammar import context_free as cf
 from guided.grammar.ebnf import lower_ebnf
 from guided.grammar.lark import extract_inline_json, inline_schema_names, lower_lark
 from guided.grammar.one_terminal import lower_choice, lower_regex
-from guided.regular.codepoints import ANY
 from guided.regular.expression import (
     ANYTHING,
     Alternate,
-    Chars,
-    Concat,
-    Intersection,
     Regular,
     literal,
 )
+from guided.regular.first_end import texts_up_to, texts_without
 from guided.runtime.work_budget import spend, with_pauses
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.bare_string import BareString
@@ -143,9 +140,9 @@ class _Composer:
             case Template():
                 return self._lower_template(constraint, path)
             case FreeText(without):
-                return _separate_terminal(_texts_without(without))
+                return _free_text(without)
             case Until(ends):
-                return _separate_terminal(_texts_up_to(_any_of(ends), _any_of(ends)))
+                return _separate_terminal(texts_up_to(_any_of(ends), _any_of(ends)))
             case Tagged():
                 return self._lower_tagged(constraint, path)
             case SpecialToken(name):
@@ -218,7 +215,7 @@ class _Composer:
         Free text contains no trigger, so the grammar is unambiguous: every trigger begins a call.
         Tags with the same trigger are distinguished by the rest of ``tag.begin`` after it.
         """
-        free = _separate_terminal(_texts_without(tagged.triggers))
+        free = _free_text(tagged.triggers)
         any_trigger = _any_of(tagged.triggers)
         if tagged.calls is Calls.NONE:
             return free
@@ -233,7 +230,7 @@ class _Composer:
             spend(work)
             tags = [(tagged.tags[number], bodies[number]) for number in numbers]
             calls = [_enclose(tag.begin[len(trigger) :], body, tag.end) for tag, body in tags]
-            until = cf.Terminal(_texts_up_to(literal(trigger), any_trigger))
+            until = cf.Terminal(texts_up_to(literal(trigger), any_trigger))
             options.append(cf.Concatenation((until, cf.Alternation(tuple(calls)))))
         least = 1 if tagged.calls is Calls.REQUIRED else 0
         most = None if tagged.parallel else 1
@@ -256,20 +253,9 @@ class _Composer:
         return cf.Alone(whole) if _has_lookaround(grammar) else whole
 
 
-def _texts_without(without: tuple[str, ...]) -> Regular:
-    """Return the texts that contain none of ``without``."""
-    if not without:
-        return ANYTHING
-    return Intersection(ANYTHING, Concat((ANYTHING, _any_of(without), ANYTHING)), negative=True)
-
-
-def _texts_up_to(end: Regular, ends: Regular) -> Regular:
-    """Return the texts that end with ``end`` and contain no earlier match of ``ends``.
-
-    A match is earlier if at least one character follows it. ``end`` is one of ``ends``.
-    """
-    before = Concat((ANYTHING, ends, Chars(ANY), ANYTHING))
-    return Intersection(Concat((ANYTHING, end)), before, negative=True)
+def _free_text(without: tuple[str, ...]) -> cf.Body:
+    """Return a terminal of the texts that contain none of ``without``."""
+    return _separate_terminal(texts_without(_any_of(without)) if without else ANYTHING)
 
 
 def _any_of(texts: tuple[str, ...]) -> Regular:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from guided.errors import LimitExceededError
 from guided.regular.byte_layout import FIRST_CLASS, spell_in_bytes
 from guided.regular.codepoints import CodePoints
-from guided.regular.dfa import DEAD, Dfa, transition_table
+from guided.regular.dfa import DEAD, Dfa
 from guided.regular.equal_columns import group_columns
 from guided.regular.reachability import coaccessible
 from guided.regular.utf8 import ByteRanges
@@ -61,11 +61,6 @@ class ByteDfa:
     def __len__(self) -> int:
         return len(self.label)
 
-    def __str__(self) -> str:
-        classes = range(self.next.shape[1])
-        headers = [_format(np.flatnonzero(self.byte_class == index).tolist()) for index in classes]
-        return transition_table(headers, self.next, self.label)
-
     @property
     def nbytes(self) -> int:
         """Memory of the table, in bytes."""
@@ -97,17 +92,6 @@ class ByteDfa:
         assert self.next.shape[0] == len(self)
         assert int(self.byte_class.max(initial=0)) < max(self.next.shape[1], 1)
         assert coaccessible(self.next, self.label != DEAD).all(), "not trimmed"
-
-
-def _format(members: list[int]) -> str:
-    """Return bytes as hexadecimal ranges: ``61-7A,C3``."""
-    ranges: list[list[int]] = []
-    for byte in members:
-        if ranges and ranges[-1][1] + 1 == byte:
-            ranges[-1][1] = byte
-        else:
-            ranges.append([byte, byte])
-    return ",".join(f"{a:02X}" if a == b else f"{a:02X}-{b:02X}" for a, b in ranges)
 
 
 def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = ()) -> ByteDfa:

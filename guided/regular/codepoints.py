@@ -63,14 +63,6 @@ class CodePoints:
     def __repr__(self) -> str:
         return f"CodePoints({self.ranges!r})"
 
-    def __str__(self) -> str:
-        """Return it as a class in brackets: ``[0-9a-f]``."""
-        shown = [
-            _format(low) if low == high else f"{_format(low)}-{_format(high)}"
-            for low, high in self.ranges
-        ]
-        return f"[{''.join(shown)}]"
-
     def __or__(self, other: CodePoints) -> CodePoints:
         return CodePoints.from_ranges((*self.ranges, *other.ranges))
 
@@ -111,13 +103,6 @@ class CodePoints:
 
     def __bool__(self) -> bool:
         return bool(self.ranges)
-
-
-def _format(code_point: int) -> str:
-    character = chr(code_point)
-    if character.isascii() and character.isprintable() and character not in " -[]^\\":
-        return character
-    return f"\\u{{{code_point:x}}}"
 
 
 def _remove_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

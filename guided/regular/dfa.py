@@ -1,6 +1,6 @@
 """Deterministic automata over classes of code points: construction and combination.
 
-An expression is converted in these steps; each stage can be printed::
+An expression is converted in these steps::
 
     (a|b)*b        Regular   guided.regular.expression
        |  nfa_from_regular   Thompson's construction
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, EMPTY, CodePoints
 from guided.regular.determinize import MAX_CELLS, determinize
-from guided.regular.expression import Intersection, Regular
+from guided.regular.expression import EMPTY_TEXT, Alternate, Graph, Intersection, Regular
 from guided.regular.lookaround import LookaroundSubsets, lift_leading_lookahead
 from guided.regular.minimize import minimize_with_columns
 from guided.regular.nfa import Nfa, nfa_from_regular
@@ -47,7 +47,6 @@ __all__ = [
     "dfa_from_regular",
     "dfa_from_steps",
     "length_dfa",
-    "transition_table",
 ]
 
 DEAD: Final = -1
@@ -89,9 +88,6 @@ class Dfa:
 
     def __len__(self) -> int:
         return len(self.label)
-
-    def __str__(self) -> str:
-        return transition_table([*map(str, self.classes)], self.next, self.label)
 
     @property
     def moves(self) -> NDArray[np.int32]:
@@ -166,6 +162,18 @@ class Dfa:
         renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
         return _minimize(self.classes, self.next, np.array(renamed, dtype=np.int32))
 
+    def to_regular(self) -> Regular:
+        """Return the automaton as an expression: a graph whose single end has no moves."""
+        if not len(self):
+            return Alternate(())
+        end = len(self)
+        # A move to a state that accepts also leads to the end: a copy of it with another target.
+        ending = self.moves[:, self.accepting[self.moves[1]]]
+        ending[1] = end
+        moves = np.concatenate([self.moves, ending], axis=1)
+        graph = Graph(end + 1, self.classes, moves, 0, end)
+        return graph if self.label[0] == DEAD else Alternate((graph, EMPTY_TEXT))
+
     def check(self) -> None:
         """Raise AssertionError unless the automaton is well formed and trimmed."""
         assert self.next.shape == (len(self), len(self.classes)), self.next.shape
@@ -175,18 +183,6 @@ class Dfa:
             assert not union & chars, f"{chars} overlaps an earlier class"
             union = union | chars
         assert coaccessible(self.next, self.accepting).all(), "not trimmed"
-
-
-def transition_table(
-    headers: Sequence[str], next: NDArray[np.int32], label: NDArray[np.int32]
-) -> str:
-    """Return a table as text: for each state its number, its label, and its move on each class."""
-    lines = [["state", "label", *headers]]
-    for state, targets in enumerate(next.tolist()):
-        cells = [int(label[state]), *targets]
-        lines.append([str(state), *("-" if cell == DEAD else str(cell) for cell in cells)])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:

@@ -30,6 +30,7 @@ __all__ = [
     "Start",
     "Value",
     "literal",
+    "one_character",
     "short_match",
     "word_boundary",
 ]
@@ -265,12 +266,13 @@ EMPTY_TEXT: Final = Concat(())
 
 def literal(text: str) -> Regular:
     """Return the expression of exactly ``text``."""
-    return Concat(tuple(map(_character, text)))
+    return Concat(tuple([one_character(ord(character)) for character in text]))
 
 
 @functools.lru_cache(maxsize=1024)
-def _character(character: str) -> Chars:
-    return Chars(CodePoints.single(character))
+def one_character(code_point: int) -> Chars:
+    """Return the expression of exactly one code point."""
+    return Chars(CodePoints.from_ranges([(code_point, code_point)]))
 
 
 def word_boundary(word: CodePoints, *, negative: bool) -> Regular:

@@ -107,32 +107,6 @@ class Nfa:
         self.looks: Final[list[LookAround]] = []
         self.look_numbers: Final[dict[Look, int]] = {}
 
-    def __str__(self) -> str:
-        """Return a line for each move; ``^`` and ``$`` mark those at the start and the end only."""
-        sets = [*map(str, self.sets)]
-        bulk = self.bulk[:, : self.bulk_size].tolist()
-        lines = [f"{self.count} states, 0 to {self.final}"]
-        for sources, targets, numbers in (
-            (self.moves.sources, self.moves.targets, self.move_sets),
-            bulk,
-        ):
-            lines += [
-                f"{source} -{sets[number]}-> {target}"
-                for source, target, number in zip(sources, targets, numbers, strict=True)
-            ]
-        for edges, symbol in ((self.epsilons, ""), (self.starts, "^"), (self.ends, "$")):
-            lines += [
-                f"{source} -{symbol}-> {target}"
-                for source, target in zip(edges.sources, edges.targets, strict=True)
-            ]
-        lines += [
-            f"{source} -(look-around {look})-> {target}"
-            for source, target, look in zip(
-                self.conditions.sources, self.conditions.targets, self.condition_looks, strict=True
-            )
-        ]
-        return "\n".join(lines)
-
     def add_states(self, count: int = 1) -> int:
         """Add states, return the first one; raises LimitExceededError past MAX_NFA_STATES."""
         self.count += count

@@ -17,25 +17,12 @@ __all__ = [
     "STOP",
     "coaccessible",
     "count_texts",
-    "reaches_end",
     "relax_code_points",
     "states_reaching_cycle",
 ]
 
 STOP: Final = -1
 """In place of a byte: the shortest completion ends here."""
-# As in ``dfa``, which imports this module.
-_DEAD: Final = -1
-
-
-def reaches_end(
-    table: NDArray[np.int32], accepting: NDArray[np.bool_], allowed: NDArray[np.bool_]
-) -> bool:
-    """Return whether state 0 leads to an accepting state by moves on ``allowed`` classes only.
-
-    ``allowed`` is bool ``[classes]``.
-    """
-    return len(table) > 0 and bool(_reaches_end(np.ascontiguousarray(table), accepting, allowed))
 
 
 def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -84,26 +71,6 @@ def relax_code_points(
                     min_remaining[state] = through
                     changed = True
     return changed
-
-
-@allocating_kernel
-def _reaches_end(
-    table: NDArray[np.int32], accepting: NDArray[np.bool_], allowed: NDArray[np.bool_]
-) -> bool:
-    """Compute ``reaches_end``: a search from state 0 that stops at the first accepting state."""
-    found = np.zeros(len(table), dtype=np.bool_)
-    stack = [0]
-    found[0] = True
-    while stack:
-        state = stack.pop()
-        if accepting[state]:
-            return True
-        for index in range(table.shape[1]):
-            target = table[state, index]
-            if allowed[index] and target != _DEAD and not found[target]:
-                found[target] = True
-                stack.append(int(target))
-    return False
 
 
 @allocating_kernel

@@ -22,6 +22,8 @@ _SHORT_ESCAPES: Final = {
     0x22: b'\\"',
     0x5C: b"\\\\",
 }
+_ESCAPE: Final[ByteRanges] = ((0x5C, 0x5C), (0x75, 0x75))
+_FIRST_PAIRED: Final = 0x10000
 
 
 def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
@@ -80,33 +82,20 @@ def any_json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
     Raw where that is allowed, by a short escape (``\\/`` too), or by ``\\u`` and four hexadecimal
     digits in either case, of which two make a surrogate pair above U+FFFF. Never half a pair.
     """
-    yield from _all_spellings(low, high)
-
-
-_BACKSLASH = (0x5C, 0x5C)
-_ESCAPE: Final[ByteRanges] = (_BACKSLASH, (0x75, 0x75))
-_FIRST_PAIRED: Final = 0x10000
-
-
-@functools.lru_cache(maxsize=4096)
-def _all_spellings(low: int, high: int) -> tuple[ByteRanges, ...]:
-    """Compute ``any_json_string_sequences``: raw spellings, short escapes, then ``\\u``; cached."""
-    sequences: list[ByteRanges] = []
     start = low
     for code_point in (*range(0x20), 0x22, 0x5C):  # these are never raw
         if low <= code_point <= high:
-            sequences += utf8_sequences(start, code_point - 1)
+            yield from utf8_sequences(start, code_point - 1)
             start = code_point + 1
-    sequences += utf8_sequences(start, high)
+    yield from utf8_sequences(start, high)
     for code_point, escape in {**_SHORT_ESCAPES, 0x2F: b"\\/"}.items():
         if low <= code_point <= high:
-            sequences.append(tuple((byte, byte) for byte in escape))
+            yield tuple((byte, byte) for byte in escape)
     if low < _FIRST_PAIRED:
-        four = _hexadecimal(low, min(high, _FIRST_PAIRED - 1), 4)
-        sequences += (_ESCAPE + digits for digits in four)
+        for digits in _hexadecimal(low, min(high, _FIRST_PAIRED - 1), 4):
+            yield _ESCAPE + digits
     if high >= _FIRST_PAIRED:
-        sequences += _surrogate_pairs(max(low, _FIRST_PAIRED), high)
-    return tuple(sequences)
+        yield from _surrogate_pairs(max(low, _FIRST_PAIRED), high)
 
 
 def _surrogate_pairs(low: int, high: int) -> Iterator[ByteRanges]:

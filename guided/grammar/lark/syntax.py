@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 __all__ = [
     "Alternatives",
@@ -23,15 +23,11 @@ __all__ = [
 ]
 
 
-class Name:
+class Name(NamedTuple):
     """The name of a rule, parameter or terminal; ``position`` is that in the text, as below."""
 
-    __slots__ = ("position", "text")
-    __match_args__: Final = ("text", "position")
-
-    def __init__(self, text: str, position: int) -> None:
-        self.text: Final = text
-        self.position: Final = position
+    text: str
+    position: int
 
     @property
     def is_terminal(self) -> bool:
@@ -39,37 +35,25 @@ class Name:
         return self.text.isupper()
 
 
-class Literal:
+class Literal(NamedTuple):
     """A quoted text or a pattern in slashes, with the flags after it."""
 
-    __slots__ = ("position", "text")
-    __match_args__: Final = ("text", "position")
-
-    def __init__(self, text: str, position: int) -> None:
-        self.text: Final = text
-        self.position: Final = position
+    text: str
+    position: int
 
 
-class SpecialName:
+class SpecialName(NamedTuple):
     """A special token, written ``<name>``."""
 
-    __slots__ = ("position", "text")
-    __match_args__: Final = ("text", "position")
-
-    def __init__(self, text: str, position: int) -> None:
-        self.text: Final = text
-        self.position: Final = position
+    text: str
+    position: int
 
 
-class Range:
+class Range(NamedTuple):
     """Any character from ``first`` to ``last``."""
 
-    __slots__ = ("first", "last")
-    __match_args__: Final = ("first", "last")
-
-    def __init__(self, first: Literal, last: Literal) -> None:
-        self.first: Final = first
-        self.last: Final = last
+    first: Literal
+    last: Literal
 
     @property
     def position(self) -> int:
@@ -82,47 +66,31 @@ class Range:
         return f"{self.first.text}..{self.last.text}"
 
 
-class TemplateUse:
+class TemplateUse(NamedTuple):
     """A template applied to arguments."""
 
-    __slots__ = ("arguments", "template")
-    __match_args__: Final = ("template", "arguments")
-
-    def __init__(self, template: Name, arguments: tuple[Tree, ...]) -> None:
-        self.template: Final = template
-        self.arguments: Final = arguments
+    template: Name
+    arguments: tuple[Tree, ...]
 
 
-class Series:
+class Series(NamedTuple):
     """Parts one after another."""
 
-    __slots__ = ("parts",)
-    __match_args__: Final = ("parts",)
-
-    def __init__(self, parts: tuple[Tree, ...]) -> None:
-        self.parts: Final = parts
+    parts: tuple[Tree, ...]
 
 
-class Alternatives:
+class Alternatives(NamedTuple):
     """Any one of the options."""
 
-    __slots__ = ("options",)
-    __match_args__: Final = ("options",)
-
-    def __init__(self, options: tuple[Tree, ...]) -> None:
-        self.options: Final = options
+    options: tuple[Tree, ...]
 
 
-class Repeated:
+class Repeated(NamedTuple):
     """An item at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
 
-    __slots__ = ("high", "item", "low")
-    __match_args__: Final = ("item", "low", "high")
-
-    def __init__(self, item: Tree, low: int, high: int | None) -> None:
-        self.item: Final = item
-        self.low: Final = low
-        self.high: Final = high
+    item: Tree
+    low: int
+    high: int | None
 
 
 Tree: TypeAlias = (

@@ -27,7 +27,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.grammar.machine.state_sets import FoundSets, Item, Items, StateSets
+from guided.grammar.machine.set_kernels import Explored
+from guided.grammar.machine.state_sets import Item, Items, StateSets
 from guided.grammar.network.first_and_follow import follow_sets
 from guided.grammar.network.network import Network
 from guided.machine.block import Block, make_block
@@ -170,7 +171,6 @@ class GrammarRows:
         )
         """Whether each state calls rules, bool ``[states]``."""
         self.sets = StateSets(network, self.has_calls, self.follow)
-        self._accepting: list[bool] = network.accepting.tolist()
         self._items: dict[int, Items] = {}
         """By row its items: a cache for rows added in bulk, and all other rows."""
         self._added: list[_BlockRows | _SetRows] = []
@@ -322,10 +322,10 @@ class GrammarRows:
             sets.truncate(num_before)
             raise
 
-    def _add_rows(self, found: FoundSets, may_end: bool) -> int:
+    def _add_rows(self, found: Explored, may_end: bool) -> int:
         """Add rows for the sets that were found; returns the row of the first of them.
 
-        Sets that are no rows (``FoundSets.is_row``) get one with only an exit action, Enter. It is
+        Sets that are no rows (``Explored.is_row``) get one with only an exit action, Enter. It is
         in ``sets.rows`` only while edges that lead to it are written.
         """
         spend(10 * len(found.is_row) + len(found.edges))
@@ -333,18 +333,18 @@ class GrammarRows:
         # Blocks of rules first, as they add labels, and those of the ambiguous bytes, from
         # ``label`` on, have to be consecutive. ``offsets``: by pair, row less number of a state.
         offsets: list[int] = []
-        for rule, slot in found.pairs:
+        for rule, slot in found.pairs.tolist():
             begin = self.network.starts[rule]
             offsets.append(self._state_row(begin, slot) - begin)
         numbers: list[int] = []
         exit_only: list[int] = []
-        for number, is_row in enumerate(found.is_row, found.first_set):
+        for number, is_row in enumerate(found.is_row.tolist(), found.first_set):
             if is_row:
                 numbers.append(number)
             else:
                 sets.rows[number] = self._exit_only_row(Enter(sets.items(number)))
                 exit_only.append(number)
-        labels = self._return_labels(numbers, found.same_ends)
+        labels = self._return_labels(found.ending_slots)
         label = FIRST_CONDITIONAL + len(self._meanings)
         row = self.table.add_sets(
             found.byte_classes,
@@ -369,16 +369,16 @@ class GrammarRows:
             self.table.only[row] = DEAD
         return row
 
-    def _return_labels(self, numbers: list[int], same_ends: list[int]) -> list[int]:
-        """Return by set the label of its Return, DEAD if no rule ends in it.
+    def _return_labels(self, ending_slots: NDArray[np.bool_]) -> list[int]:
+        """Return by row the label of its Return, DEAD if no rule ends in it.
 
-        ``same_ends`` has by set the index in ``numbers`` of a set in which rules of the same slots
-        end, DEAD if none ends, so that few sets have to be examined.
+        ``ending_slots``, bool ``[rows, slots]``, has the slots of the rules that end.
         """
-        labels = {DEAD: DEAD}
-        for place in same_ends:
-            if place not in labels:
-                items = self.sets.items(numbers[place])
-                slots = {item.slot for item in items if self._accepting[item.state]}
-                labels[place] = self._intern_label(Return(tuple(sorted(slots))))
-        return [labels[place] for place in same_ends]
+        width, marks = ending_slots.shape[1], ending_slots.tobytes()
+        rows = [marks[at : at + width] for at in range(0, len(marks), width)]
+        labels = {bytes(width): DEAD}
+        for row in rows:
+            if row not in labels:
+                slots = tuple([slot for slot, ends in enumerate(row) if ends])
+                labels[row] = self._intern_label(Return(slots))
+        return [labels[row] for row in rows]

@@ -34,8 +34,6 @@ __all__ = ["Explored", "NetworkTables", "SetTables", "explore_sets", "fill_hash_
 
 Ints: TypeAlias = NDArray[np.int32]
 
-_FEW_ENDS: Final = 8
-"""The most sets with whose ends one is compared."""
 _STATE: Final = 0
 _SLOT: Final = 1
 """Columns of items."""
@@ -120,18 +118,24 @@ def fill_hash_table(sets: SetTables, rows: Ints, count: int) -> None:
 
 
 class Explored(NamedTuple):
-    """Results of ``explore_sets``; "by row" is by set that becomes a row, in their order."""
+    """A set, and those that bytes lead to; "by row" is by set that is a row, in their order."""
 
+    first_set: int
+    """The number of the given set; the others follow it."""
     num_sets: int
     """The number of all sets now, -1 if there was no room for more."""
     is_row: NDArray[np.bool_]
-    """By set from the first explored on, whether it becomes a row."""
-    same_ends: NDArray[np.int32]
-    """By row, one in which rules of the same slots end (``_find_same_ends``), -1 if none ends."""
-    num_edges: int
-    """The number of lines of ``edges`` written."""
+    """By set from ``first_set`` on, whether it becomes a row. The others call rules, have a state
+    in two slots, or there was no room for more rows."""
+    ending_slots: NDArray[np.bool_]
+    """The slots of the rules that end, by row; bool ``[rows, slots]``."""
+    byte_classes: NDArray[np.uint8]
+    edges: NDArray[np.int32]
+    """Arguments of ``TransitionTable.add_sets``, for the sets that are rows: the parts written of
+    the arrays given."""
     pairs: NDArray[np.int32]
-    """Rule and slot of the single states that bytes lead to, int32 ``[pairs, 2]``."""
+    """Rule and slot of the single states that bytes lead to, int32 ``[pairs, 2]``; TO_STATE lines
+    of ``edges`` have indices into it."""
     ambiguous: NDArray[np.int32]
     """Set and byte of the TO_AMBIGUOUS edges, int32 ``[count, 2]``."""
 
@@ -167,10 +171,9 @@ def explore_sets(
     size = first[count] - first[start]
     is_row = np.zeros(len(first), dtype=np.bool_)
     is_row[start] = True
-    same_ends = np.full(len(byte_classes), -1, dtype=np.int32)
-    ends_cache, num_cached = np.empty((_FEW_ENDS, 2), dtype=np.int32), 0
     pair_of = _empty_pair_table(items, first[start], first[count], len(network.follow))
     pairs, num_pairs = np.empty((pair_of.size, 2), dtype=np.int32), 0
+    ending_slots = np.zeros((len(byte_classes), pair_of.shape[1]), dtype=np.bool_)
     num_edges, num_rows, num_explored = 0, 1, 0
     if not is_private:
         sets.buckets[_bucket(sets, first[start], first[count])] = start
@@ -181,10 +184,7 @@ def explore_sets(
         if not is_row[number]:
             continue
         begin, end = first[number], first[number + 1]
-        if _mark_follow(network, items, begin, end, may_follow):
-            same_ends[num_explored], num_cached = _find_same_ends(
-                sets, number, num_explored, network, ends_cache, num_cached
-            )
+        _mark_ends(network, items, begin, end, may_follow, ending_slots[num_explored])
         byte_classes[num_explored], columns, only_reader, byte_of = distinct_columns(
             network.moves, network.byte_class, items[begin:end, _STATE].copy(), may_follow
         )
@@ -205,7 +205,9 @@ def explore_sets(
                 )
             elif only_reader[group] == SEVERAL_ROWS:
                 if first[count] + size > len(items) or count + 2 > len(first):
-                    return Explored(-1, is_row, same_ends, 0, pairs, pairs[:0])
+                    return Explored(
+                        start, -1, is_row, ending_slots, byte_classes, edges, pairs, pairs
+                    )
                 top = _write_reached(columns[group], items, begin, end, first[count])
                 if top == first[count] + 1:
                     state, slot = items[first[count], _STATE], items[first[count], _SLOT]
@@ -221,9 +223,16 @@ def explore_sets(
                     network.rule_of[state], slot, pair_of, pairs, num_pairs
                 )
                 edge[1], edge[2], edge[3] = TO_STATE, state, pair
-    ambiguous = _list_ambiguous(edges, num_edges)
-    found = is_row[start:count]
-    return Explored(count, found, same_ends[:num_explored], num_edges, pairs[:num_pairs], ambiguous)
+    return Explored(
+        start,
+        count,
+        is_row[start:count],
+        ending_slots[:num_explored],
+        byte_classes[:num_explored],
+        edges[:num_edges],
+        pairs[:num_pairs],
+        _list_ambiguous(edges, num_edges),
+    )
 
 
 @allocating_kernel
@@ -279,65 +288,24 @@ def _empty_pair_table(items: Ints, begin: int, end: int, rules: int) -> Ints:
 
 
 @allocating_kernel
-def _mark_follow(
-    network: NetworkTables, items: Ints, begin: int, end: int, may_follow: NDArray[np.bool_]
-) -> bool:
+def _mark_ends(
+    network: NetworkTables,
+    items: Ints,
+    begin: int,
+    end: int,
+    may_follow: NDArray[np.bool_],
+    ending_slots: NDArray[np.bool_],
+) -> None:
     """Set ``may_follow``, bool ``[classes]``, to the FOLLOW sets of the rules that end in a set.
 
-    Returns whether any rule ends there.
+    Marks their slots in ``ending_slots``, bool ``[slots]``.
     """
     may_follow[:] = False
-    ends = False
     for at in range(begin, end):
         state = items[at, _STATE]
         if network.accepting[state]:
-            ends = True
+            ending_slots[items[at, _SLOT]] = True
             may_follow |= network.follow[network.rule_of[state]]
-    return ends
-
-
-@allocating_kernel
-def _find_same_ends(
-    sets: SetTables,
-    number: int,
-    row: int,
-    network: NetworkTables,
-    ends_cache: Ints,
-    num_cached: int,
-) -> tuple[int, int]:
-    """Return the row of a set in which rules of the same slots end, and the new ``num_cached``.
-
-    ``row`` is that of set ``number`` itself, returned if no other is found. ``ends_cache``, int32
-    ``[_FEW_ENDS, 2]``, has a set and its row for each distinct list of slots so far; a new one is
-    added while there is room. Misses do no harm: ``GrammarRows._return_labels`` finds equal labels.
-    """
-    # The latest first: successive sets mostly have the same ends.
-    for index in range(num_cached - 1, -1, -1):
-        if _have_same_ends(sets.items, sets.first, number, ends_cache[index, 0], network.accepting):
-            return ends_cache[index, 1], num_cached
-    if num_cached < len(ends_cache):
-        ends_cache[num_cached, 0], ends_cache[num_cached, 1] = number, row
-        num_cached += 1
-    return row, num_cached
-
-
-@allocating_kernel
-def _have_same_ends(
-    items: Ints, first: Ints, number: int, other: int, accepting: NDArray[np.bool_]
-) -> bool:
-    """Return whether the slots of accepting states are the same in two sets, in the same order."""
-    at, place = first[number], first[other]
-    while True:
-        while at < first[number + 1] and not accepting[items[at, _STATE]]:
-            at += 1
-        while place < first[other + 1] and not accepting[items[place, _STATE]]:
-            place += 1
-        if at == first[number + 1] or place == first[other + 1]:
-            return bool(at == first[number + 1] and place == first[other + 1])
-        if items[at, _SLOT] != items[place, _SLOT]:
-            return False
-        at += 1
-        place += 1
 
 
 @allocating_kernel

@@ -19,7 +19,7 @@ from guided.grammar.network.network import Network
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import spend
 
-__all__ = ["FoundSets", "Item", "Items", "StateSets", "make_item"]
+__all__ = ["Item", "Items", "StateSets", "make_item"]
 
 _MOST_AT_ONCE: Final = 128
 """The most sets that are explored at once, before a text reaches them."""
@@ -41,27 +41,6 @@ def make_item(state: int, slot: int) -> Item:
 
 
 Items: TypeAlias = tuple[Item, ...]
-
-
-class FoundSets(NamedTuple):
-    """What ``StateSets.explore`` found: a set, and those that bytes lead to from it."""
-
-    first_set: int
-    """The number of the given set; the others follow it, up to the last existing set."""
-    is_row: list[bool]
-    """By set, whether it becomes a row. The others call rules, have a state in two slots, or there
-    was no room for more rows."""
-    byte_classes: NDArray[np.uint8]
-    edges: NDArray[np.int32]
-    """Arguments of ``TransitionTable.add_sets``, for the sets that are rows. The next call of
-    ``explore`` overwrites both."""
-    same_ends: list[int]
-    """By row, one in which rules of the same slots end, -1 if none ends."""
-    pairs: list[list[int]]
-    """Rule and slot of the single states that bytes lead to; TO_STATE lines of ``edges`` have
-    indices into this list."""
-    ambiguous: NDArray[np.int32]
-    """The ambiguous bytes (``grammar_rows``): set and byte, int32 ``[count, 2]``."""
 
 
 class StateSets:
@@ -111,13 +90,14 @@ class StateSets:
         number = find_set(self._tables, begin, end)
         return DEAD if number == DEAD else int(self.rows[number])
 
-    def explore(self, items: Items, *, is_private: bool) -> FoundSets:
+    def explore(self, items: Items, *, is_private: bool) -> Explored:
         """Add a new set, and those that bytes lead to from it inside the same rules.
 
         With ``is_private`` the set is never found again: the text may end in its row, so bytes must
         not lead to it. All others that are rows are in the hash table afterwards, also if this
         raises LimitExceededError because the work for the constraint is used up. They are not in
-        ``rows`` yet: the caller has to set that, or call ``truncate``.
+        ``rows`` yet: the caller has to set that, or call ``truncate``. The next call overwrites
+        ``byte_classes`` and ``edges`` of the result.
         """
         start = self._count
         while True:
@@ -133,12 +113,7 @@ class StateSets:
         first = self._tables.first
         spend(int(first[found.num_sets]) - int(first[start]))
         self._count = found.num_sets
-        is_row: list[bool] = found.is_row.tolist()
-        return FoundSets(
-            *(start, is_row, self._byte_classes[: len(found.same_ends)]),
-            *(self._edges[: found.num_edges], found.same_ends.tolist()),
-            *(found.pairs.tolist(), found.ambiguous),
-        )
+        return found
 
     def truncate(self, count: int) -> None:
         """Remove all sets but the first ``count``; their numbers are reused."""

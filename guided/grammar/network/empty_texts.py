@@ -29,7 +29,7 @@ from guided.grammar.network.symbols import (
     numbers_in,
 )
 from guided.regular.dfa import DEAD, Dfa
-from guided.regular.reachability import reaches_end
+from guided.regular.reachability import coaccessible
 from guided.runtime.work_budget import spend, with_pauses
 
 __all__ = ["ProductiveRules", "nullable_rules", "productive_rules", "remove_empty_texts"]
@@ -124,7 +124,8 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
         return False
     if all(is_usable):
         return True  # every state of a trimmed automaton reaches an end
-    return reaches_end(dfa.next, dfa.accepting, np.array(is_usable, dtype=np.bool_))
+    usable_moves = np.where(is_usable, dfa.next, DEAD).astype(np.int32)
+    return bool(coaccessible(usable_moves, dfa.accepting)[0])
 
 
 def _remove_empty_text(dfa: Dfa, nullable: Set[int], unproductive: Set[int]) -> Dfa:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guided.grammar.network.network_kernels import MAX_DISTANCE
 from guided.regular.dfa import DEAD
 
-__all__ = ["CallEdge", "HoleText", "Network", "ShortestMove"]
+__all__ = ["CallEdge", "HoleText", "Network"]
 
 _STATE_BYTES: Final = 100
 """Approximate bytes that Python lists take per state, here and in a machine."""
@@ -38,17 +38,6 @@ class HoleText(NamedTuple):
     """The bytes that they may begin with."""
     shortest: int
     """The length of the shortest one in bytes."""
-
-
-class ShortestMove(NamedTuple):
-    """The first move of a shortest path to the end of a rule: a byte, or the call of a rule.
-
-    One of ``byte`` and ``rule`` is ``None``. ``target`` is the state after it in the same rule.
-    """
-
-    byte: int | None
-    rule: int | None
-    target: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +65,8 @@ class Network:
     distance: tuple[int, ...]
     """By state the least number of bytes to the end of its rule, at most MAX_DISTANCE."""
     shortest_moves: NDArray[np.int32]
-    """int32 ``[states, 3]``: by state byte, rule and target of ``shortest_move``, DEAD for none."""
+    """int32 ``[states, 3]``: by state the first move of a shortest path to the end of its rule: a
+    byte or a called rule, and the state after it in the same rule; DEAD for what does not apply."""
     accepts_empty: bool
     """Whether the language also has the empty text."""
     holes: tuple[HoleText, ...] = ()
@@ -104,16 +94,6 @@ class Network:
         """Return the rule that a state belongs to."""
         return bisect_right(self.starts, state) - 1
 
-    def shortest_move(self, state: int) -> ShortestMove | None:
-        """Return the first move of a shortest path from a state to the end of its rule.
-
-        ``None`` if the rule may end there, and for the state of a hole.
-        """
-        byte, rule, target = self.shortest_moves[state].tolist()
-        if target == DEAD:
-            return None
-        return ShortestMove(None if byte == DEAD else byte, None if rule == DEAD else rule, target)
-
     def check(self) -> None:
         """Raise AssertionError unless classes, moves and shortest paths are consistent."""
         for start in self.starts:
@@ -125,12 +105,12 @@ class Network:
             assert (moves == moves[:, firsts[place]]).all(), rule
             assert (moves[:, own == DEAD] == DEAD).all(), rule
         for state, distance in enumerate(self.distance[: self.first_hole]):
-            move = self.shortest_move(state)
-            assert (distance == 0) == bool(self.accepting[state]) == (move is None), state
-            if move is not None and move.byte is not None:
-                assert self.step(state, move.byte) == move.target, state
-                assert distance == min(1 + self.distance[move.target], MAX_DISTANCE), state
-            elif move is not None and move.rule is not None:
-                assert CallEdge(move.rule, move.target) in self.calls[state], state
-                through = self.distance[self.starts[move.rule]] + self.distance[move.target]
+            byte, rule, target = self.shortest_moves[state].tolist()
+            assert (distance == 0) == bool(self.accepting[state]) == (target == DEAD), state
+            if byte != DEAD:
+                assert self.step(state, byte) == target, state
+                assert distance == min(1 + self.distance[target], MAX_DISTANCE), state
+            elif rule != DEAD:
+                assert CallEdge(rule, target) in self.calls[state], state
+                through = self.distance[self.starts[rule]] + self.distance[target]
                 assert distance == min(through, MAX_DISTANCE), state

@@ -15,8 +15,6 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
 from guided.grammar.context_free import (
     Alone,
     Alternation,
@@ -39,12 +37,10 @@ from guided.regular.expression import (
     Alternate,
     Chars,
     Concat,
-    Graph,
     Regular,
     Repeat,
     SeparatedRepeat,
 )
-from guided.regular.transitions import list_moves
 from guided.regular.utf8 import utf8_sequences
 from guided.runtime.work_budget import pause_if_due
 
@@ -184,11 +180,12 @@ class RuleExpressions:
         if isinstance(regular, Alternate) and len(regular.options) <= _SMALL:
             return Alternate(tuple(map(self._spell, regular.options)))
         dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
+        automaton = Dfa(_bytes_of_classes(dfa), dfa.next, dfa.label)
         number = len(self._numbers) + len(self.terminals) + 1
         # A called rule must not have the empty text.
         if len(dfa) < _LARGE or dfa.label[0] != DEAD or number >= MAX_RULES:
-            return _automaton_graph(dfa)
-        self.terminals[number] = Dfa(_bytes_of_classes(dfa), dfa.next, dfa.label)
+            return automaton.to_regular()
+        self.terminals[number] = automaton
         return _symbol(Kind.CALL, number)
 
 
@@ -269,19 +266,6 @@ def _spell_characters(chars: CodePoints, missing: frozenset[int]) -> Regular | N
             kept = tuple(Chars(CodePoints((bounds,)) & available) for bounds in sequence)
             options.append(Concat(kept))
     return Alternate(tuple(options)) if len(options) <= _SMALL else None
-
-
-def _automaton_graph(dfa: ByteDfa) -> Regular:
-    """Return an automaton over bytes as a graph with one final state, which has no moves."""
-    if not len(dfa):
-        return Alternate(())
-    end = len(dfa)
-    moves = list_moves(dfa.next)
-    # Each move to an accepting state is copied as a move to the end.
-    ending = moves[:, dfa.label[moves[1]] != DEAD]
-    ending[1] = end
-    graph = Graph(end + 1, _bytes_of_classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
-    return graph if dfa.label[0] == DEAD else Alternate((graph, EMPTY_TEXT))
 
 
 def _bytes_of_classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:

@@ -42,8 +42,9 @@ from guided.machine.special_bytes import special_bytes
 from guided.machine.stack_table import StackTable
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.byte_dfa import ByteDfa, append_bytes, byte_dfa_from_dfa
-from guided.regular.dfa import DEAD, Dfa
-from guided.regular.first_end import up_to_first_end, without_substring
+from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
+from guided.regular.expression import literal
+from guided.regular.first_end import texts_up_to, texts_without
 from guided.regular.utf8 import utf8_sequences
 from guided.spec.bare_string import BareString
 from guided.spec.special_token import SpecialToken
@@ -154,9 +155,12 @@ def _split_max_length(formula: Formula, formulas: Formulas) -> tuple[Formula, in
 def _append_end(strings: Dfa, spec: BareString, missing: frozenset[int]) -> ByteDfa:
     """Return the automaton of the strings followed by the end, which does not occur earlier."""
     if spec.without:
-        strings = without_substring(spec.without, strings)
+        without = texts_without(literal(spec.without), strings.to_regular())
+        strings = dfa_from_regular(without)
     if isinstance(spec.end, str):
-        return byte_dfa_from_dfa(up_to_first_end(spec.end, strings), utf8_sequences, missing)
+        end = literal(spec.end)
+        ended = dfa_from_regular(texts_up_to(end, end, strings.to_regular()))
+        return byte_dfa_from_dfa(ended, utf8_sequences, missing)
     # What is read for a special token contains a byte that no text has, so none stands earlier.
     return append_bytes(_spell(spec.end), byte_dfa_from_dfa(strings, utf8_sequences, missing))
 

@@ -9,12 +9,11 @@ Back references are refused with their position: they are not regular.
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Final
 
 from guided.errors import LimitExceededError
-from guided.regular.codepoints import ANY, CodePoints
+from guided.regular.codepoints import ANY
 from guided.regular.expression import (
     Alternate,
     Chars,
@@ -24,6 +23,7 @@ from guided.regular.expression import (
     Regular,
     Repeat,
     Start,
+    one_character,
     word_boundary,
 )
 from guided.regular.patterns.character_classes import LINE_END, WORD
@@ -151,7 +151,7 @@ class _Parser(CharacterReader):
         return self.literal_character(ord(character))
 
     def literal_character(self, code_point: int) -> Chars:
-        single = _single_character(code_point)
+        single = one_character(code_point)
         return Chars(self.apply_ignore_case(single.chars)) if "i" in self.flags else single
 
     def look_around(self, prefix: str, *, ahead: bool, negative: bool) -> Regular:
@@ -266,11 +266,6 @@ class _Parser(CharacterReader):
             limit=MAX_REPEAT,
             pointer=self.pointer,
         )
-
-
-@functools.lru_cache(maxsize=1024)
-def _single_character(code_point: int) -> Chars:
-    return Chars(CodePoints.from_ranges([(code_point, code_point)]))
 
 
 def _is_number(text: str) -> bool:

@@ -47,6 +47,7 @@ from guided.grammar.network.symbols import (
     symbols_in,
     without_calls,
 )
+from guided.regular.dfa import DEAD
 
 
 def _rules(text: str) -> RuleAutomata:
@@ -489,9 +490,8 @@ def test_states_of_all_rules_are_numbered_through_and_holes_come_last() -> None:
 
 def test_paths_to_the_end_are_shortest_and_prefer_what_can_be_read() -> None:
     network = _network('start: /[\\x00-\\xff]/ "bcd" | "(" start | "xy"')
-    move = network.shortest_move(0)
-    assert move is not None
-    assert (move.byte, move.rule) == (ord("x"), None)
+    byte, rule, _ = network.shortest_moves[0].tolist()
+    assert (byte, rule) == (ord("x"), DEAD)
     assert network.distance[0] == 2
 
 

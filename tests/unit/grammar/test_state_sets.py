@@ -7,7 +7,8 @@ import pytest
 
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
-from guided.grammar.machine.state_sets import FoundSets, Item, StateSets
+from guided.grammar.machine.set_kernels import Explored
+from guided.grammar.machine.state_sets import Item, StateSets
 from guided.grammar.network import Network, network_from_grammar
 from guided.grammar.network.first_and_follow import follow_sets
 from guided.machine.table_kernels import NOWHERE, TO_AMBIGUOUS, TO_SET, TO_STATE
@@ -25,7 +26,7 @@ def _sets(network: Network) -> StateSets:
     return StateSets(network, has_calls, follow_sets(network))
 
 
-def _leads(found: FoundSets, byte: int) -> tuple[int, int]:
+def _leads(found: Explored, byte: int) -> tuple[int, int]:
     """The kind of move of a byte from the first set, and its target."""
     group = found.byte_classes[0][byte]
     _, how, target, *_ = found.edges[found.edges[:, 0] == found.first_set][group].tolist()
@@ -76,7 +77,7 @@ def test_bytes_lead_to_states_to_sets_and_nowhere() -> None:
     assert _leads(found, ord("d")) == (TO_STATE, end)
     assert _leads(found, ord("e"))[0] == NOWHERE
     rule = network.rule_of(end)
-    assert sorted(found.pairs) == [[rule, 0], [rule, 1]]
+    assert sorted(found.pairs.tolist()) == [[rule, 0], [rule, 1]]
     same = sets.explore((Item(after_a, 0), Item(after_a, 1)), is_private=False)
     how, target = _leads(same, ord("b"))
     assert how == TO_SET
@@ -92,7 +93,7 @@ def test_a_byte_that_may_follow_a_rule_that_ends_is_left_to_the_stack() -> None:
     found = sets.explore(items, is_private=False)
     assert _leads(found, ord("a")) == (TO_AMBIGUOUS, ord("a"))
     assert found.ambiguous.tolist() == [[found.first_set, ord("a")]]
-    assert found.same_ends[0] == 0
+    assert found.ending_slots[0].any()
 
 
 def test_what_was_removed_is_not_found_again(network: Network) -> None:

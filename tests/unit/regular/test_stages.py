@@ -1,4 +1,4 @@
-"""Each step from an expression to a minimal automaton, by its dump and by textbook methods."""
+"""Each step from an expression to a minimal automaton, against textbook methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from guided.regular.byte_dfa import Spelling, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, dfa_from_nfa, dfa_from_regular
 from guided.regular.equal_columns import group_columns
@@ -31,7 +30,6 @@ from guided.regular.product_kernel import complete_table, product_table
 from guided.regular.reachability import (
     coaccessible,
     count_texts,
-    reaches_end,
     relax_code_points,
     states_reaching_cycle,
 )
@@ -42,121 +40,6 @@ from guided.regular.transitions import (
     moves_into,
     table_from_moves,
 )
-from guided.regular.utf8 import json_string_sequences, utf8_sequences
-
-_PRINTED = [
-    (
-        "(a|b)*b",
-        False,
-        utf8_sequences,
-        r"""
-3 states, 0 to 1
-2 -[a]-> 2
-2 -[b]-> 2
-2 -[b]-> 1
-0 --> 2
-""",
-        r"""
-state  label  [a]  [b]
-0      -      0    1
-1      0      0    1
-""",
-        r"""
-state  label  00-60,63-FF  61  62
-0      -      -            0   1
-1      0      -            0   1
-""",
-    ),
-    (
-        "a{1,2}c?",
-        False,
-        utf8_sequences,
-        r"""
-7 states, 0 to 1
-2 -[a]-> 3
-4 -[a]-> 5
-6 -[c]-> 1
-0 --> 2
-3 --> 4
-4 --> 6
-5 --> 6
-6 --> 1
-""",
-        r"""
-state  label  [a]  [c]
-0      -      1    -
-1      0      2    3
-2      0      -    3
-3      0      -    -
-""",
-        r"""
-state  label  00-60,62,64-FF  61  63
-0      -      -               1   -
-1      0      -               2   3
-2      0      -               -   3
-3      0      -               -   -
-""",
-    ),
-    (
-        "^[^b]|b$",
-        True,
-        utf8_sequences,
-        r"""
-4 states, 0 to 1
-2 -[\u{0}-ac-\u{d7ff}\u{e000}-\u{10ffff}]-> 1
-0 -[b]-> 3
-0 -^-> 2
-3 -$-> 1
-""",
-        r"""
-state  label  [\u{0}-ac-\u{d7ff}\u{e000}-\u{10ffff}]  [b]
-0      -      1                                       2
-1      0      1                                       1
-2      0      3                                       2
-3      -      3                                       2
-""",
-        r"""
-(too wide to read)
-""",
-    ),
-    (
-        '["é]+',
-        False,
-        json_string_sequences,
-        r"""
-4 states, 0 to 1
-2 -["\u{e9}]-> 3
-0 --> 2
-3 --> 2
-3 --> 1
-""",
-        r"""
-state  label  ["\u{e9}]
-0      -      1
-1      0      1
-""",
-        r"""
-state  label  00-21,23-5B,5D-A8,AA-C2,C4-FF  22  5C  A9  C3
-0      -      -                              -   2   -   3
-1      0      -                              -   2   -   3
-2      -      -                              1   -   -   -
-3      -      -                              -   -   1   -
-""",
-    ),
-]
-
-
-@pytest.mark.parametrize(("pattern", "search", "spelling", "nfa", "dfa", "byte_dfa"), _PRINTED)
-def test_stages_print_what_they_hold(
-    pattern: str, search: bool, spelling: Spelling, nfa: str, dfa: str, byte_dfa: str
-) -> None:
-    regular = parse_regex(pattern)
-    automaton = dfa_from_regular(regular, search=search)
-    assert str(nfa_from_regular(regular)) == nfa.strip()
-    assert str(automaton) == dfa.strip()
-    if not search:
-        assert str(byte_dfa_from_dfa(automaton, spelling)) == byte_dfa.strip()
-
 
 _STATES = [
     # A pattern, the states of its minimal automaton, texts that match, texts that do not.
@@ -397,14 +280,10 @@ def _ahead(table: NDArray[np.int32]) -> list[set[int]]:
 
 @given(_tables(), st.data())
 def test_what_is_reached(table: NDArray[np.int32], data: st.DataObject) -> None:
-    count, width = table.shape
-    accepting = data.draw(arrays(np.bool_, count))
+    accepting = data.draw(arrays(np.bool_, len(table)))
     ahead = _ahead(table)
     reached = [any(accepting[state] for state in states) for states in ahead]
     assert coaccessible(table, accepting).tolist() == reached
-    assert reaches_end(table, accepting, np.ones(width, dtype=np.bool_)) == reached[0]
-    nowhere = np.zeros(width, dtype=np.bool_)
-    assert reaches_end(table, accepting, nowhere) == accepting[0]
     on_cycle = {source for source, target, _ in _listed(table) if source in ahead[target]}
     assert states_reaching_cycle(table).tolist() == [bool(states & on_cycle) for states in ahead]
 
