@@ -19,11 +19,11 @@ from typing import Final, TypeAlias
 
 from guided.spec import TokenId
 
-__all__ = ["LONGEST_CONTEXT", "Context", "Contexts", "SuffixTrie"]
+__all__ = ["MAX_CONTEXT", "Context", "Contexts", "SuffixTrie"]
 
-LONGEST_CONTEXT: Final = 8
+MAX_CONTEXT: Final = 8
 """The most tokens that are compared."""
-_DEPTH: Final = LONGEST_CONTEXT + 1
+_DEPTH: Final = MAX_CONTEXT + 1
 _NODE_BYTES: Final = 136
 """Approximate bytes of a node, including its place in the table of its parent."""
 _TABLE_BYTES: Final = 230
@@ -141,7 +141,7 @@ class SuffixTrie:
 
     def contexts(self, tokens: Sequence[TokenId]) -> Contexts:
         """Return the contexts at the end of some tokens."""
-        return self.follow([], tokens[-LONGEST_CONTEXT:])
+        return self.follow([], tokens[-MAX_CONTEXT:])
 
     def follow(self, contexts: Contexts, tokens: Iterable[TokenId]) -> Contexts:
         """Return the contexts after some more tokens."""

@@ -143,13 +143,13 @@ def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
     """Make a chain of ``size`` tokens with a choice after each, as in a draft."""
     return Segment(
         committed=sequence.committed,
-        rows=sequence.reserve(size),
+        reservations=sequence.reserve(size),
         tokens=(TokenId(0),) * size,
         depths=tuple(range(size)),
         ancestors=None,
         nodes_needing_logits=tuple(range(size)),
         recurrence=sequence.recurrence,
-        certain=certain,
+        trunk_length=certain,
     )
 
 

@@ -155,7 +155,7 @@ def segment(sequence: SequenceBlocks, size: int) -> Segment:
     """Tokens in a row, and a choice after each."""
     return Segment(
         committed=sequence.committed,
-        rows=sequence.reserve(size),
+        reservations=sequence.reserve(size),
         tokens=(TokenId(7),) * size,
         depths=tuple(range(size)),
         ancestors=None,

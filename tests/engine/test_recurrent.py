@@ -195,14 +195,14 @@ def test_states_take_the_memory_that_is_planned(model_type: str, tmp_path: Any) 
         StepBatch(
             (
                 Segment(
-                    rows=sequence.reserve(3),
+                    reservations=sequence.reserve(3),
                     committed=0,
                     tokens=(TokenId(5),) * 3,
                     depths=(0, 1, 2),
                     ancestors=None,
                     nodes_needing_logits=(2,),
                     recurrence=sequence.recurrence,
-                    certain=3,
+                    trunk_length=3,
                 ),
             )
         )

@@ -25,9 +25,7 @@ class Sick(health_pb2_grpc.HealthServicer):
         context: grpc.ServicerContext,
     ) -> health_pb2.HealthCheckResponse:
         self.patience.append(context.time_remaining())
-        return health_pb2.HealthCheckResponse(
-            status=health_pb2.HealthCheckResponse.NOT_SERVING
-        )
+        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING)
 
 
 @pytest.fixture

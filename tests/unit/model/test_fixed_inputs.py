@@ -66,7 +66,7 @@ def tree(text: SequenceBlocks, tokens: list[int], parents: list[int]) -> Segment
             sees[node] |= sees[parent]
     return Segment(
         committed=text.committed,
-        rows=text.reserve(len(tokens)),
+        reservations=text.reserve(len(tokens)),
         tokens=tuple(map(TokenId, tokens)),
         depths=tuple(depths),
         ancestors=sees,
@@ -155,5 +155,7 @@ def test_many_tokens_after_a_long_text_are_not_taken() -> None:
     (text,) = texts.texts
     batch = StepBatch((chain(text, [3] * WIDEST),))
     assert inputs.take(batch)
-    batch.segments[0].rows = (Reservation(0, np.zeros(30_000, np.int64), 1, SlotCopies.none()),)
+    batch.segments[0].reservations = (
+        Reservation(0, np.zeros(30_000, np.int64), 1, SlotCopies.none()),
+    )
     assert not inputs.take(batch)
