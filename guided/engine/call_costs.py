@@ -26,7 +26,7 @@ from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.cache import cache_folder
-from guided.model.cpu.instructions import chosen
+from guided.model.cpu.instructions import best_instructions
 from guided.model.device import CPU, device_text
 from guided.model.model_files import ModelFiles
 from guided.model.runner import ModelRunner
@@ -186,7 +186,7 @@ def _digest(
         context_window,
         device_text(runner.shape.device),
         _processor(),
-        chosen(),
+        best_instructions(),
         torch.get_num_threads(),
         torch.__version__,
         digest_of_sources().hex(),

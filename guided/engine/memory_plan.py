@@ -26,7 +26,7 @@ from guided.model.parallel.pipeline_plan import pipeline_plan
 from guided.model.parallel.split import Parallelism, Split, SplitPlan
 from guided.model.parallel.tensor_plan import tensor_plan
 from guided.model.plain_config import PlainConfig
-from guided.model.recurrent import planned_states
+from guided.model.recurrent import plan_states
 
 __all__ = ["TABLES", "Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
 
@@ -129,7 +129,7 @@ def measure_footprint(
     states = 0
     if is_recurrent(config):
         assert not isinstance(files.config, PlainConfig), "a plain config of recurrent layers"
-        size = planned_states(files.config, files.folder, loaded)
+        size = plan_states(files.config, files.folder, loaded)
         states = cache_request.limits.states_nbytes(size.of_text, size.of_drafted)
     return Footprint(
         weights=weights,

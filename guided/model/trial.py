@@ -35,7 +35,7 @@ from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation, SlotCopies
 from guided.model.attention import Attention, AttentionKernel, LayerCall, open_attention
 from guided.model.batch import Segment, StepBatch
-from guided.model.packed_call import packed_call
+from guided.model.packed_call import call_packed
 from guided.model.recurrent import Mix, Mixer, RecurrentStep, try_continuing
 from guided.model.visible import visible_slots
 from guided.spec import TokenId
@@ -252,7 +252,7 @@ class _Memory:
         step = None
         if self._mixers and mix is None:
             mix = step = RecurrentStep(self._batch, self._mixers, self._device)
-        logits: torch.Tensor = packed_call(module, self._batch, self, self._device, mix).logits[0]
+        logits: torch.Tensor = call_packed(module, self._batch, self, self._device, mix).logits[0]
         if step is not None:
             step.finish()
         counts = [len(segment.tokens) for segment in segments]

@@ -17,7 +17,7 @@ from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.attention import AttentionKernel, PackedAttention, running
 from guided.model.batch import Segment, StepBatch
 from guided.model.fixed_inputs import FixedInputs
-from guided.model.packed_call import packed_call
+from guided.model.packed_call import call_packed
 from guided.model.probe import probe_model
 from guided.model.runner import ModelRunner
 from guided.spec import TokenId
@@ -90,7 +90,7 @@ def by_itself(texts: Texts, batch: StepBatch) -> torch.Tensor:
     step = PackedAttention.of_batch(
         batch, texts.storages, kernel=AttentionKernel.TRITON, dtype=torch.float32, device=DEVICE
     )
-    logits: torch.Tensor = packed_call(texts.module, batch, step, DEVICE).logits[0]
+    logits: torch.Tensor = call_packed(texts.module, batch, step, DEVICE).logits[0]
     return logits
 
 
