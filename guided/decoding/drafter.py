@@ -334,8 +334,8 @@ class DraftBuilder:
         """Add a token to be computed after the root or another scout, and return its node.
 
         It is computed like a drafted one, but no matcher prunes it, the verifier does not see it,
-        and its row is released. If it ``wants_logits``, ``Verified.scout_logits`` has those after
-        it. The caller has to check the room, and the cost (``pays``).
+        and its slot is released. If it ``wants_logits``, ``VerifiedStep.scout_logits`` has those
+        after it. The caller has to check the room, and the cost (``pays``).
         """
         assert before == self._root or before in self._scouts, f"node {before} is no scout"
         assert self.budget.room > 0 and self._tokens_left[before] > 0, "no room for a scout"

@@ -37,7 +37,7 @@ def default_drafters(*, reuse_prefixes: bool) -> tuple[str, ...]:
 
 def check_drafters(names: Sequence[str]) -> None:
     """Raise RequestError for an unknown name, or one that is given twice."""
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name not in DRAFTER_NAMES:
             close = get_close_matches(name, DRAFTER_NAMES, 1)
             raise RequestError(
@@ -45,7 +45,7 @@ def check_drafters(names: Sequence[str]) -> None:
                 field="drafters",
                 hint=f"name {close[0]!r}" if close else "name some of these",
             )
-        if name in names[:place]:
+        if name in names[:index]:
             raise RequestError(f"drafters names {name!r} twice", field="drafters")
 
 

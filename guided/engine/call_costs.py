@@ -108,7 +108,7 @@ class _Timer:
         """Clock seconds for each second that ``time`` returns: the least ratio of all calls."""
         self._sequence = cache.open()
         # Calls are timed over rows in the cache: attention reads them in every call of an answer.
-        runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
+        runner.forward(StepBatch((_chain(self._sequence, committed, trunk_length=committed),)))
         self._sequence.commit(range(committed), [TokenId(0)] * committed)
         if runner.shape.device.type == "cuda":
             # The first call of a size may compile for seconds, which no later call does.
@@ -139,7 +139,7 @@ def _has_fine_process_time() -> bool:
     return any(time.process_time() != began for _ in range(_CLOCK_READS))
 
 
-def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
+def _chain(sequence: SequenceBlocks, size: int, *, trunk_length: int = 1) -> Segment:
     """Make a chain of ``size`` tokens with a choice after each, as in a draft."""
     return Segment(
         committed=sequence.committed,
@@ -149,7 +149,7 @@ def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
         ancestors=None,
         nodes_needing_logits=tuple(range(size)),
         recurrence=sequence.recurrence,
-        trunk_length=certain,
+        trunk_length=trunk_length,
     )
 
 

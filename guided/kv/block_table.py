@@ -1,6 +1,6 @@
 """The blocks of one sequence in one group of layers.
 
-Rows of a table with blocks of 4, 6 rows committed and 5 reserved; the places of the rows in the
+Rows of a table with blocks of 4, 6 rows committed and 5 reserved; the slots of the rows in the
 pool differ from their positions in the sequence::
 
     position   0  1  2  3 | 4  5  6  7 | 8  9 10  _
@@ -212,10 +212,10 @@ class BlockTable:
         if not kept or kept[-1] == len(kept) - 1:
             return SlotCopies.none()
         offsets = np.asarray(kept, np.int64)
-        places = np.arange(len(offsets))
-        moved = offsets != places
+        targets = np.arange(len(offsets))
+        moved = offsets != targets
         rows = self._slots[self._committed :]
-        return SlotCopies(rows[offsets[moved]], rows[places[moved]])
+        return SlotCopies(rows[offsets[moved]], rows[targets[moved]])
 
     def _copy_shared_last(self) -> SlotCopies:
         """Replace the shared last block by a new one; return the copies of its rows."""
