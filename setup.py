@@ -62,7 +62,7 @@ NATIVE = (
     "guided/engine/runnable.py",
     "guided/engine/sampled.py",
     "guided/engine/scheduler.py",
-    "guided/engine/settling.py",
+    "guided/engine/step_committer.py",
     "guided/grammar/context_free.py",
     "guided/grammar/lark/definitions.py",
     "guided/grammar/lark/lower.py",

@@ -125,7 +125,7 @@ class PagedText:
         new = range(len(tokens))
         segment = Segment(
             committed=self._blocks.committed,
-            rows=self._blocks.reserve(len(new)),
+            reservations=self._blocks.reserve(len(new)),
             tokens=tuple(map(TokenId, tokens)),
             depths=tuple(new),
             ancestors=None,

@@ -29,7 +29,7 @@ from transformers import DynamicCache
 from benchmarks.bare_models import Ours, Theirs, chain, open_ours, open_stored, open_theirs
 from guided.engine.cache_size import StepLimits
 from guided.model.cpu import WeightFormat
-from guided.model.cpu.instructions import chosen
+from guided.model.cpu.instructions import best_instructions
 from guided.model.model_files import ModelFiles, find_stored
 
 _COMMITTED = 200
@@ -119,7 +119,7 @@ def main() -> None:
     slots = max(_SLOTS, options.prompt or 0)
     theirs, ours = opened(options.model, options.formats, slots)
     console = Console(width=120)
-    how = f"{chosen()}, {options.threads} threads"
+    how = f"{best_instructions()}, {options.threads} threads"
     for sequences, every in _NEW.items():
         widths = [new for new in every if sequences * new <= options.widest]
         table = Table("ms", *(f"{new} new" for new in widths), title=f"{sequences} at once, {how}")

@@ -28,7 +28,7 @@ from rich.table import Table
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve, DraftContext, DraftRequest
 from guided.drafters import LookupDrafter
-from guided.drafters.lookup import LookupMemory
+from guided.drafters.lookup import LookupDraftState
 from guided.engine.call_costs import measure_costs
 from guided.engine.engine import Engine
 from guided.engine.load import WIDEST_DRAFT, physical_cores
@@ -66,7 +66,7 @@ def main() -> None:
     engine = build_engine(loaded, runner, costs, drafter)
     ways["drafts"] = answers(engine, requests, Forcing.CANONICAL)
     print_calls(ways)
-    print_kinds(drafter.memories)
+    print_kinds(drafter.draft_states)
 
 
 def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
@@ -88,20 +88,20 @@ def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
 
 
 class Recorded:
-    """A lookup drafter that keeps the memories that it opens."""
+    """A lookup drafter that keeps the draft_states that it opens."""
 
     name = "lookup"
-    wants_states = False
+    wants_hidden_states = False
     widths = ()
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._drafter = LookupDrafter(vocabulary)
-        self.memories: list[LookupMemory] = []
+        self.draft_states: list[LookupDraftState] = []
 
-    def open(self, context: DraftContext) -> LookupMemory:
-        memory = self._drafter.open(context)
-        self.memories.append(memory)
-        return memory
+    def open(self, context: DraftContext) -> LookupDraftState:
+        draft_state = self._drafter.open(context)
+        self.draft_states.append(draft_state)
+        return draft_state
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         self._drafter.propose(drafts)
@@ -174,13 +174,13 @@ def _cells(usages: list[Usage]) -> list[str]:
     ]
 
 
-def print_kinds(memories: Iterable[LookupMemory]) -> None:
+def print_kinds(draft_states: Iterable[LookupDraftState]) -> None:
     """Print how often each kind of draft was right; kinds that exclude each other count as one."""
     judged: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
-    for memory in memories:
-        judged.update(memory.rates.judged)
-        accepted.update(memory.rates.accepted)
+    for draft_state in draft_states:
+        judged.update(draft_state.rates.judged)
+        accepted.update(draft_state.rates.accepted)
     table = Table("kind of draft", "judged", "accepted", "rate")
     for kind, hits in accepted.most_common():
         table.add_row(kind, f"{judged[kind]:.0f}", str(hits), f"{hits / judged[kind]:.2f}")

@@ -23,7 +23,7 @@ from guided.masks.compiled import CompiledConstraint
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask_store import MaskStore
 from guided.masks.matcher import FreeText, Matcher
-from guided.masks.thinking import Thinking
+from guided.masks.thinking import ThinkingMatcher
 from guided.masks.vocabulary import Vocabulary
 from guided.runtime.digest import digest_with_pauses
 from guided.runtime.work_budget import limited_work
@@ -114,13 +114,15 @@ class ConstraintCompiler:
             return self._start_thinking(constraint)
         return self._get_or_compile(constraint, self._compile_and_complete).start()
 
-    def _start_thinking(self, constraint: AfterThoughts) -> Thinking:
+    def _start_thinking(self, constraint: AfterThoughts) -> ThinkingMatcher:
         """Return the matcher before the first token of thoughts; raises what ``start`` raises."""
         compiled = self._get_or_compile(constraint.thoughts, self._compile_and_complete)
         thoughts, answer = compiled.start(), self.start(constraint.answer)
         read_as = compiled.binding.vocabulary.read_as
         end_bytes = sum(len(read_as[token] or b"") for token in thoughts.shortest_completion())
-        return Thinking.before(thoughts, answer, constraint.max_tokens, end_bytes, len(read_as))
+        return ThinkingMatcher.before(
+            thoughts, answer, constraint.max_tokens, end_bytes, len(read_as)
+        )
 
     def rehearse(self, options: JsonOptions | None = None, *, grammars_first: bool = False) -> None:
         """Load or build what the first requests of a process would otherwise wait for.

@@ -9,16 +9,16 @@
     text          stop_strings
 """
 
-from guided.decoding.choice import Choice, Chooser, FinalCompletion
+from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion
 from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import (
     DraftBuilder,
     DraftContext,
     Drafter,
-    DraftMemory,
     DraftRequest,
-    Verified,
+    DraftState,
+    VerifiedStep,
 )
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.decoding.penalties import NO_HISTORY, GrowingTokenArray, History
@@ -26,20 +26,20 @@ from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token
 from guided.decoding.stop_strings import StopSearch
 from guided.decoding.token_distribution import TokenDistribution
-from guided.decoding.typical import typical_path
+from guided.decoding.typical import find_typical_path
 from guided.decoding.verify import Acceptance, verify
 
 __all__ = [
     "NO_HISTORY",
     "Acceptance",
-    "Choice",
     "Chooser",
+    "ChosenToken",
     "CostCurve",
     "DraftBudget",
     "DraftBuilder",
     "DraftContext",
-    "DraftMemory",
     "DraftRequest",
+    "DraftState",
     "DraftTree",
     "Drafter",
     "Expansion",
@@ -50,10 +50,10 @@ __all__ = [
     "ProposalRates",
     "StopSearch",
     "TokenDistribution",
-    "Verified",
+    "VerifiedStep",
     "assumed_rates",
     "choose_by_rejection",
     "choose_token",
-    "typical_path",
+    "find_typical_path",
     "verify",
 ]

@@ -13,7 +13,7 @@ from guided.decoding.device_draw import DeviceDraw
 from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
 from guided.decoding.penalties import History
 from guided.decoding.rejection import Proposal, choose_by_rejection
-from guided.decoding.sampling import choose_token, noise_stream, scored_tokens
+from guided.decoding.sampling import choose_token, noise_stream, score_tokens
 from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
 from guided.spec import Sampling, TokenId, Verification
@@ -21,10 +21,10 @@ from guided.spec import Sampling, TokenId, Verification
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["Choice", "Chooser", "FinalCompletion", "advance"]
+__all__ = ["Chooser", "ChosenToken", "FinalCompletion", "advance"]
 
 
-class Choice(NamedTuple):
+class ChosenToken(NamedTuple):
     """A token that the model chose, and where it leads."""
 
     token: TokenId
@@ -90,7 +90,7 @@ class Chooser:
         position: int,
         history: History,
         proposals: Sequence[Proposal] = (),
-    ) -> Choice | FinalCompletion:
+    ) -> ChosenToken | FinalCompletion:
         """Choose the token at ``position`` of an answer that fits so far.
 
         ``proposals`` are tried by rejection, which leaves the distribution of the choice unchanged.
@@ -122,10 +122,13 @@ class Chooser:
         stream = noise_stream(self.seed, position)
         return DeviceDraw(matcher.mask(), sampling.temperature, stream)
 
-    def make_drawn_choice(self, token: TokenId, matcher: Matcher, position: int) -> Choice | None:
+    def accept_device_token(
+        self, token: TokenId, matcher: Matcher, position: int
+    ) -> ChosenToken | None:
         """Return the choice of a token that was drawn on the device (``device_draw``).
 
-        ``None`` if the budget or a limit rules the token out, of which the device knows nothing.
+        ``None`` if the budget or a limit, of which the device knows nothing, rules the token out.
+        Then the caller has to ``choose`` from the logits.
         """
         after = None if token in self.end_ids else matcher
         try:
@@ -135,7 +138,7 @@ class Chooser:
                     return None
         except LimitExceededError:
             return None
-        return Choice(token, after, budget_limited=False)
+        return ChosenToken(token, after, budget_limited=False)
 
     def distribution(
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
@@ -144,7 +147,7 @@ class Chooser:
 
         The temperature is not 0.
         """
-        scored = scored_tokens(
+        scored = score_tokens(
             logits, matcher.mask(), self.sampling, position=position, history=history
         )
         return TokenDistribution.from_scores(*scored)
@@ -156,7 +159,7 @@ class Chooser:
         position: int,
         history: History,
         proposals: Sequence[Proposal],
-    ) -> Choice | FinalCompletion:
+    ) -> ChosenToken | FinalCompletion:
         """Choose as in ``choose``; a limit of the constraint raises LimitExceededError."""
         # First without the budget: it matters only near its end, and finding all tokens that fit
         # takes longer than testing one.
@@ -188,7 +191,7 @@ class Chooser:
         within: NDArray[np.int32] | None,
         position: int,
         history: History,
-    ) -> Choice:
+    ) -> ChosenToken:
         """Draw a token from the mask, or from the part of it that is ``within`` the budget."""
         mask = matcher.mask()
         token = choose_token(
@@ -205,14 +208,14 @@ class Chooser:
 
     def make_choice(
         self, logits: NDArray[np.float32], mask: NDArray[np.int32], token: TokenId, matcher: Matcher
-    ) -> Choice:
+    ) -> ChosenToken:
         """Return the choice of this token: the position after it, and its log-probabilities."""
         # A token that ends the answer is not text, so the constraint does not read it.
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:
             logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
-        return Choice(token, after, budget_limited=False, logprobs=logprobs)
+        return ChosenToken(token, after, budget_limited=False, logprobs=logprobs)
 
 
 def _allows(mask: NDArray[np.int32], token: TokenId) -> bool:

@@ -18,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
-from guided.decoding.choice import Choice, Chooser, FinalCompletion
+from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion
 from guided.decoding.filters import smallest_indices
 from guided.decoding.penalties import History
-from guided.decoding.sampling import adjusted_tokens
+from guided.decoding.sampling import adjust_tokens
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["CandidateToken", "SeenStates", "best_candidate_token", "find_candidate_tokens"]
+__all__ = ["CandidateToken", "SeenStates", "find_candidate_tokens", "pick_candidate_token"]
 
 Rows = NDArray[np.float32]
 
@@ -37,7 +37,7 @@ Rows = NDArray[np.float32]
 class CandidateToken:
     """One of the tokens that are tried at a position."""
 
-    choice: Choice
+    choice: ChosenToken
     probability: float
     """Relative to the allowed tokens, after bias and penalties."""
 
@@ -98,7 +98,7 @@ def find_candidate_tokens(
     return tuple(replace(one, choice=one.choice._replace(budget_limited=True)) for one in fitting)
 
 
-def best_candidate_token(
+def pick_candidate_token(
     candidates: Sequence[CandidateToken], similarity: NDArray[np.float64], alpha: float
 ) -> int:
     """Return the index of the one to take; of equals the likeliest."""
@@ -118,7 +118,7 @@ def _find_likeliest(
     """Return the likeliest tokens of a mask, likeliest first, whether they fit or not."""
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
-    tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
+    tokens, adjusted = adjust_tokens(tokens, logits, chooser.sampling, position, history)
     # Among the allowed tokens: under a mask the model's own probabilities may all be tiny.
     probabilities = _softmax(adjusted)
     count = min(chooser.sampling.num_candidate_tokens, len(tokens))

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 __all__ = ["AcceptanceRates", "CostCurve", "DraftBudget"]
 
-_LEAST_CHANCE: Final = 0.06
+_MIN_CHANCE: Final = 0.06
 """The least chance worth a draft: drafting takes time even where a wider call is free."""
 _ROUNDING_MARGIN: Final = 1.0 + 1e-9
 """Tokens have to be worth more than they cost, not just as much and rounded up."""
@@ -109,7 +109,7 @@ class DraftBudget:
         most = self._room if following is None else min(self._room, nodes + following)
         for more in range(nodes, most + 1):
             # The chance of further nodes soon becomes too small, so few are considered.
-            if likely <= _LEAST_CHANCE:
+            if likely <= _MIN_CHANCE:
                 return False
             expected += likely
             if expected > worth * (seconds(before + more * each) - seconds(before)):

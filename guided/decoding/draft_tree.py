@@ -40,7 +40,16 @@ class DraftTree:
     One is made for every text of every step, and most are a trunk of one token.
     """
 
-    __slots__ = ("certain", "draws", "matchers", "parents", "scouts", "sources", "tokens", "trunk")
+    __slots__ = (
+        "certain",
+        "draws",
+        "matchers",
+        "parents",
+        "scouts",
+        "sources",
+        "tokens",
+        "trunk_length",
+    )
 
     def __init__(
         self,
@@ -71,7 +80,7 @@ class DraftTree:
         draws that are not nodes, because whether they are depends on what was drawn."""
         self.scouts: Final = scouts
         """The scouts among the nodes, each with whether the logits after it are needed."""
-        self.trunk: Final = _count_trunk(parents, certain)
+        self.trunk_length: Final = _count_trunk(parents, certain)
         """How many nodes at the start are certain, in a row."""
 
     @classmethod
@@ -95,7 +104,7 @@ class DraftTree:
     @property
     def is_trunk(self) -> bool:
         """Whether nothing follows the trunk, neither drafts nor scouts."""
-        return self.trunk == len(self.tokens)
+        return self.trunk_length == len(self.tokens)
 
     @property
     def is_chain(self) -> bool:
@@ -109,8 +118,8 @@ class DraftTree:
         """The nodes whose logits are needed: those with a choice after them, and scouts that want
         theirs. After a node with a certain child nothing is chosen."""
         if self.is_trunk:
-            matcher = self.matchers[self.trunk - 1]
-            return () if matcher is None or matcher.is_complete else (self.trunk - 1,)
+            matcher = self.matchers[self.trunk_length - 1]
+            return () if matcher is None or matcher.is_complete else (self.trunk_length - 1,)
         pairs = zip(self.parents, self.certain, strict=True)
         certain_parents = {parent for parent, is_certain in pairs if is_certain}
         return tuple(
@@ -132,7 +141,7 @@ class DraftTree:
     def depths(self) -> tuple[int, ...]:
         """How many tokens come before each node."""
         if self.is_trunk:
-            return tuple(range(self.trunk))
+            return tuple(range(self.trunk_length))
         depths: list[int] = []
         for parent in self.parents:
             depths.append(0 if parent is None else depths[parent] + 1)
@@ -181,7 +190,7 @@ class DraftTree:
         ), "tokens, parents, certain, matchers and sources differ in length"
         assert self.parents[0] is None, "the first node is not the root"
         assert self.certain[0], "the root is not certain"
-        trunk = self.trunk
+        trunk = self.trunk_length
         siblings: set[tuple[int, TokenId]] = set()
         certain_parents = {
             parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure

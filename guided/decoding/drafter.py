@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.choice import Choice, Chooser
+from guided.decoding.choice import Chooser, ChosenToken
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.rejection import Proposal
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from guided.constraint import Matcher
     from guided.decoding.verify import Acceptance
 
-__all__ = ["DraftBuilder", "DraftContext", "DraftMemory", "DraftRequest", "Drafter", "Verified"]
+__all__ = ["DraftBuilder", "DraftContext", "DraftRequest", "DraftState", "Drafter", "VerifiedStep"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class DraftContext:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verified:
+class VerifiedStep:
     """One step of a sequence: what was computed, and which part of it the model confirmed."""
 
     tree: DraftTree
@@ -88,7 +88,7 @@ class Verified:
         tree, (path, choice) = self.tree, self.acceptance[:2]
         edges = {(tree.parents[node], tree.tokens[node]) for node in path}
         # The last one may have been drawn without becoming a node.
-        if isinstance(choice, Choice):
+        if isinstance(choice, ChosenToken):
             edges.add((path[-1], choice.token))
         return frozenset(edges)
 
@@ -99,15 +99,15 @@ class Verified:
         choices = {
             before: tree.tokens[node] for before, node in pairwise(path) if not tree.certain[node]
         }
-        if isinstance(choice, Choice):
+        if isinstance(choice, ChosenToken):
             choices[path[-1]] = choice.token
         return choices
 
 
-class DraftMemory(Protocol):
-    """A drafter's knowledge of one sequence; it is kept when the sequence has to start over."""
+class DraftState(Protocol):
+    """What a drafter knows of one sequence; it is kept when the sequence has to start over."""
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Record a step, even one without drafts, such as a part of the prompt."""
         ...
 
@@ -125,8 +125,8 @@ class Drafter(Protocol):
         ...
 
     @property
-    def wants_states(self) -> bool:
-        """Whether its memories learn the hidden states of all tokens."""
+    def wants_hidden_states(self) -> bool:
+        """Whether its draft states learn from the hidden states of all tokens."""
         ...
 
     @property
@@ -134,7 +134,7 @@ class Drafter(Protocol):
         """Expansion widths, which a request may reduce; empty if it cannot."""
         ...
 
-    def open(self, context: DraftContext) -> DraftMemory | None:
+    def open(self, context: DraftContext) -> DraftState | None:
         """Begin a sequence; ``None`` drafts nothing for it."""
         ...
 
@@ -151,14 +151,14 @@ class Drafter(Protocol):
 class DraftRequest:
     """One sequence of a step that wants proposals."""
 
-    __slots__ = ("builder", "memory", "nanoseconds", "skipped", "tokens")
+    __slots__ = ("builder", "draft_state", "nanoseconds", "skipped", "tokens")
 
     def __init__(
-        self, tokens: Sequence[TokenId], memory: DraftMemory, builder: DraftBuilder
+        self, tokens: Sequence[TokenId], draft_state: DraftState, builder: DraftBuilder
     ) -> None:
         self.tokens = tokens
         """Prompt and answer so far; the trunk of the tree ends with them."""
-        self.memory = memory
+        self.draft_state = draft_state
         """The result of ``Drafter.open`` for this sequence."""
         self.builder = builder
         """Takes the proposals, from ``builder.tip`` on."""
@@ -202,7 +202,7 @@ class DraftBuilder:
         self._tokens_left = [tokens_left] * len(trunk)
         self.budget = budget
         """Says what pays, and what there is room for."""
-        self.most_nodes: Final = len(trunk) + budget.room
+        self.max_nodes: Final = len(trunk) + budget.room
         """The most nodes of the finished tree."""
         # The node from which to continue, by parent and token. Nothing is drafted after the inner
         # nodes of the trunk, so they are not in it.
@@ -318,7 +318,7 @@ class DraftBuilder:
         self._children[node, token] = self.tip
         return self.tip
 
-    def note_logits(
+    def record_logits(
         self,
         node: int,
         logits: NDArray[np.float32],
@@ -334,8 +334,8 @@ class DraftBuilder:
         """Add a token to be computed after the root or another scout, and return its node.
 
         It is computed like a drafted one, but no matcher prunes it, the verifier does not see it,
-        and its row is released. If it ``wants_logits``, ``Verified.scout_logits`` has those after
-        it. The caller has to check the room, and the cost (``pays``).
+        and its slot is released. If it ``wants_logits``, ``VerifiedStep.scout_logits`` has those
+        after it. The caller has to check the room, and the cost (``pays``).
         """
         assert before == self._root or before in self._scouts, f"node {before} is no scout"
         assert self.budget.room > 0 and self._tokens_left[before] > 0, "no room for a scout"

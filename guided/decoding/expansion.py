@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.draft_budget import AcceptanceRates
-from guided.decoding.drafter import DraftBuilder, DraftContext, Verified
+from guided.decoding.drafter import DraftBuilder, DraftContext, VerifiedStep
 from guided.decoding.filters import smallest_indices
 from guided.decoding.judged_proposals import JudgedProposals
 from guided.decoding.penalties import NO_HISTORY
 from guided.decoding.sampling import (
-    adjusted_tokens,
+    adjust_tokens,
     gumbel_noise,
     hash_words,
-    scored_tokens,
+    score_tokens,
     uniform,
 )
 from guided.decoding.token_distribution import TokenDistribution
@@ -43,10 +43,10 @@ __all__ = ["BINS", "Expansion", "ProposalKind", "ProposalRates", "assumed_rates"
 
 BINS: Final = 10
 """The number of equal bins of confidence."""
-_WIDEST: Final = 8
+_MAX_WIDTH: Final = 8
 """The most tokens that are drafted after one node."""
 
-_MOST_DRAWN_FROM: Final = 4096
+_MAX_DRAWN_FROM: Final = 4096
 """The most tokens to draw from, the likeliest: a node's distribution is kept until verification."""
 _DRAFT_STREAM: Final = 0xA4093822299F31D0
 """Separates the noise of drafts from all other noise of a seed; digits of pi."""
@@ -65,10 +65,10 @@ ProposalRates: TypeAlias = AcceptanceRates[ProposalKind]
 
 def assumed_rates() -> Mapping[ProposalKind, float]:
     """Return the rates to start from: a drafter that is as sure as it should be."""
-    ranks, bins = range(_WIDEST), range(BINS)
+    ranks, bins = range(_MAX_WIDTH), range(BINS)
     chosen = {(rank, bin_): (bin_ + 0.5) / BINS for rank in ranks for bin_ in bins}
     drawn = {
-        (_WIDEST + rank, bin_): _DRAWN_RATE * (1 - _DRAWN_RATE) ** rank
+        (_MAX_WIDTH + rank, bin_): _DRAWN_RATE * (1 - _DRAWN_RATE) ** rank
         for rank in ranks
         for bin_ in bins
     }
@@ -108,10 +108,10 @@ class Expansion:
             return []
         position = self._position(builder, node)
         try:
-            tokens, scores = self._scores(logits, matcher.mask(), position)
+            tokens, scores = self._score_tokens(logits, matcher.mask(), position)
         except LimitExceededError:
             return []  # choosing at this node will meet the same limit, and end the answer
-        builder.note_logits(node, logits, chance, width)
+        builder.record_logits(node, logits, chance, width)
         if self._chooser.rule is Verification.REJECTION:
             return self._draw(builder, node, tokens, scores, chance, width, following)
         order = scores
@@ -119,7 +119,7 @@ class Expansion:
             order = scores + gumbel_noise(tokens, seed=self._chooser.seed, position=position)
         probabilities = TokenDistribution.from_scores(tokens, scores).probabilities
         found = []
-        best = smallest_indices(-order, min(width, _WIDEST, len(order)))
+        best = smallest_indices(-order, min(width, _MAX_WIDTH, len(order)))
         for rank, at in enumerate(best.tolist()):
             token = TokenId(int(tokens[at]))
             kind = (rank, _bin(float(probabilities[at])))
@@ -128,15 +128,15 @@ class Expansion:
             if tip is None:
                 tip = builder.find(node, token)  # another drafter may have proposed it first
             if tip is not None:
-                self._proposed.note(node, token, kind)
+                self._proposed.record(node, token, kind)
                 found.append((tip, likely))
         return found
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Record which proposals of the latest tree the model agreed with."""
         tree = verified.tree
         # All sequences share the rates, so steps without drafts do not age them.
-        if tree.trunk < len(tree) or tree.draws:
+        if tree.trunk_length < len(tree) or tree.draws:
             self._rates.decay()
         self._proposed.learn(verified)
 
@@ -148,7 +148,7 @@ class Expansion:
         """Return how many tokens of the answer come before the one after a node."""
         return self._chooser.max_tokens - builder.tokens_left(node)
 
-    def _scores(
+    def _score_tokens(
         self, logits: NDArray[np.float32], mask: NDArray[np.int32], position: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the tokens that may be proposed, ascending, and the logarithms of their weights.
@@ -157,9 +157,9 @@ class Expansion:
         """
         sampling = self._chooser.sampling
         if not self._is_greedy:
-            return scored_tokens(logits, mask, sampling, position=position)
+            return score_tokens(logits, mask, sampling, position=position)
         tokens = allowed_tokens(mask, len(logits))
-        tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, NO_HISTORY)
+        tokens, adjusted = adjust_tokens(tokens, logits, sampling, position, NO_HISTORY)
         return tokens, adjusted.astype(np.float64)
 
     def _draw(
@@ -173,8 +173,8 @@ class Expansion:
         following: int | None,
     ) -> list[tuple[int, float]]:
         """Draw tokens not proposed there yet, each from what the draws before it left."""
-        if len(tokens) > _MOST_DRAWN_FROM:
-            kept = np.sort(smallest_indices(-scores, _MOST_DRAWN_FROM))
+        if len(tokens) > _MAX_DRAWN_FROM:
+            kept = np.sort(smallest_indices(-scores, _MAX_DRAWN_FROM))
             tokens, scores = tokens[kept], scores[kept]
         whole = TokenDistribution.from_scores(tokens, scores)
         proposed = builder.proposed_tokens(node)
@@ -189,14 +189,14 @@ class Expansion:
             node,
             len(proposed),
         )
-        for rank in range(min(width, _WIDEST) - len(found)):
+        for rank in range(min(width, _MAX_WIDTH) - len(found)):
             if distribution is None:
                 break
             token = distribution.draw(uniform(noise, rank, _DRAFT_STREAM))
-            kind = (_WIDEST + rank, _bin(distribution.probability(token)))
+            kind = (_MAX_WIDTH + rank, _bin(distribution.probability(token)))
             likely = chance * self._rates.rate(kind)
             tip = builder.draw(node, token, distribution, likely, following)
-            self._proposed.note(node, token, kind)
+            self._proposed.record(node, token, kind)
             if tip is not None:
                 found.append((tip, likely))
             distribution = distribution.without([token])
@@ -220,9 +220,9 @@ class Expansion:
         for token in proposed:
             tip, probability = builder.find(node, token), distribution.probability(token)
             is_likely = probability * BINS >= 1
-            if tip is not None and is_likely and len(found) < min(width, _WIDEST):
+            if tip is not None and is_likely and len(found) < min(width, _MAX_WIDTH):
                 kind = (len(found), _bin(probability))
-                self._proposed.note(node, token, kind)
+                self._proposed.record(node, token, kind)
                 found.append((tip, chance * self._rates.rate(kind)))
         return found
 

@@ -68,7 +68,7 @@ def top_p(scores: Scores, p: float) -> Indices:
     """Keep the fewest likeliest whose sum reaches p; of equals the lower index stays."""
     if p >= 1.0:
         return np.arange(len(scores))
-    return np.sort(_fewest_reaching(-scores, scores, p))
+    return np.sort(_find_fewest_reaching(-scores, scores, p))
 
 
 def min_p(scores: Scores, p: float) -> Indices:
@@ -87,22 +87,22 @@ def typical_p(scores: Scores, p: float) -> Indices:
     logarithms = log_softmax(scores)
     # Surprise is -log p; its mean is the entropy.
     distances = np.abs(-logarithms - _entropy(logarithms))
-    furthest = _fewest_reaching(distances, scores, p)[-1]
+    furthest = _find_fewest_reaching(distances, scores, p)[-1]
     return np.flatnonzero(distances <= distances[furthest])
 
 
 def epsilon_cutoff(scores: Scores, epsilon: float) -> Indices:
     """Keep scores of at least this probability, or else the likeliest."""
-    return _at_least(log_softmax(scores), np.log(epsilon))
+    return _keep_at_least(log_softmax(scores), np.log(epsilon))
 
 
 def eta_cutoff(scores: Scores, eta: float) -> Indices:
     """Keep scores of at least min(eta, sqrt(eta) * exp(-entropy)), or else the likeliest."""
     logarithms = log_softmax(scores)
-    return _at_least(logarithms, min(np.log(eta), np.log(eta) / 2 - _entropy(logarithms)))
+    return _keep_at_least(logarithms, min(np.log(eta), np.log(eta) / 2 - _entropy(logarithms)))
 
 
-def _at_least(logarithms: Scores, threshold: float) -> Indices:
+def _keep_at_least(logarithms: Scores, threshold: float) -> Indices:
     # At least one token has to stay, however unlikely all are.
     return np.flatnonzero(logarithms >= min(threshold, logarithms.max()))
 
@@ -124,7 +124,7 @@ def _entropy(logarithms: Scores) -> float:
     return -float(parts.sum())
 
 
-def _fewest_reaching(keys: Scores, scores: Scores, p: float) -> Indices:
+def _find_fewest_reaching(keys: Scores, scores: Scores, p: float) -> Indices:
     """Return the indices of the fewest smallest keys whose probabilities sum to at least ``p``.
 
     They are in the order of their keys.

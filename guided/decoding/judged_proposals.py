@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 from guided.decoding.draft_budget import AcceptanceRates
-from guided.decoding.drafter import Verified
+from guided.decoding.drafter import VerifiedStep
 from guided.spec import TokenId
 
 __all__ = ["JudgedProposals"]
@@ -29,18 +29,18 @@ class JudgedProposals(Generic[Kind]):
         """Begin a new tree."""
         self._proposed.clear()
 
-    def note(self, node: int, token: TokenId, kind: Kind, weight: float = 1.0) -> None:
+    def record(self, node: int, token: TokenId, kind: Kind, weight: float = 1.0) -> None:
         """Record a token proposed after a node; ``weight`` is how much of a token it counts for."""
         self._proposed[node, token] = (kind, weight)
 
-    def learn(self, verified: Verified) -> bool:
+    def learn(self, verified: VerifiedStep) -> bool:
         """Judge and forget what was recorded; return whether any of it was right.
 
         A tree that ends with its trunk holds none of it: the draft was given up for lack of room.
         """
         proposed, self._proposed = self._proposed, {}
         tree = verified.tree
-        if tree.trunk == len(tree) and not tree.draws:
+        if tree.trunk_length == len(tree) and not tree.draws:
             return False
         judged, chosen = verified.judged_nodes, verified.chosen_edges
         was_right = False

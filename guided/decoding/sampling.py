@@ -20,12 +20,12 @@ from guided.errors import ModelError
 from guided.spec import Sampling, TokenId
 
 __all__ = [
-    "adjusted_tokens",
+    "adjust_tokens",
     "choose_token",
     "gumbel_noise",
     "hash_words",
     "noise_stream",
-    "scored_tokens",
+    "score_tokens",
     "uniform",
 ]
 
@@ -56,7 +56,7 @@ def choose_token(
     if sampling.temperature == 0.0:
         allowed = mask if within is None else within
         return _choose_greedily(logits, allowed, sampling, position, history)
-    tokens, scores = scored_tokens(
+    tokens, scores = score_tokens(
         logits, mask, sampling, position=position, history=history, within=within
     )
     if len(tokens) == 1:
@@ -84,11 +84,11 @@ def _choose_greedily(
     # No logit is read, so this holds even if they are not numbers.
     if len(tokens) == 1:
         return TokenId(int(tokens[0]))
-    tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
+    tokens, adjusted = adjust_tokens(tokens, logits, sampling, position, history)
     return TokenId(int(tokens[adjusted.argmax()]))
 
 
-def scored_tokens(
+def score_tokens(
     logits: NDArray[np.float32],
     mask: NDArray[np.int32],
     sampling: Sampling,
@@ -111,7 +111,7 @@ def scored_tokens(
     if len(tokens) == 1:
         return tokens, np.zeros(1)
     # In the order that ``Sampling`` documents: bias, penalties and bans, temperature, filters.
-    tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
+    tokens, adjusted = adjust_tokens(tokens, logits, sampling, position, history)
     scores = _scores(adjusted, sampling.temperature)
     if not sampling.filters:
         return tokens, scores
@@ -119,12 +119,12 @@ def scored_tokens(
     if within is not None:
         fitting = kept[np.isin(tokens[kept], allowed_tokens(within, len(logits)))]
         if not len(fitting):
-            return scored_tokens(logits, within, sampling, position=position, history=history)
+            return score_tokens(logits, within, sampling, position=position, history=history)
         kept = fitting
     return tokens[kept], scores[kept]
 
 
-def adjusted_tokens(
+def adjust_tokens(
     tokens: NDArray[np.int64],
     logits: NDArray[np.float32],
     sampling: Sampling,

@@ -101,7 +101,7 @@ class TracedBuilder(DraftBuilder):
         self.proposals.append(TracedProposal(node, token, chance, self.source, self.kind, outcome))
         return tip
 
-    def note_logits(
+    def record_logits(
         self,
         node: int,
         logits: NDArray[np.float32],
@@ -162,7 +162,7 @@ class Trace:
         self.answer: GrowingAnswer | None = None
         """The answer that the steps add to, once it is begun."""
 
-    def note(
+    def record(
         self, position: int, tree: DraftTree, acceptance: Acceptance, builder: DraftBuilder | None
     ) -> None:
         """Record a step; ``builder`` took the proposals, if there were any."""

@@ -26,14 +26,14 @@ from guided.decoding.penalties import History
 from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
 
-__all__ = ["DELTA", "EPSILON", "TypicalPath", "threshold", "typical_path"]
+__all__ = ["DELTA", "EPSILON", "TypicalPath", "acceptance_threshold", "find_typical_path"]
 
 EPSILON: Final = 0.09
 DELTA: Final = 0.3
 """The published values of Medusa: a bound, and its square root."""
 
 
-def threshold(distribution: TokenDistribution) -> float:
+def acceptance_threshold(distribution: TokenDistribution) -> float:
     """Return the least probability with which a drafted token stays."""
     return min(EPSILON, DELTA * math.exp(-distribution.entropy()))
 
@@ -51,7 +51,7 @@ class TypicalPath:
     """Whether nothing can be chosen after it."""
 
 
-def typical_path(
+def find_typical_path(
     tree: DraftTree,
     logits: Mapping[int, NDArray[np.float32]],
     chooser: Chooser,
@@ -110,7 +110,7 @@ class _Search:
             distribution = chooser.distribution(logits, matcher, position, history)
         except LimitExceededError:
             return  # choosing at this node will meet the same limit, and end the answer
-        minimum = threshold(distribution)
+        minimum = acceptance_threshold(distribution)
         for child in children:
             probability = distribution.probability(tree.tokens[child])
             after = tree.matchers[child]

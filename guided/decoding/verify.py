@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.choice import Choice, Chooser, FinalCompletion
+from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs
 from guided.decoding.penalties import History
-from guided.decoding.typical import typical_path
+from guided.decoding.typical import find_typical_path
 from guided.spec import TokenId, Verification
 
 __all__ = ["Acceptance", "verify"]
@@ -34,7 +34,7 @@ class Acceptance(NamedTuple):
 
     path: tuple[int, ...]
     """Nodes from the root on; their rows stay in the cache."""
-    choice: Choice | FinalCompletion | None
+    choice: ChosenToken | FinalCompletion | None
     """The choice after the path; ``None`` if that was decided before, or nothing may come."""
     budget_limited: bool
     """Whether the budget ruled out at least one choice on the way."""
@@ -57,7 +57,7 @@ def verify(
     it. ``drawn`` has the tokens already drawn after some nodes (``Chooser.device_draw``), whose
     logits are read only if that token cannot be taken.
     """
-    trunk = tree.trunk
+    trunk = tree.trunk_length
     # The trunk is certain, so the walk begins at its end.
     path = list(range(trunk))
     # Most trees are trunks, whose last node has no children.
@@ -66,7 +66,7 @@ def verify(
     reads_history = chooser.sampling.reads_history
     logprobs: list[ChoiceLogprobs] = []
     budget_limited = False
-    last: Choice | FinalCompletion | None = None
+    last: ChosenToken | FinalCompletion | None = None
     while True:
         node = path[-1]
         matcher = tree.matchers[node]
@@ -89,7 +89,7 @@ def verify(
         if reads_history:
             before = history.after([tree.tokens[passed] for passed in path[trunk:]])
         if rule is Verification.TYPICAL:
-            typical = typical_path(tree, logits, chooser, node, position, before)
+            typical = find_typical_path(tree, logits, chooser, node, position, before)
             if typical.nodes:
                 path += typical.nodes
                 position += len(typical.nodes)
@@ -97,9 +97,9 @@ def verify(
                 continue
         drafted = children[node] if children else ()
         proposals = tree.proposals(node, drafted) if rule is Verification.REJECTION else ()
-        choice: Choice | FinalCompletion | None = None
+        choice: ChosenToken | FinalCompletion | None = None
         if node in drawn:
-            choice = chooser.make_drawn_choice(drawn[node], matcher, position)
+            choice = chooser.accept_device_token(drawn[node], matcher, position)
         if choice is None:
             choice = chooser.choose(logits[node], matcher, position, before, proposals)
         if isinstance(choice, FinalCompletion):

@@ -24,18 +24,18 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from guided.decoding.draft_budget import AcceptanceRates
-from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, Verified
+from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, VerifiedStep
 from guided.decoding.judged_proposals import JudgedProposals
 from guided.drafters.best_first import draft_best_first
 from guided.spec import TokenId
 
-__all__ = ["LookaheadDrafter", "LookaheadMemory", "NgramPool"]
+__all__ = ["LookaheadDraftState", "LookaheadDrafter", "NgramPool"]
 
 _COLUMNS: Final = 5
 _NGRAM: Final = 3
-_MOST_NGRAMS: Final = 4
+_MAX_NGRAMS: Final = 4
 """N-grams that are kept for one first token."""
-_MOST_TOKENS: Final = 1024
+_MAX_TOKENS: Final = 1024
 """First tokens for which n-grams are kept."""
 _WINDOW: Final = -1
 """A separate kind, beside the ranks of n-grams: a step with a window, which is right if an n-gram
@@ -59,8 +59,8 @@ class NgramPool:
     def add(self, first: TokenId, rest: Ngram) -> None:
         """Keep an n-gram, and forget the oldest beyond the limits."""
         rests = [other for other in self._rests.pop(first, []) if other != rest]
-        self._rests[first] = [rest, *rests[: _MOST_NGRAMS - 1]]
-        if len(self._rests) > _MOST_TOKENS:
+        self._rests[first] = [rest, *rests[: _MAX_NGRAMS - 1]]
+        if len(self._rests) > _MAX_TOKENS:
             del self._rests[next(iter(self._rests))]
 
     def after(self, first: TokenId) -> list[Ngram]:
@@ -68,13 +68,13 @@ class NgramPool:
         return self._rests.get(first, [])
 
 
-class LookaheadMemory:
+class LookaheadDraftState:
     """The window and the n-grams of one sequence; independent of other sequences."""
 
     def __init__(self, columns: int, ngram: int) -> None:
         self.pool = NgramPool()
         self.rates = AcceptanceRates[int](
-            dict.fromkeys(range(_MOST_NGRAMS), _ASSUMED) | {_WINDOW: _ASSUMED_OF_WINDOW}
+            dict.fromkeys(range(_MAX_NGRAMS), _ASSUMED) | {_WINDOW: _ASSUMED_OF_WINDOW}
         )
         """How often an n-gram's token was right, by how many later n-grams there were."""
         self.drafted = JudgedProposals[int](self.rates)
@@ -99,7 +99,7 @@ class LookaheadMemory:
             # The first guesses are worth nothing, so any tokens will do: those of the text. One is
             # lost with each call that adds a level.
             count = self._columns + self._num_levels - 1
-            self._levels = [[tokens[place % len(tokens)] for place in range(count)]]
+            self._levels = [[tokens[index % len(tokens)] for index in range(count)]]
 
     def add_window(self, builder: DraftBuilder) -> None:
         """Add the window's scouts to the tree, if that pays."""
@@ -121,7 +121,7 @@ class LookaheadMemory:
             above = nodes
         self._guess_nodes = above
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Record which n-grams were right, and the model's new guesses."""
         self._record_rates(verified)
         guesses = [verified.scout_logits.get(node) for node in self._guess_nodes]
@@ -131,10 +131,10 @@ class LookaheadMemory:
         if new_guesses and len(new_guesses) == len(guesses):
             self._advance(new_guesses)
 
-    def _record_rates(self, verified: Verified) -> None:
+    def _record_rates(self, verified: VerifiedStep) -> None:
         self.rates.decay()
         was_right = self.drafted.learn(verified)
-        was_given_up = verified.tree.trunk == len(verified.tree)  # for lack of room
+        was_given_up = verified.tree.trunk_length == len(verified.tree)  # for lack of room
         # A step pays for its window with what earlier windows gained.
         if self._guess_nodes and len(self.pool) and not was_given_up:
             self.rates.add(_WINDOW, 1.0, is_hit=was_right)
@@ -148,7 +148,7 @@ class LookaheadMemory:
                 self.pool.add(first, (*rest, token))
             self._levels = [*levels[1:], new_guesses]
         else:
-            # The text moves on by a token, so the first place of each level is passed.
+            # The text moves on by a token, so the first guess of each level is passed.
             self._levels = [level[1:] for level in (*levels, new_guesses)]
 
     def end(self, tokens: Sequence[TokenId]) -> None:
@@ -163,7 +163,7 @@ class LookaheadDrafter:
     """Drafts n-grams that the model itself guessed in earlier calls of the same sequence."""
 
     name: Final = "lookahead"
-    wants_states: Final = False
+    wants_hidden_states: Final = False
     widths: Final = ()
 
     def __init__(self, columns: int = _COLUMNS, ngram: int = _NGRAM) -> None:
@@ -172,33 +172,37 @@ class LookaheadDrafter:
         self._columns = columns
         self._ngram = ngram
 
-    def open(self, context: DraftContext) -> LookaheadMemory:  # noqa: ARG002 - drafts for all
+    def open(self, context: DraftContext) -> LookaheadDraftState:  # noqa: ARG002 - drafts for all
         """Begin a sequence."""
-        return LookaheadMemory(self._columns, self._ngram)
+        return LookaheadDraftState(self._columns, self._ngram)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Add a window to each tree where it pays, and n-grams as long as they pay."""
         for draft in drafts:
-            memory = draft.memory
-            assert isinstance(memory, LookaheadMemory), f"{memory!r} is of another drafter"
-            memory.begin_tree(draft.tokens)
-            memory.add_window(draft.builder)
-            begin: _Rests = list(enumerate(memory.pool.after(draft.tokens[-1])))
+            draft_state = draft.draft_state
+            assert isinstance(draft_state, LookaheadDraftState), (
+                f"{draft_state!r} is of another drafter"
+            )
+            draft_state.begin_tree(draft.tokens)
+            draft_state.add_window(draft.builder)
+            begin: _Rests = list(enumerate(draft_state.pool.after(draft.tokens[-1])))
             draft_best_first(
                 draft.builder,
                 begin,
-                partial(_next_tokens, memory),
-                partial(_continue_rests, memory.pool),
+                partial(_next_tokens, draft_state),
+                partial(_continue_rests, draft_state.pool),
             )
 
 
-def _next_tokens(memory: LookaheadMemory, node: int, rests: _Rests) -> list[tuple[TokenId, float]]:
+def _next_tokens(
+    draft_state: LookaheadDraftState, node: int, rests: _Rests
+) -> list[tuple[TokenId, float]]:
     """Return the tokens that n-grams predict after a node, each with its chance."""
     found: dict[TokenId, float] = {}
     for rank, rest in rests:
         if rest[0] not in found:
-            found[rest[0]] = memory.rates.rate(rank)
-            memory.drafted.note(node, rest[0], rank)
+            found[rest[0]] = draft_state.rates.rate(rank)
+            draft_state.drafted.record(node, rest[0], rank)
     return list(found.items())
 
 

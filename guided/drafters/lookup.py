@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guided.decoding.allowed_tokens import few_tokens
 from guided.decoding.draft_budget import AcceptanceRates
-from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, Verified
+from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, VerifiedStep
 from guided.decoding.judged_proposals import JudgedProposals
 from guided.drafters.text_index import MATCH_LENGTHS, TextIndex, TokenTable
 from guided.errors import LimitExceededError
@@ -26,7 +26,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["ASSUMED_RATES", "COPIES", "DraftKind", "LookupDrafter", "LookupMemory"]
+__all__ = ["ASSUMED_RATES", "COPIES", "DraftKind", "LookupDraftState", "LookupDrafter"]
 
 _TAIL: Final = MATCH_LENGTHS[0]
 _FEW_TOKENS: Final = 256
@@ -93,7 +93,7 @@ _Entry: TypeAlias = tuple[float, int, int, DraftToken]
 the node that it follows. So entries sort by falling chance, then by age."""
 
 
-class LookupMemory:
+class LookupDraftState:
     """The text of one sequence, and how often its drafts were right; knows no other sequence."""
 
     def __init__(self, table: TokenTable) -> None:
@@ -103,7 +103,7 @@ class LookupMemory:
         self.drafted = JudgedProposals[DraftKind](self.rates)
         """The tokens of the latest tree."""
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Record which tokens of the latest tree the model agreed with."""
         self.rates.decay()
         self.drafted.learn(verified)
@@ -113,35 +113,39 @@ class LookupMemory:
 
 
 class LookupDrafter:
-    """Drafts for all sequences of one vocabulary; their memories hold what it knows of each."""
+    """Drafts for all sequences of one vocabulary; their draft states hold what it knows of each."""
 
     name: Final = "lookup"
-    wants_states: Final = False
+    wants_hidden_states: Final = False
     widths: Final = ()
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._table = TokenTable(vocabulary.token_bytes)
 
-    def open(self, context: DraftContext) -> LookupMemory:  # noqa: ARG002 - drafts for all
+    def open(self, context: DraftContext) -> LookupDraftState:  # noqa: ARG002 - drafts for all
         """Begin a sequence."""
-        return LookupMemory(self._table)
+        return LookupDraftState(self._table)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Add tokens to each tree as long as they pay."""
         for draft in drafts:
-            memory = draft.memory
-            assert isinstance(memory, LookupMemory), f"{memory!r} is of another drafter"
-            self._grow(memory, draft.tokens, draft.builder)
+            draft_state = draft.draft_state
+            assert isinstance(draft_state, LookupDraftState), (
+                f"{draft_state!r} is of another drafter"
+            )
+            self._grow(draft_state, draft.tokens, draft.builder)
 
-    def _grow(self, memory: LookupMemory, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+    def _grow(
+        self, draft_state: LookupDraftState, tokens: Sequence[TokenId], builder: DraftBuilder
+    ) -> None:
         """Grow the tree of one sequence best first: the likeliest path of all comes next."""
         # A sequence that starts over keeps its tokens, so those read before are still the first.
-        memory.index.extend(tokens[len(memory.index) :])
-        memory.drafted.clear()
+        draft_state.index.extend(tokens[len(draft_state.index) :])
+        draft_state.drafted.clear()
         root = builder.root
-        tails = {root: memory.index.tail()}
+        tails = {root: draft_state.index.tail()}
         # Best first. The age breaks ties, so the same tokens always give the same tree.
-        heap = self._entries(memory, builder, root, tails[root], 1.0, 0)
+        heap = self._entries(draft_state, builder, root, tails[root], 1.0, 0)
         made = len(heap)
         while heap:
             loss, _, node, drafted = heapq.heappop(heap)
@@ -152,16 +156,16 @@ class LookupDrafter:
                 tip = builder.find(node, drafted.token)
             if tip is None or tip in tails:
                 continue
-            memory.drafted.note(node, drafted.token, drafted.kind, drafted.weight)
+            draft_state.drafted.record(node, drafted.token, drafted.kind, drafted.weight)
             # A node is added with the run that it forces, so the text may grow by several tokens.
             tails[tip] = (tails[node] + self._decode(builder.path(node, tip)))[-_TAIL:]
-            for entry in self._entries(memory, builder, tip, tails[tip], 1.0 - loss, made):
+            for entry in self._entries(draft_state, builder, tip, tails[tip], 1.0 - loss, made):
                 heapq.heappush(heap, entry)
                 made += 1
 
     def _entries(
         self,
-        memory: LookupMemory,
+        draft_state: LookupDraftState,
         builder: DraftBuilder,
         node: int,
         tail: bytes,
@@ -177,12 +181,12 @@ class LookupDrafter:
         if matcher.is_complete or not builder.pays(1, chance):
             return []
         try:
-            tokens = self._tokens(matcher, memory.index, tail)
+            tokens = self._tokens(matcher, draft_state.index, tail)
         except LimitExceededError:
             return []  # the choice at this node closes the answer
         found: list[_Entry] = []
         for drafted in tokens:
-            likely = chance * memory.rates.rate(drafted.kind) * drafted.weight
+            likely = chance * draft_state.rates.rate(drafted.kind) * drafted.weight
             # Checked again when it is added: by then the tree has grown, and nodes may cost more.
             if builder.pays(1, likely):
                 found.append((1.0 - likely, made + len(found), node, drafted))

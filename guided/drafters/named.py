@@ -10,7 +10,7 @@ from guided.decoding.drafter import Drafter
 from guided.drafters.lookahead import LookaheadDrafter
 from guided.drafters.lookup import LookupDrafter
 from guided.drafters.suffix import SuffixDrafter
-from guided.drafters.suffix_pools import MOST_BYTES
+from guided.drafters.suffix_pools import MAX_BYTES
 from guided.errors import RequestError
 from guided.masks.vocabulary import Vocabulary
 
@@ -37,7 +37,7 @@ def default_drafters(*, reuse_prefixes: bool) -> tuple[str, ...]:
 
 def check_drafters(names: Sequence[str]) -> None:
     """Raise RequestError for an unknown name, or one that is given twice."""
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name not in DRAFTER_NAMES:
             close = get_close_matches(name, DRAFTER_NAMES, 1)
             raise RequestError(
@@ -45,7 +45,7 @@ def check_drafters(names: Sequence[str]) -> None:
                 field="drafters",
                 hint=f"name {close[0]!r}" if close else "name some of these",
             )
-        if name in names[:place]:
+        if name in names[:index]:
             raise RequestError(f"drafters names {name!r} twice", field="drafters")
 
 
@@ -57,7 +57,7 @@ def make_drafters(names: Sequence[str], vocabulary: Vocabulary) -> tuple[Drafter
 
 def describe_drafters(names: Sequence[str]) -> str:
     """Describe what drafts, in its order, and the memory that earlier answers may take."""
-    kept = f"{_SUFFIX} (at most {MOST_BYTES // 2**20} MiB of earlier answers)"
+    kept = f"{_SUFFIX} (at most {MAX_BYTES // 2**20} MiB of earlier answers)"
     return ", ".join([kept if name == _SUFFIX else name for name in names]) or "none"
 
 

@@ -18,28 +18,28 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from guided.decoding.choice import Choice
-from guided.decoding.drafter import DraftContext, DraftRequest, Verified
+from guided.decoding.choice import ChosenToken
+from guided.decoding.drafter import DraftContext, DraftRequest, VerifiedStep
 from guided.drafters.best_first import draft_best_first
 from guided.drafters.suffix_pools import (
-    MOST_BYTES,
+    MAX_BYTES,
     ContextKind,
     PoolKey,
     SuffixPool,
     SuffixPools,
     kind_of,
 )
-from guided.drafters.suffix_trie import LONGEST_CONTEXT, Contexts
+from guided.drafters.suffix_trie import MAX_CONTEXT, Contexts
 from guided.runtime.digest import digest_with_pauses
 from guided.spec import TokenId
 
-__all__ = ["SuffixDrafter", "SuffixMemory"]
+__all__ = ["SuffixDraftState", "SuffixDrafter"]
 
-_MOST_TOKENS: Final = 2048
+_MAX_TOKENS: Final = 2048
 """A longer answer is remembered only up to this many tokens."""
-_MOST_FOLLOWERS: Final = 32
+_MAX_FOLLOWERS: Final = 32
 """A context that more tokens have followed says little of the next."""
-_MOST_KINDS: Final = 3
+_MAX_KINDS: Final = 3
 """The most contexts that count at one place."""
 _MIN_REMAINDER: Final = 0.06
 """Below this chance that longer contexts are wrong, shorter ones are not used."""
@@ -56,7 +56,7 @@ class _Prediction:
         """Those that longer contexts did not predict."""
 
 
-class SuffixMemory:
+class SuffixDraftState:
     """One sequence: whose answers it shares, and how much of it the model has confirmed."""
 
     def __init__(self, pools: SuffixPools, key: PoolKey, prompt_length: int) -> None:
@@ -69,11 +69,11 @@ class SuffixMemory:
         # completion of an answer that was cut short.
         self._num_confirmed = prompt_length
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Record which contexts predicted the tokens that the model chose."""
         acceptance = verified.acceptance
         num_confirmed = verified.first + len(acceptance.path)
-        if isinstance(acceptance.choice, Choice) and acceptance.choice.matcher is not None:
+        if isinstance(acceptance.choice, ChosenToken) and acceptance.choice.matcher is not None:
             num_confirmed += 1
         # A sequence that starts over reads again what was confirmed already.
         self._num_confirmed = max(self._num_confirmed, num_confirmed)
@@ -93,55 +93,57 @@ class SuffixMemory:
         """Remember what the model confirmed, even of an answer that was cut short or cancelled."""
         begin = self._prompt_length
         # A stop string may have removed confirmed tokens.
-        end = min(self._num_confirmed, len(tokens), begin + _MOST_TOKENS)
+        end = min(self._num_confirmed, len(tokens), begin + _MAX_TOKENS)
         if end > begin:
             # The end of the prompt goes with it, because it shows how answers begin.
-            self.pools.add(self.key, tokens[max(0, begin - LONGEST_CONTEXT) : end])
+            self.pools.add(self.key, tokens[max(0, begin - MAX_CONTEXT) : end])
 
 
 class SuffixDrafter:
     """Drafts for all sequences of an engine from the answers that it has made."""
 
     name: Final = "suffix"
-    wants_states: Final = False
+    wants_hidden_states: Final = False
     widths: Final = ()
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self.pools: Final = SuffixPools(most_bytes)
 
-    def open(self, context: DraftContext) -> SuffixMemory:
+    def open(self, context: DraftContext) -> SuffixDraftState:
         """Begin a sequence."""
         digest = "" if context.constraint is None else digest_with_pauses(context.constraint)
         key = PoolKey(context.cache_salt, digest)
         self.pools.use(key)
-        return SuffixMemory(self.pools, key, context.prompt_length)
+        return SuffixDraftState(self.pools, key, context.prompt_length)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Add tokens to each tree as long as they pay."""
         for draft in drafts:
-            memory = draft.memory
-            assert isinstance(memory, SuffixMemory), f"{memory!r} is of another drafter"
-            memory.predictions = {}
-            pool = self.pools.find(memory.key)
+            draft_state = draft.draft_state
+            assert isinstance(draft_state, SuffixDraftState), (
+                f"{draft_state!r} is of another drafter"
+            )
+            draft_state.predictions = {}
+            pool = self.pools.find(draft_state.key)
             if pool is not None:
                 trie = pool.trie
                 draft_best_first(
                     draft.builder,
                     trie.contexts(draft.tokens),
-                    partial(_predict, memory, pool),
+                    partial(_predict, draft_state, pool),
                     trie.follow,
                 )
 
 
 def _predict(
-    memory: SuffixMemory, pool: SuffixPool, node: int, contexts: Contexts
+    draft_state: SuffixDraftState, pool: SuffixPool, node: int, contexts: Contexts
 ) -> list[tuple[TokenId, float]]:
     """Return the tokens that followed some contexts, each with its chance after ``node``."""
     chances: dict[TokenId, float] = {}
     predictions: list[_Prediction] = []
     left, seen = 1.0, 0
     for context in contexts:
-        if not context.length or context.num_followers > _MOST_FOLLOWERS:
+        if not context.length or context.num_followers > _MAX_FOLLOWERS:
             break
         # As frequent as the longer one before it, so always followed by the same.
         if context.count == seen:
@@ -156,7 +158,7 @@ def _predict(
             chances[token] = left * rate * times / total
         predictions.append(_Prediction(kind, frozenset([token for token, _ in new])))
         left *= 1.0 - rate
-        if left < _MIN_REMAINDER or len(predictions) == _MOST_KINDS:
+        if left < _MIN_REMAINDER or len(predictions) == _MAX_KINDS:
             break
-    memory.predictions[node] = predictions
+    draft_state.predictions[node] = predictions
     return list(chances.items())

@@ -10,11 +10,11 @@ from guided.decoding.draft_budget import AcceptanceRates
 from guided.drafters.suffix_trie import Context, SuffixTrie
 from guided.spec import TokenId
 
-__all__ = ["MOST_BYTES", "ContextKind", "PoolKey", "SuffixPool", "SuffixPools", "kind_of"]
+__all__ = ["MAX_BYTES", "ContextKind", "PoolKey", "SuffixPool", "SuffixPools", "kind_of"]
 
-MOST_BYTES: Final = 32 * 2**20
+MAX_BYTES: Final = 32 * 2**20
 """Bytes that all earlier answers may take."""
-_LARGEST_SHARE: Final = 4
+_MAX_SHARE_DIVISOR: Final = 4
 """One constraint may take this part of it: a quarter."""
 _POOL_BYTES: Final = 4096
 _LENGTHS: Final = (1, 2, 3, 5, 8)
@@ -70,7 +70,7 @@ class SuffixPool:
 class SuffixPools:
     """Pools by key; drops the oldest answers of a pool, and the pool unused longest."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._most_bytes = most_bytes
         self._pools: dict[PoolKey, SuffixPool] = {}
         """The one used last comes last."""
@@ -102,7 +102,7 @@ class SuffixPools:
         else:
             self._nbytes -= pool.nbytes
         pool.trie.add(tokens)
-        while len(pool.trie) and pool.nbytes > self._most_bytes // _LARGEST_SHARE:
+        while len(pool.trie) and pool.nbytes > self._most_bytes // _MAX_SHARE_DIVISOR:
             pool.trie.forget_oldest()
         # A text that alone is too large leaves nothing.
         if len(pool.trie):
@@ -118,5 +118,7 @@ class SuffixPools:
         assert self._nbytes <= self._most_bytes, f"{self._nbytes} of {self._most_bytes} bytes"
         for pool in self._pools.values():
             assert len(pool.trie), "a pool without answers"
-            assert pool.nbytes <= self._most_bytes // _LARGEST_SHARE, f"{pool.nbytes} in one pool"
+            assert pool.nbytes <= self._most_bytes // _MAX_SHARE_DIVISOR, (
+                f"{pool.nbytes} in one pool"
+            )
             pool.trie.check()

@@ -19,11 +19,11 @@ from typing import Final, TypeAlias
 
 from guided.spec import TokenId
 
-__all__ = ["LONGEST_CONTEXT", "Context", "Contexts", "SuffixTrie"]
+__all__ = ["MAX_CONTEXT", "Context", "Contexts", "SuffixTrie"]
 
-LONGEST_CONTEXT: Final = 8
+MAX_CONTEXT: Final = 8
 """The most tokens that are compared."""
-_DEPTH: Final = LONGEST_CONTEXT + 1
+_DEPTH: Final = MAX_CONTEXT + 1
 _NODE_BYTES: Final = 136
 """Approximate bytes of a node, including its place in the table of its parent."""
 _TABLE_BYTES: Final = 230
@@ -37,15 +37,15 @@ _Text: TypeAlias = tuple[TokenId, ...]
 class _Node:
     """Tokens that occurred in a row in some text."""
 
-    __slots__ = ("children", "count", "place", "text")
+    __slots__ = ("children", "count", "index", "text")
 
-    def __init__(self, text: _Text, place: int) -> None:
+    def __init__(self, text: _Text, index: int) -> None:
         self.count = 1
         self.children: dict[TokenId, _Node] | None = None
         """By the token that follows; ``None`` in a leaf."""
         self.text = text
         """In a leaf, the only text where it was seen; empty where a path is cut."""
-        self.place = place
+        self.index = index
         """In a leaf, where it continues in that text."""
 
 
@@ -76,7 +76,7 @@ class Context:
         """Return the tokens that followed, each with its count, the most frequent first."""
         node = self._node
         if node.children is None:
-            at = node.place + self._offset
+            at = node.index + self._offset
             return [(node.text[at], 1)] if at < len(node.text) else []
         counted = [(token, child.count) for token, child in node.children.items()]
         # Ties by id, so that the order does not depend on what was forgotten.
@@ -87,7 +87,7 @@ class Context:
         """Return the context with one more token; ``None`` if that never followed."""
         node = self._node
         if node.children is None:
-            at = node.place + self._offset
+            at = node.index + self._offset
             if at < len(node.text) and node.text[at] == token:
                 return Context(self.length + 1, node, self._offset + 1)
             return None
@@ -141,7 +141,7 @@ class SuffixTrie:
 
     def contexts(self, tokens: Sequence[TokenId]) -> Contexts:
         """Return the contexts at the end of some tokens."""
-        return self.follow([], tokens[-LONGEST_CONTEXT:])
+        return self.follow([], tokens[-MAX_CONTEXT:])
 
     def follow(self, contexts: Contexts, tokens: Iterable[TokenId]) -> Contexts:
         """Return the contexts after some more tokens."""
@@ -178,42 +178,42 @@ class SuffixTrie:
         node with children.
         """
         node, end = self._root, min(len(text), start + _DEPTH)
-        for place in range(start, end):
+        for index in range(start, end):
             children = node.children
             assert children is not None, "a way leads through a leaf"
-            child = children.get(text[place])
-            is_cut = place + 1 == start + _DEPTH
+            child = children.get(text[index])
+            is_cut = index + 1 == start + _DEPTH
             if child is None:
-                children[text[place]] = _Node(() if is_cut else text, place + 1)
+                children[text[index]] = _Node(() if is_cut else text, index + 1)
                 self._num_nodes += 1
                 return
             child.count += 1
             # Seen twice, it may continue in two ways: from here on those are counted.
             if child.children is None and not is_cut:
-                self._expand_leaf(child, is_cut=place + 2 == start + _DEPTH)
+                self._expand_leaf(child, is_cut=index + 2 == start + _DEPTH)
             node = child
 
     def _expand_leaf(self, leaf: _Node, *, is_cut: bool) -> None:
         """Give the leaf's continuation in its text a node; ``is_cut`` ends its path there."""
-        text, place = leaf.text, leaf.place
+        text, index = leaf.text, leaf.index
         leaf.children = {}
         leaf.text = ()
         self._num_tables += 1
-        if place < len(text):
-            leaf.children[text[place]] = _Node(() if is_cut else text, place + 1)
+        if index < len(text):
+            leaf.children[text[index]] = _Node(() if is_cut else text, index + 1)
             self._num_nodes += 1
 
     def _count_down(self, text: _Text, start: int) -> None:
         """Undo ``_count_up`` for the same suffix; removes nodes that no suffix passes any more."""
         node, end = self._root, min(len(text), start + _DEPTH)
-        for place in range(start, end):
+        for index in range(start, end):
             children = node.children
             assert children is not None, "a way leads through a leaf"
-            child = children[text[place]]
+            child = children[text[index]]
             child.count -= 1
             if not child.count:
                 # Only this suffix came here, so the rest is a single path, and is dropped as well.
-                del children[text[place]]
+                del children[text[index]]
                 self._drop(child)
                 return
             node = child

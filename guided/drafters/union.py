@@ -9,28 +9,28 @@ from math import inf
 from typing import Final
 
 from guided.decoding.draft_policy import Account, DrafterPolicy, ProposalTimes, RecentGains
-from guided.decoding.drafter import DraftContext, Drafter, DraftMemory, DraftRequest, Verified
+from guided.decoding.drafter import DraftContext, Drafter, DraftRequest, DraftState, VerifiedStep
 from guided.spec import Forcing, TokenId
 
-__all__ = ["DrafterUnion", "UnionMemory"]
+__all__ = ["DrafterUnion", "UnionDraftState"]
 
 
-class UnionMemory:
-    """The memories of one sequence, and what each drafter has won or lost in it, by name."""
+class UnionDraftState:
+    """The draft states of one sequence, and what each drafter has won or lost in it, by name."""
 
     def __init__(
         self,
-        memories: Mapping[str, DraftMemory],
+        draft_states: Mapping[str, DraftState],
         policies: Mapping[str, DrafterPolicy],
         *,
         is_named: bool,
         bounded: frozenset[str],
-        wants_states: bool,
+        wants_hidden_states: bool,
     ) -> None:
-        self.memories: Final = memories
+        self.draft_states: Final = draft_states
         self.is_named: Final = is_named
         """Whether the request names its drafters, so that they propose whatever they cost."""
-        self.wants_states: Final = wants_states
+        self.wants_hidden_states: Final = wants_hidden_states
         """Whether one of the opened drafters wants states."""
         self.accounts: Final[dict[str, Account]] = {}
         self._policies = policies
@@ -63,10 +63,10 @@ class UnionMemory:
         assert self._charges is not None, f"{name!r} is charged before the step began"
         self._charges[name] = steps
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Let every drafter learn from a step, and settle what it won or lost."""
-        for memory in self.memories.values():
-            memory.learn(verified)
+        for draft_state in self.draft_states.values():
+            draft_state.learn(verified)
         if self._charges is not None:
             self._book(self._charges, _count_accepted(verified))
             self._charges = None
@@ -75,8 +75,8 @@ class UnionMemory:
         """Make every drafter release what it holds."""
         # The stack calls all of them, even if one raises.
         with ExitStack() as ends:
-            for memory in reversed([*self.memories.values()]):
-                ends.callback(memory.end, tokens)
+            for draft_state in reversed([*self.draft_states.values()]):
+                ends.callback(draft_state.end, tokens)
 
     def _book(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
         """Book for each drafter used in a step what its accepted tokens saved, less what it took.
@@ -96,7 +96,7 @@ class UnionMemory:
         self._gains.add(accepted)
 
 
-def _count_accepted(verified: Verified) -> Mapping[str, int]:
+def _count_accepted(verified: VerifiedStep) -> Mapping[str, int]:
     """Return how many tokens of each drafter the model accepted."""
     tree, found = verified.tree, dict[str, int]()
     for node in verified.acceptance.path:
@@ -132,11 +132,11 @@ class DrafterUnion:
         self._widest_draft = widest_draft
 
     @property
-    def wants_states(self) -> bool:
+    def wants_hidden_states(self) -> bool:
         """Whether one of them wants states."""
-        return any(drafter.wants_states for drafter in self._drafters)
+        return any(drafter.wants_hidden_states for drafter in self._drafters)
 
-    def open(self, context: DraftContext) -> UnionMemory | None:
+    def open(self, context: DraftContext) -> UnionDraftState | None:
         """Begin a sequence with those drafters that its request allows.
 
         Without forcing only those that it names draft: otherwise it is plain decoding, in which
@@ -146,25 +146,27 @@ class DrafterUnion:
             return None
         if context.max_drafted == 0:
             return None
-        memories = {}
+        draft_states = {}
         # If one raises, no caller could end those opened before it.
         with ExitStack() as opened:
             for drafter in self._drafters:
                 if not context.drafters or drafter.name in context.drafters:
-                    memory = drafter.open(context)
-                    if memory is not None:
-                        opened.callback(memory.end, context.prompt)
-                        memories[drafter.name] = memory
+                    draft_state = drafter.open(context)
+                    if draft_state is not None:
+                        opened.callback(draft_state.end, context.prompt)
+                        draft_states[drafter.name] = draft_state
             opened.pop_all()
-        if not memories:
+        if not draft_states:
             return None
-        return UnionMemory(
-            memories,
+        return UnionDraftState(
+            draft_states,
             self.policies,
             is_named=bool(context.drafters),
             bounded=self._find_bounded(context),
-            wants_states=any(
-                drafter.wants_states for drafter in self._drafters if drafter.name in memories
+            wants_hidden_states=any(
+                drafter.wants_hidden_states
+                for drafter in self._drafters
+                if drafter.name in draft_states
             ),
         )
 
@@ -183,9 +185,9 @@ class DrafterUnion:
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Let each drafter add to the trees of the sequences for which it pays."""
         for draft in drafts:
-            _memory(draft).begin()
+            _union_state(draft).begin()
         for drafter in self._drafters:
-            opened = [draft for draft in drafts if drafter.name in _memory(draft).memories]
+            opened = [draft for draft in drafts if drafter.name in _union_state(draft).draft_states]
             paying = [draft for draft in opened if self._pays(drafter.name, draft, len(opened))]
             # A drafter that runs a model of its own makes a call even for none.
             if paying:
@@ -193,14 +195,14 @@ class DrafterUnion:
 
     def _pays(self, name: str, draft: DraftRequest, sequences: int) -> bool:
         """Whether to use a drafter for a sequence, one of ``sequences`` candidates."""
-        memory, step = _memory(draft), draft.builder.budget.step_seconds
-        if memory.is_named or step is None:
+        draft_state, step = _union_state(draft), draft.builder.budget.step_seconds
+        if draft_state.is_named or step is None:
             return True
         policy = self.policies[name]
-        price = memory.seconds(name, sequences) / step
-        account = memory.accounts.get(name)
+        price = draft_state.seconds(name, sequences) / step
+        account = draft_state.accounts.get(name)
         if account is None:
-            account = memory.accounts[name] = policy.open_account(price)
+            account = draft_state.accounts[name] = policy.open_account(price)
         policy.add_allowance(account)
         if account.affords(price):
             return True
@@ -214,8 +216,8 @@ class DrafterUnion:
         for draft in drafts:
             draft.builder.source, draft.builder.kind = name, ""
             tips.append(draft.builder.tip)
-            memory = _memory(draft).memories[name]
-            requests.append(DraftRequest(draft.tokens, memory, draft.builder))
+            draft_state = _union_state(draft).draft_states[name]
+            requests.append(DraftRequest(draft.tokens, draft_state, draft.builder))
         began = self._clock()
         drafter.propose(requests)
         nanoseconds = self._clock() - began
@@ -224,22 +226,22 @@ class DrafterUnion:
         each = nanoseconds / (count + sum(nodes))
         for draft, added in zip(drafts, nodes, strict=True):
             draft.nanoseconds[name] = round(each * (1 + added))
-        self._note_times(name, drafts)
+        self._record_times(name, drafts)
         for draft, added in zip(drafts, nodes, strict=True):
-            budget, memory = draft.builder.budget, _memory(draft)
+            budget, draft_state = draft.builder.budget, _union_state(draft)
             step = budget.step_seconds
             if step is not None:
                 # The average and not the time of this call, which may include another process.
-                seconds = memory.seconds(name, count) + budget.added_seconds(added)
-                memory.charge(name, seconds / step)
+                seconds = draft_state.seconds(name, count) + budget.added_seconds(added)
+                draft_state.charge(name, seconds / step)
 
-    def _note_times(self, name: str, drafts: Sequence[DraftRequest]) -> None:
+    def _record_times(self, name: str, drafts: Sequence[DraftRequest]) -> None:
         """Record a drafter's time for the sequences that it proposed for at once."""
         shared: list[int] = []
         for draft in drafts:
-            memory, taken = _memory(draft), draft.nanoseconds[name]
-            if memory.is_bounded(name):
-                memory.times(name).add(len(drafts), len(drafts) * taken / 1e9)
+            draft_state, taken = _union_state(draft), draft.nanoseconds[name]
+            if draft_state.is_bounded(name):
+                draft_state.times(name).add(len(drafts), len(drafts) * taken / 1e9)
             else:
                 shared.append(taken)
         if shared:
@@ -247,7 +249,7 @@ class DrafterUnion:
             self.policies[name].times.add(len(drafts), len(drafts) * average / 1e9)
 
 
-def _memory(draft: DraftRequest) -> UnionMemory:
-    memory = draft.memory
-    assert isinstance(memory, UnionMemory), f"{memory!r} is not of a union"
-    return memory
+def _union_state(draft: DraftRequest) -> UnionDraftState:
+    draft_state = draft.draft_state
+    assert isinstance(draft_state, UnionDraftState), f"{draft_state!r} is not of a union"
+    return draft_state

@@ -17,9 +17,9 @@ from guided.engine.group import Group, SampledGroup
 from guided.engine.scoring import Judge, scorer_for
 from guided.engine.submission import Submission
 from guided.engine.text_stream import TextStream
-from guided.engine.thoughts import Thoughts
+from guided.engine.thoughts import ThoughtsReader
 from guided.errors import LimitExceededError, RequestError
-from guided.masks.thinking import Thinking
+from guided.masks.thinking import ThinkingMatcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import NO_DRAFTER, Constraint, GenerationRequest
 from guided.spec.composition import Text
@@ -87,17 +87,21 @@ class Admission:
             AnswerState(
                 submission.prompt,
                 matcher,
-                _chooser(request, seed, vocabulary),
+                _make_chooser(request, seed, vocabulary),
                 request.forcing,
                 is_constrained=is_constrained,
                 texts=None if request.tools is None else texts,
-                stops=_stops(request, texts, "" if request.tools is None else self._opening),
+                stops=_make_stop_search(
+                    request, texts, "" if request.tools is None else self._opening
+                ),
                 text_stream=(
-                    _text_stream(request, texts, start, is_constrained=is_constrained)
+                    _make_text_stream(request, texts, start, is_constrained=is_constrained)
                     if stream
                     else None
                 ),
-                thoughts=_thoughts(constraint, matcher, vocabulary, start, is_streamed=stream),
+                thoughts=_make_thoughts_reader(
+                    constraint, matcher, vocabulary, start, is_streamed=stream
+                ),
             )
             for seed in _seeds(request)
         ]
@@ -118,7 +122,7 @@ class Admission:
         # The first token is chosen from the logits after the prompt, so the prompt needs a token.
         if not prompt:
             raise RequestError("the prompt has no tokens", field="prompt")
-        self._check_places(request)
+        self._check_width(request)
         self._check_drafters(request)
         tokens = len(prompt) + request.max_tokens
         if tokens > self._context_window:
@@ -141,7 +145,7 @@ class Admission:
             )
         _check_tokens(request, self._vocabulary)
 
-    def _check_places(self, request: GenerationRequest) -> None:
+    def _check_width(self, request: GenerationRequest) -> None:
         """Refuse more answers, or wider beams, than one step can serve."""
         if request.beams is not None:
             field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
@@ -211,7 +215,7 @@ def _seeds(request: GenerationRequest) -> list[int]:
     return [(first + index) % 2**63 for index in range(request.drawn)]
 
 
-def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
+def _make_chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
     """Make the chooser of one answer's tokens, with the sampling options of its request."""
     # Candidates are compared by the log-probabilities of their tokens.
     default_top = 0 if request.has_candidates else None
@@ -256,7 +260,7 @@ def _mark_special_tokens(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[b
     return tuple(texts)
 
 
-def _stops(
+def _make_stop_search(
     request: GenerationRequest, texts: Sequence[bytes | None], opening: str
 ) -> StopSearch | None:
     """Make the search for stop strings and stop tokens; ``None`` where a request has none.
@@ -275,35 +279,39 @@ def _stops(
     )
 
 
-def _thoughts(
+def _make_thoughts_reader(
     constraint: Constraint,
     matcher: Matcher,
     vocabulary: Vocabulary,
     start: int,
     *,
     is_streamed: bool,
-) -> Thoughts | None:
-    """Make the reader of the thoughts before an answer; ``None`` where it has none."""
+) -> ThoughtsReader | None:
+    """Make the reader of the thoughts before an answer; ``None`` where it has none.
+
+    ``start`` is the index of the first token of thoughts and answer, after those of the prompt.
+    """
     if not isinstance(constraint, AfterThoughts):
         return None
-    assert isinstance(matcher, Thinking), matcher
-    end = b"".join(
+    assert isinstance(matcher, ThinkingMatcher), matcher
+    # Special tokens that end the thoughts are no part of their text.
+    end_text = b"".join(
         piece.text.encode()
         if isinstance(piece, Text)
         else vocabulary.token_bytes[vocabulary.named[piece.name]] or b""
         for piece in constraint.end
     )
-    return Thoughts(matcher.thoughts, vocabulary, start, end, is_streamed=is_streamed)
+    return ThoughtsReader(matcher.thoughts, vocabulary, start, end_text, is_streamed=is_streamed)
 
 
-def _text_stream(
+def _make_text_stream(
     request: GenerationRequest,
     texts: Sequence[bytes | None],
     start: int,
     *,
     is_constrained: bool,
 ) -> TextStream:
-    """Make the stream that turns tokens into text, from the token numbered ``start`` on.
+    """Make the stream that turns tokens into text, from the token with index ``start`` on.
 
     It holds back text that may still turn out to be a stop string. ``texts`` are the bytes of the
     vocabulary's tokens.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from guided.decoding.choice import Choice, Chooser, FinalCompletion, advance
+from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion, advance
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
@@ -13,7 +13,7 @@ from guided.decoding.penalties import NO_HISTORY, GrowingTokenArray, History
 from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
-from guided.engine.thoughts import Thoughts
+from guided.engine.thoughts import ThoughtsReader
 from guided.errors import LimitExceededError
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
@@ -61,7 +61,7 @@ class AnswerState:
         texts: Sequence[bytes | None] | None = None,
         stops: StopSearch | None = None,
         text_stream: TextStream | None = None,
-        thoughts: Thoughts | None = None,
+        thoughts: ThoughtsReader | None = None,
     ) -> None:
         """``texts`` is the text of each token; ``None`` takes the vocabulary's."""
         self.prompt_length = len(prompt)
@@ -92,7 +92,7 @@ class AnswerState:
         self._append_continuation(None)
 
     @property
-    def choices(self) -> list[ChoiceLogprobs]:
+    def chosen_logprobs(self) -> list[ChoiceLogprobs]:
         """The log-probabilities of the tokens that the model chose, including a chosen end."""
         return [choice for choice in (*self._logprobs, self._end_logprobs) if choice is not None]
 
@@ -137,9 +137,9 @@ class AnswerState:
         ``None`` where the answer ends. This may take long, and changes nothing.
         """
         path, choice = acceptance.path, acceptance.choice
-        length = self.answer_length + len(path) - tree.trunk
+        length = self.answer_length + len(path) - tree.trunk_length
         if choice is None:
-            matcher = tree.matchers[path[-1]] if len(path) > tree.trunk else None
+            matcher = tree.matchers[path[-1]] if len(path) > tree.trunk_length else None
         elif isinstance(choice, FinalCompletion):
             matcher = None
         else:
@@ -158,7 +158,7 @@ class AnswerState:
         """
         logprobs, path = iter(acceptance.logprobs), acceptance.path
         # The trunk is in ``tokens`` already; only the confirmed part of the draft is new.
-        for length, node in enumerate(path[tree.trunk :], tree.trunk + 1):
+        for length, node in enumerate(path[tree.trunk_length :], tree.trunk_length + 1):
             matcher = tree.matchers[node]
             assert matcher is not None, f"drafted node {node} has no matcher"
             if tree.certain[node]:
@@ -173,11 +173,11 @@ class AnswerState:
         self._is_closed_early = self._is_closed_early or acceptance.budget_limited
         if acceptance.choice is not None:
             self.append_choice(acceptance.choice, continuation)
-        elif len(path) > tree.trunk:
+        elif len(path) > tree.trunk_length:
             self._append_continuation(continuation)
 
     def append_choice(
-        self, choice: Choice | FinalCompletion, continuation: ForcedContinuation | None = None
+        self, choice: ChosenToken | FinalCompletion, continuation: ForcedContinuation | None = None
     ) -> None:
         """Append the choice after the last token, and the run that follows from it."""
         if isinstance(choice, FinalCompletion):
@@ -200,7 +200,7 @@ class AnswerState:
             is_constrained = self._is_constrained
             self._finish(FinishReason.DEADLINE_CLOSED if is_constrained else FinishReason.DEADLINE)
 
-    def new_text(self) -> str:
+    def take_new_text(self) -> str:
         """Return the text that became certain since the last call; empty if not streamed."""
         if self._text_stream is None or (self._thoughts is not None and not self._thoughts.is_over):
             return ""
@@ -208,11 +208,11 @@ class AnswerState:
             return self._text_stream.grow(self.tokens)
         return self._text_stream.end(self.tokens, self._stops.length if self._stops else None)
 
-    def new_thoughts(self) -> str:
+    def take_new_thoughts(self) -> str:
         """Return the thoughts that became certain since the last call."""
-        return "" if self._thoughts is None else self._thoughts.new_text(self.tokens)
+        return "" if self._thoughts is None else self._thoughts.take_new_text(self.tokens)
 
-    def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+    def take_new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
         """Return the log-probabilities of the tokens since the last call, without thoughts."""
         begin = max(self._num_streamed, self.num_thoughts)
         self._num_streamed = self.answer_length
@@ -337,7 +337,7 @@ class AnswerState:
         elif self._stops is not None and self._stops.read_token(token):
             self._finish(FinishReason.STOP_SEQUENCE)
 
-    def _read_thought(self, thoughts: Thoughts, token: TokenId) -> None:
+    def _read_thought(self, thoughts: ThoughtsReader, token: TokenId) -> None:
         # Stops are searched for in the answer alone.
         thoughts.read(token)
         if thoughts.is_over and self._text_stream is not None:

@@ -84,14 +84,14 @@ class BeamsRunnable(Runnable):
         self._has_split = False
 
     @property
-    def batch_places(self) -> int:
+    def batch_slots(self) -> int:
         """One for each possible beam."""
         return self._search.width
 
     @property
     def spare_blocks(self) -> int:
         """For each beam still to come, a copy of the last block and the block after it."""
-        return 2 * (self.batch_places - len(self.blocks))
+        return 2 * (self.batch_slots - len(self.blocks))
 
     @property
     def is_finished(self) -> bool:
@@ -135,7 +135,7 @@ class BeamsRunnable(Runnable):
                 )
         return Step(self, pieces)
 
-    def settle(
+    def apply_output(
         self,
         step: Step,
         outputs: Sequence[SegmentOutput],

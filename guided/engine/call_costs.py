@@ -26,7 +26,7 @@ from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.cache import cache_folder
-from guided.model.cpu.instructions import chosen
+from guided.model.cpu.instructions import best_instructions
 from guided.model.device import CPU, device_text
 from guided.model.model_files import ModelFiles
 from guided.model.runner import ModelRunner
@@ -108,7 +108,7 @@ class _Timer:
         """Clock seconds for each second that ``time`` returns: the least ratio of all calls."""
         self._sequence = cache.open()
         # Calls are timed over rows in the cache: attention reads them in every call of an answer.
-        runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
+        runner.forward(StepBatch((_chain(self._sequence, committed, trunk_length=committed),)))
         self._sequence.commit(range(committed), [TokenId(0)] * committed)
         if runner.shape.device.type == "cuda":
             # The first call of a size may compile for seconds, which no later call does.
@@ -139,17 +139,17 @@ def _has_fine_process_time() -> bool:
     return any(time.process_time() != began for _ in range(_CLOCK_READS))
 
 
-def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
+def _chain(sequence: SequenceBlocks, size: int, *, trunk_length: int = 1) -> Segment:
     """Make a chain of ``size`` tokens with a choice after each, as in a draft."""
     return Segment(
         committed=sequence.committed,
-        rows=sequence.reserve(size),
+        reservations=sequence.reserve(size),
         tokens=(TokenId(0),) * size,
         depths=tuple(range(size)),
         ancestors=None,
         nodes_needing_logits=tuple(range(size)),
         recurrence=sequence.recurrence,
-        certain=certain,
+        trunk_length=trunk_length,
     )
 
 
@@ -186,7 +186,7 @@ def _digest(
         context_window,
         device_text(runner.shape.device),
         _processor(),
-        chosen(),
+        best_instructions(),
         torch.get_num_threads(),
         torch.__version__,
         digest_of_sources().hex(),

@@ -98,16 +98,16 @@ class CompileQueue:
     def release_locks(self, constraint: Constraint) -> None:
         """Make the work for a constraint release its locks, by restarting what is unfinished."""
         restarted: dict[SlicedWork[Matcher], SlicedWork[Matcher]] = {}
-        for place, submission in enumerate(self._queue):
+        for index, submission in enumerate(self._queue):
             if submission.request.constraint != constraint:
                 continue
             if submission.admitting is not None:
                 # Inside a kernel it ends later, and then only releases what it has opened.
                 submission.admitting.cancel()
-                self._queue[place] = replace(submission, admitting=None, at_end=ExitStack())
+                self._queue[index] = replace(submission, admitting=None, at_end=ExitStack())
                 continue
             work = submission.matcher
             if work not in restarted:
                 work.cancel()
                 restarted[work] = SlicedWork(partial(self._start, constraint), self._kernels)
-            self._queue[place] = replace(submission, matcher=restarted[work])
+            self._queue[index] = replace(submission, matcher=restarted[work])

@@ -17,8 +17,8 @@ from guided.decoding.choice import FinalCompletion, advance
 from guided.decoding.contrastive_search import (
     CandidateToken,
     SeenStates,
-    best_candidate_token,
     find_candidate_tokens,
+    pick_candidate_token,
 )
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
@@ -43,7 +43,7 @@ class ContrastiveRunnable(AnswerRunnable):
     """
 
     @property
-    def wants_states(self) -> bool:
+    def wants_hidden_states(self) -> bool:
         """Whether the model has to return the hidden states of all tokens: they are compared."""
         return True
 
@@ -53,14 +53,14 @@ class ContrastiveRunnable(AnswerRunnable):
         self._candidates: tuple[CandidateToken, ...] = ()
 
     @property
-    def batch_places(self) -> int:
+    def batch_slots(self) -> int:
         """One for each candidate, because all of them are computed at once."""
         return self.answer.chooser.sampling.num_candidate_tokens
 
     @property
     def num_candidate_tokens(self) -> int:
         """All candidates."""
-        return self.batch_places
+        return self.batch_slots
 
     @property
     def reusable_prefix(self) -> Sequence[TokenId]:
@@ -97,10 +97,10 @@ class ContrastiveRunnable(AnswerRunnable):
             for one in branches
         ]
         return Step(
-            self, [_make_piece(blocks, branches)], certain=[_make_piece(blocks, without_runs)]
+            self, [_make_piece(blocks, branches)], required=[_make_piece(blocks, without_runs)]
         )
 
-    def settle(
+    def apply_output(
         self,
         step: Step,
         outputs: Sequence[SegmentOutput],
@@ -146,28 +146,36 @@ class ContrastiveRunnable(AnswerRunnable):
         assert len(self._seen) == self.blocks[0].committed, f"{self.request_id!r} lacks states"
 
     def _make_branch(self, candidate: CandidateToken, budget: DraftBudget) -> _Branch:
-        """Return a candidate token, with the run that it forces if computing that pays."""
+        """Return a candidate token, with the run that it forces if computing that pays.
+
+        The logits after a branch are needed if the next candidates would be found there.
+        """
         choice, answer = candidate.choice, self.answer
+        # A token that ends the answer is followed by nothing.
         if choice.matcher is None:
             return _Branch((choice.token,), needs_logits=False)
         try:
             run = choice.matcher.forced_run(answer.forcing)
-            # Without a run the same call can give the logits after the candidate.
+            # Without a run the next candidates follow the token itself.
             if not run:
                 return _Branch((choice.token,), needs_logits=not choice.matcher.is_complete)
             fits = len(run) < answer.chooser.remaining(answer.answer_length)
+            # Nothing is drafted after a run.
             if fits and budget.pays(len(run), candidate.probability, following=0):
                 is_complete = advance(choice.matcher, run).is_complete
                 budget.spend(len(run), candidate.probability)
                 return _Branch((choice.token, *run), needs_logits=not is_complete)
-        except LimitExceededError:  # if the candidate is taken, the answer closes
+        except LimitExceededError:
+            # If the candidate is taken, appending it meets the same limit and closes the answer.
+            # With logits the search could also go on, should the limit not come again.
             return _Branch((choice.token,), needs_logits=True)
+        # The next step reads the run, and gets the logits after it.
         return _Branch((choice.token,), needs_logits=False)
 
     def _pick_best(self, candidates: Sequence[CandidateToken], states: NDArray[np.float32]) -> int:
         alpha = self.answer.chooser.sampling.penalty_alpha
         assert alpha is not None, f"{self.request_id!r} has no penalty_alpha"
-        return best_candidate_token(candidates, self._seen.max_similarity(states), alpha)
+        return pick_candidate_token(candidates, self._seen.max_similarity(states), alpha)
 
     def _find_candidates(self, logits: NDArray[np.float32]) -> None:
         """Find the candidates after all tokens, by the ``logits`` there (``[vocab]``)."""

@@ -24,21 +24,21 @@ class Deadlines:
         self.steps = StepTimes()
         self.closings = ClosingTimes()
 
-    def next_end(self, now: float, tokens: int) -> float:
+    def predict_end(self, now: float, tokens: int) -> float:
         """Return the time by which a step of this size, and the closings after it, will be done."""
-        return now + self.steps.expected(tokens) + self.closings.expected
+        return now + self.steps.expected_seconds(tokens) + self.closings.expected_seconds
 
-    def note_step(self, tokens: int, seconds: float) -> None:
+    def record_step(self, tokens: int, seconds: float) -> None:
         """Record a step that computed this number of certain tokens."""
         # Closings are rare, so the time expected for them fades with every step.
-        self.steps.note(tokens, seconds)
+        self.steps.record(tokens, seconds)
         self.closings.decay()
 
-    def note_closings(
+    def record_closings(
         self, ended: Sequence[ServiceOrder], tokens: int, began: float, now: float
     ) -> None:
         """Record answers that ended because a step of this size would have been late."""
-        self.closings.note(now - began)
+        self.closings.record(now - began)
         # Answers that were late already say nothing about steps; a foreseen delay may be wrong.
         if not all(order.is_late(began) for order in ended):
             self.steps.halve(tokens)
@@ -48,19 +48,19 @@ class ClosingTimes:
     """The longest recent time spent on closing answers between two steps."""
 
     def __init__(self) -> None:
-        self.expected = _CLOSING_SECONDS
+        self.expected_seconds = _CLOSING_SECONDS
         """Seconds that the next closing will hardly exceed."""
 
-    def note(self, seconds: float) -> None:
+    def record(self, seconds: float) -> None:
         """Record how long all closings between two steps took together.
 
         The earlier expectation counts half: one slow closing must not end many others too early.
         """
-        self.expected = max(seconds, self.expected / 2, _CLOSING_SECONDS)
+        self.expected_seconds = max(seconds, self.expected_seconds / 2, _CLOSING_SECONDS)
 
     def decay(self) -> None:
         """Expect a little less with each step."""
-        self.expected = max(_CLOSING_DECAY * self.expected, _CLOSING_SECONDS)
+        self.expected_seconds = max(_CLOSING_DECAY * self.expected_seconds, _CLOSING_SECONDS)
 
 
 class StepTimes:
@@ -69,7 +69,7 @@ class StepTimes:
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}
 
-    def note(self, tokens: int, seconds: float) -> None:
+    def record(self, tokens: int, seconds: float) -> None:
         """Record a step that computed this number of certain tokens."""
         # Powers of two are few enough that the time of each is soon known.
         size = tokens.bit_length()
@@ -82,9 +82,9 @@ class StepTimes:
         A size that is never tried is never measured, so one slow step would turn requests away for
         ever.
         """
-        self._seconds[tokens.bit_length()] = self.expected(tokens) / 2
+        self._seconds[tokens.bit_length()] = self.expected_seconds(tokens) / 2
 
-    def expected(self, tokens: int) -> float:
+    def expected_seconds(self, tokens: int) -> float:
         """Return the seconds that a step of this size will hardly exceed; 0 while none is known.
 
         A size without a time of its own takes that of the next greater one. Above all known sizes

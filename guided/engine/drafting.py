@@ -73,14 +73,14 @@ class Drafting:
         work = self._count_work(plan)
         for runnable, count in plan:
             if runnable.is_running:  # unless another answer to its request failed
-                budget = self._budget(runnable, work)
+                budget = self._make_budget(runnable, work)
                 with isolate(runnable.request_id):
                     try:
                         with self._step_deadline.within_step_time():
                             steps.append(runnable.begin_step(count, budget))
                     except TakesLongError:
                         # A budget is used up by a draft, so beginning a second time takes another.
-                        spare = self._budget(runnable, work)
+                        spare = self._make_budget(runnable, work)
                         pause(runnable, partial(runnable.begin_step, count, spare))
         running = [(runnable, count) for runnable, count in plan if not runnable.is_paused]
         try:
@@ -95,7 +95,7 @@ class Drafting:
             return self._draft_alone(running, isolate)
         return steps
 
-    def note_call(self, tokens: int, seconds: float) -> None:
+    def record_call(self, tokens: int, seconds: float) -> None:
         """Record how many seconds a model call over a number of tokens took."""
         if self._costs is not None:
             # An interrupted call must not count for all that follow.
@@ -108,7 +108,7 @@ class Drafting:
         work = self._count_work(plan)
         for runnable, count in plan:
             if runnable.is_running:
-                budget = self._budget(runnable, work)
+                budget = self._make_budget(runnable, work)
                 with isolate(runnable.request_id):
                     steps.append(self._begin_step_alone(runnable, count, budget))
         return steps
@@ -150,7 +150,7 @@ class Drafting:
         drafting = sum([each.is_drafting and not each.steps_without_drafts for each in whole])
         return sum([count for _, count in plan]), drafting, len(whole) - drafting
 
-    def _budget(self, runnable: Runnable, work: tuple[int, int, int]) -> DraftBudget:
+    def _make_budget(self, runnable: Runnable, work: tuple[int, int, int]) -> DraftBudget:
         """Make the budget of one runnable in a step with this ``work`` (``_count_work``)."""
         if not self._widest_draft or runnable.steps_without_drafts:
             return DraftBudget(0)

@@ -42,8 +42,8 @@ from guided.engine.results import Delta, Finished, Results
 from guided.engine.runnable import Step
 from guided.engine.scheduler import Scheduler
 from guided.engine.scoring import Judge
-from guided.engine.settling import Settling
 from guided.engine.sliced_work import RunningKernels
+from guided.engine.step_committer import StepCommitter
 from guided.engine.step_deadline import StepDeadline
 from guided.errors import GuidedError
 from guided.masks.vocabulary import Vocabulary
@@ -130,14 +130,14 @@ class Engine:
         self._requests = OpenRequests(
             self._compiling, self._scheduler, self._paused, self._results, self._counters
         )
-        self._settling = Settling(
+        self._committer = StepCommitter(
             *(self._model, self._scheduler, self._paused, self._step_deadline, kernels),
             self._requests.hand_out_resumed,
         )
         admission = Admission(
             vocabulary,
             context_window=self.context_window,
-            largest_request=self._cache.most_tokens(step_tokens) or self.context_window,
+            largest_request=self._cache.max_tokens(step_tokens) or self.context_window,
             limits=limits,
             drafter=union,
             judge=judge,
@@ -230,7 +230,7 @@ class Engine:
         with phase(Phase.DRAFT):
             plan = self._scheduler.plan()
             steps = self._make_room(
-                self._drafting.draft(plan, self._requests.isolate, self._settling.begin_paused)
+                self._drafting.draft(plan, self._requests.isolate, self._committer.begin_paused)
             )
         with phase(Phase.RESERVE):
             steps, segments = self._reserve(steps)
@@ -243,7 +243,7 @@ class Engine:
                 self._verify_and_commit(steps, outputs)
             # Without drafts, because deadlines foresee a step before anything is drafted for it.
             tokens = sum([count for _, count in plan])
-            self._deadlines.note_step(tokens, self._now() - began)
+            self._deadlines.record_step(tokens, self._now() - began)
         return self._results.take_finished()
 
     def take_deltas(self) -> list[Delta]:
@@ -300,9 +300,9 @@ class Engine:
     def _end_late(self) -> None:
         """End the requests that would be late after one more step."""
         tokens, now = self._scheduler.next_tokens, self._now()
-        ended = self._requests.end_late(self._deadlines.next_end(now, tokens))
+        ended = self._requests.end_late(self._deadlines.predict_end(now, tokens))
         if ended:
-            self._deadlines.note_closings(ended, tokens, now, self._now())
+            self._deadlines.record_closings(ended, tokens, now, self._now())
 
     def _make_room(self, steps: list[Step]) -> list[Step]:
         """Return the steps that the cache has blocks for; what gives way for them waits again."""
@@ -314,7 +314,10 @@ class Engine:
         return steps
 
     def _reserve(self, steps: Sequence[Step]) -> tuple[list[Step], list[list[Segment]]]:
-        """Reserve rows of the cache; a request that fails here releases its rows."""
+        """Reserve cache slots for each step; a request that fails here releases what it reserved.
+
+        Returns the steps still to be made, and the segments of each.
+        """
         reserved = []
         for step in steps:
             if step.runnable.is_running:
@@ -327,7 +330,7 @@ class Engine:
     def _charge_time(self, steps: Sequence[Step], seconds: float) -> None:
         """Charge each request for its part of a model call, by the tokens computed for it."""
         tokens = sum([step.num_tokens for step in steps])
-        self._drafting.note_call(tokens, seconds)
+        self._drafting.record_call(tokens, seconds)
         each = 1e9 * seconds / tokens
         for step in steps:
             group = self._requests.group(step.runnable.request_id)
@@ -347,7 +350,7 @@ class Engine:
         for step, output in zip(steps, outputs, strict=True):
             if step.runnable.is_running:  # unless another answer to its request failed
                 with self._requests.isolate(step.runnable.request_id):
-                    self._settling.settle(step, output)
+                    self._committer.commit(step, output)
             ended = time.perf_counter_ns()
             groups[step.runnable.request_id].mask_nanoseconds += ended - began
             began = ended

@@ -88,15 +88,15 @@ class Group:
             copied_tokens=use.copied,
         )
 
-    def new_text(self) -> str:
+    def take_new_text(self) -> str:
         """Return the part of a streamed text that became certain since the last call."""
         return ""
 
-    def new_thoughts(self) -> str:
+    def take_new_thoughts(self) -> str:
         """Return the part of the thoughts that became certain since the last call."""
         return ""
 
-    def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:  # noqa: ARG002
+    def take_new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:  # noqa: ARG002
         """Return the log-probabilities of the tokens since the last call, if requested."""
         return ()
 
@@ -172,17 +172,17 @@ class SampledGroup(Group):
         """Tokens of all answers that the model chose."""
         return sum([answer.num_chosen for answer in self._answers])
 
-    def new_text(self) -> str:
+    def take_new_text(self) -> str:
         """Return the part of the only answer that became certain, if it is streamed."""
-        return self._answers[0].new_text()
+        return self._answers[0].take_new_text()
 
-    def new_thoughts(self) -> str:
+    def take_new_thoughts(self) -> str:
         """Return the part of its thoughts that became certain."""
-        return self._answers[0].new_thoughts()
+        return self._answers[0].take_new_thoughts()
 
-    def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+    def take_new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
         """Return the new log-probabilities of the only answer."""
-        return self._answers[0].new_logprobs(vocabulary)
+        return self._answers[0].take_new_logprobs(vocabulary)
 
     def close_for_deadline(self) -> None:
         """End unfinished answers along their shortest completions."""

@@ -8,7 +8,7 @@ import torch
 
 from guided.decoding.draft_budget import CostCurve
 from guided.engine.memory_plan import Footprint
-from guided.model.cpu.instructions import chosen
+from guided.model.cpu.instructions import best_instructions
 from guided.model.device import CPU, device_text
 
 __all__ = ["Hardware", "instruction_set_of"]
@@ -43,4 +43,4 @@ class Hardware:
 
 def instruction_set_of(device: torch.device) -> str:
     """Return the instructions that multiply matrices on the CPU; empty for other devices."""
-    return chosen() if device == CPU else ""
+    return best_instructions() if device == CPU else ""

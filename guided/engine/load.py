@@ -138,9 +138,17 @@ def load_engine(
         files, dtype, torch_device, by_transformers=cache_request.by_transformers
     )
     others = [*(each.nbytes for each in plans), *(each.nbytes for each in loras)]
-    beside = head_set.nbytes(kept_as, torch_device) + sum(others)
+    extra_nbytes = head_set.nbytes(kept_as, torch_device) + sum(others)
     parts = _load_parts(
-        files, dtype, cache_request, torch_device, beside, loras, progress, on_loss, kernel_process
+        files,
+        dtype,
+        cache_request,
+        torch_device,
+        extra_nbytes,
+        loras,
+        progress,
+        on_loss,
+        kernel_process,
     )
     vocabulary, drafting = parts.texts.vocabulary, tuple[Drafter, ...]()
     if drafts:
@@ -248,7 +256,7 @@ def _load_parts(
     dtype: str | None,
     cache_request: CacheRequest,
     device: torch.device,
-    beside: int,
+    extra_nbytes: int,
     adapters: Sequence[Adapter],
     progress: Progress,
     on_loss: OnLoss | None,
@@ -256,10 +264,10 @@ def _load_parts(
 ) -> _Parts:
     """Plan the memory, and load the model.
 
-    Other weights and caches will take ``beside`` bytes next to it.
+    Other weights and caches will take ``extra_nbytes`` bytes next to it.
     """
     # Planned before the weights are read, so that too large a model is refused at once.
-    footprint, plan = plan_model(files, dtype, cache_request, device, beside=beside)
+    footprint, plan = plan_model(files, dtype, cache_request, device, extra_nbytes=extra_nbytes)
     instructions = instruction_set_of(device)
     progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))

@@ -31,9 +31,9 @@ from guided.spec.request import check_draft_widths
 
 __all__ = ["DraftPlan", "check_widths", "load_drafters", "plan_drafters"]
 
-_MOST_TOKENS: Final = 16384
+_MAX_CACHE_TOKENS: Final = 16384
 """The most tokens that a draft model keeps, unless the size of the target's cache is set."""
-_FEWEST_TOKENS: Final = 1024
+_MIN_CACHE_TOKENS: Final = 1024
 _SHARE: Final = 0.1
 """The largest share of free memory for a draft model's cache, beyond the least size."""
 
@@ -103,9 +103,9 @@ def plan_drafters(
         _refuse_recurrent(model, files)
         footprint = measure_footprint(files, dtype, own, device)
         size = own.size(files.layers, files.windows, footprint.cache_dtype)
-        most = cache_request.cache_tokens or _MOST_TOKENS
+        most = cache_request.cache_tokens or _MAX_CACHE_TOKENS
         within = size.tokens_within(int(_SHARE * footprint.free), most)
-        tokens = max(min(_FEWEST_TOKENS, most), within)
+        tokens = max(min(_MIN_CACHE_TOKENS, most), within)
         plan = DraftPlan(
             name="draft" if number == 1 else f"draft-{number}",
             files=files,

@@ -2,7 +2,7 @@
 
 free ─┬─ weights   numbers in the files, in the format they are computed in
       ├─ working   the engine's own tables, and the rows of one model call
-      ├─ beside    draft models, with their caches
+      ├─ extra     draft models, heads and adapters, with their caches
       ├─ states    what recurrent layers keep of texts
       └─ cache     keys and values: the size requested, else at most half of the rest
 """
@@ -26,13 +26,13 @@ from guided.model.parallel.pipeline_plan import pipeline_plan
 from guided.model.parallel.split import Parallelism, Split, SplitPlan
 from guided.model.parallel.tensor_plan import tensor_plan
 from guided.model.plain_config import PlainConfig
-from guided.model.recurrent import planned_states
+from guided.model.recurrent import plan_states
 
 __all__ = ["TABLES", "Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
 
-_MOST_TOKENS = 16384
+_MAX_CACHE_TOKENS = 16384
 """The largest cache that is chosen if the settings name no size."""
-_FEWEST_TOKENS = 1024
+_MIN_CACHE_TOKENS = 1024
 """The smallest such cache, unless the context window is smaller."""
 _SHARE = 0.5
 """The share of free memory, after weights and working memory, that such a cache takes."""
@@ -56,7 +56,7 @@ _ROOM_TO_STREAM = 4
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The bytes of a model besides its cache, by its config and the headers of its files."""
+    """The bytes of a model without its cache, by its config and the headers of its files."""
 
     weights: int
     weight_format: str
@@ -69,7 +69,7 @@ class Footprint:
     device: torch.device
     """The device whose memory all of it takes."""
     context_window: int
-    beside: int = 0
+    extra_nbytes: int = 0
     """Bytes of draft models, heads and adapters, with their caches."""
     states: int = 0
     """Bytes that recurrent layers keep of all texts at once."""
@@ -86,7 +86,7 @@ def measure_footprint(
     cache_request: CacheRequest,
     device: torch.device,
     *,
-    beside: int = 0,
+    extra_nbytes: int = 0,
 ) -> Footprint:
     """Measure what ``files`` take in a format of weights; ``None`` is the engine's own choice."""
     loaded = compute_dtype(files, dtype, device, by_transformers=cache_request.by_transformers)
@@ -129,7 +129,7 @@ def measure_footprint(
     states = 0
     if is_recurrent(config):
         assert not isinstance(files.config, PlainConfig), "a plain config of recurrent layers"
-        size = planned_states(files.config, files.folder, loaded)
+        size = plan_states(files.config, files.folder, loaded)
         states = cache_request.limits.states_nbytes(size.of_text, size.of_drafted)
     return Footprint(
         weights=weights,
@@ -141,7 +141,7 @@ def measure_footprint(
         free=free,
         device=device,
         context_window=files.context_window,
-        beside=beside,
+        extra_nbytes=extra_nbytes,
         states=states,
         bytes_per_call=matrices,
         split=split,
@@ -190,7 +190,7 @@ class MemoryPlan:
     """Free bytes before any of them is taken."""
     device: torch.device
     """The device whose memory is taken."""
-    beside: int = 0
+    extra_nbytes: int = 0
     """Bytes of draft models, heads and adapters, with their caches."""
     states: int = 0
     """Bytes that recurrent layers keep of all texts at once."""
@@ -202,7 +202,7 @@ class MemoryPlan:
     @property
     def needed(self) -> int:
         """Bytes in all."""
-        return self.weights + self.working + self.cache + self.beside + self.states
+        return self.weights + self.working + self.cache + self.extra_nbytes + self.states
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Return lines of purpose, size, and reason."""
@@ -215,8 +215,8 @@ class MemoryPlan:
             ),
             ("working memory", size_text(self.working), "tables, and the rows of one model call"),
             *(
-                [("beside it", size_text(self.beside), "drafters with caches, adapters")]
-                if self.beside
+                [("beside it", size_text(self.extra_nbytes), "drafters with caches, adapters")]
+                if self.extra_nbytes
                 else []
             ),
             *(
@@ -255,15 +255,17 @@ def plan_memory(
                 f"kv_memory of {size_text(kv_memory)} holds no token: one takes "
                 f"{size_text(cache.bytes_per_token)}, and they come in blocks",
                 field="kv_memory",
-                hint=f"give it at least {size_text(cache.nbytes(_FEWEST_TOKENS))}",
+                hint=f"give it at least {size_text(cache.nbytes(_MIN_CACHE_TOKENS))}",
             )
     elif cache_tokens is None:
         # No size was set: take half of what is left, so that other processes keep some room.
-        left = footprint.free - footprint.weights - footprint.working - footprint.beside
+        left = footprint.free - footprint.weights - footprint.working - footprint.extra_nbytes
         left -= footprint.states
-        fewest = min(_FEWEST_TOKENS, footprint.context_window)
+        fewest = min(_MIN_CACHE_TOKENS, footprint.context_window)
         room = int(_SHARE * left)
-        cache_tokens = max(fewest, min(size.tokens_within(room, _MOST_TOKENS) for size in caches))
+        cache_tokens = max(
+            fewest, min(size.tokens_within(room, _MAX_CACHE_TOKENS) for size in caches)
+        )
     by_rank = [size.nbytes(cache_tokens) for size in caches]
     plan = MemoryPlan(
         weights=footprint.weights,
@@ -274,13 +276,13 @@ def plan_memory(
         bytes_per_token=cache.bytes_per_token,
         free=footprint.free,
         device=footprint.device,
-        beside=footprint.beside,
+        extra_nbytes=footprint.extra_nbytes,
         states=footprint.states,
         split=footprint.split,
         by_rank=_memory_by_rank(footprint, by_rank),
     )
     if plan.needed > plan.free:
-        raise ModelError(_shortage(plan), hint=_hint(plan))
+        raise ModelError(_out_of_memory_message(plan), hint=_hint(plan))
     return plan
 
 
@@ -290,10 +292,10 @@ def plan_model(
     cache_request: CacheRequest,
     device: torch.device,
     *,
-    beside: int = 0,
+    extra_nbytes: int = 0,
 ) -> tuple[Footprint, MemoryPlan]:
     """Plan for a model that is not loaded, by the layers that its config describes."""
-    footprint = measure_footprint(files, dtype, cache_request, device, beside=beside)
+    footprint = measure_footprint(files, dtype, cache_request, device, extra_nbytes=extra_nbytes)
     split = footprint.split
     every = [files.layers] if split is None else [share.layers for share in split.shares]
     caches = [cache_request.size(layers, files.windows, footprint.cache_dtype) for layers in every]
@@ -308,8 +310,8 @@ def _memory_by_rank(footprint: Footprint, caches: Sequence[int]) -> tuple[RankMe
     return tuple(RankMemory(share.holds, weights, cache) for share, weights, cache in parts)
 
 
-def _shortage(plan: MemoryPlan) -> str:
-    """Return the error for a model that does not fit: the need by kind, and the free memory."""
+def _out_of_memory_message(plan: MemoryPlan) -> str:
+    """Return the error text for a model that does not fit: needed bytes by purpose, free memory."""
     where = "" if plan.device == CPU else f" on {plan.device}"
     return (
         f"{_subject(plan)} needs {size_text(plan.needed)} of memory, and "
@@ -317,7 +319,7 @@ def _shortage(plan: MemoryPlan) -> str:
         f"weights {size_text(plan.weights)} ({plan.weight_format}), "
         f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
         f"working memory {size_text(plan.working)}"
-        + (f", drafters {size_text(plan.beside)}" if plan.beside else "")
+        + (f", drafters and adapters {size_text(plan.extra_nbytes)}" if plan.extra_nbytes else "")
         + (f", states {size_text(plan.states)}" if plan.states else "")
     )
 

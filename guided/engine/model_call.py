@@ -1,4 +1,4 @@
-"""One model call for all steps: reserve rows of the cache, pack, forward, and split the output."""
+"""One model call for all steps: reserve cache slots, pack, forward, and split the output."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ModelCall:
         self._step_deadline = step_deadline
 
     def reserve(self, step: Step, counters: EngineCounters) -> list[Segment]:
-        """Reserve the rows of a step."""
+        """Reserve the cache slots of a step, and make the copies that its reservations need."""
         segments = []
         for segment in step.reserve():
             # A later segment of the same step may read what is copied here.
-            self.copy([rows.copies for rows in segment.rows])
+            self.copy([reservation.copies for reservation in segment.reservations])
             segments.append(segment)
         counters.count_held_slots(step.runnable.tables)
         return segments
@@ -46,7 +46,7 @@ class ModelCall:
         return [[next(split) for _ in of_step] for of_step in segments]
 
     def copy(self, copies: Sequence[SlotCopies]) -> None:
-        """Copy rows of the cache, by group of layers."""
+        """Copy cache slots, by group of layers."""
         # Most steps copy nothing, and a call to the device costs time even then.
         if any(len(of_group) for of_group in copies):
             self.runner.copy(copies)

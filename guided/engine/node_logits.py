@@ -21,10 +21,10 @@ class NodeLogits(Mapping[int, NDArray[np.float32]]):
 
     def __getitem__(self, node: int) -> NDArray[np.float32]:
         try:
-            place = self._nodes.index(node)
+            index = self._nodes.index(node)
         except ValueError:
             raise KeyError(node) from None
-        return self._output.logits_of(place)
+        return self._output.logits_of(index)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._nodes)

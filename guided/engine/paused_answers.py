@@ -80,12 +80,12 @@ class PausedAnswers:
         """
         if not self._queue:
             return None
-        place = next((n for n, each in enumerate(self._queue) if not each.work.is_detached), None)
-        if place is None:
+        index = next((n for n, each in enumerate(self._queue) if not each.work.is_detached), None)
+        if index is None:
             if may_wait:
                 self._queue[0].work.wait()
             return None
-        first = self._queue.pop(place)
+        first = self._queue.pop(index)
         self._queue = move_client_to_end(self._queue, first.client)
         if not first.work.run_slice():
             self._queue.append(first)

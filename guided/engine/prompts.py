@@ -110,7 +110,12 @@ class Prompts:
         if self.bound is not None:
             self.bound.check(request.prompt)
         tools = () if request.tools is None else request.tools.callable
-        render_args = request.prompt, _shown_schema(request), request.allow_special_tokens, tools
+        render_args = (
+            request.prompt,
+            _find_shown_schema(request),
+            request.allow_special_tokens,
+            tools,
+        )
         constraint = self._constraint(request)
         # A call format with words before an answer has them in its grammar.
         constraint_begins_answer = request.tools is not None and bool(
@@ -144,6 +149,6 @@ class Prompts:
         return with_calls(request.tools, request.constraint, self._tool_format)
 
 
-def _shown_schema(request: GenerationRequest) -> str | None:
+def _find_shown_schema(request: GenerationRequest) -> str | None:
     constraint = request.constraint
     return constraint.text if request.show_schema and isinstance(constraint, JsonSchema) else None

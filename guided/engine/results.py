@@ -50,10 +50,10 @@ class Results:
 
     def stream(self, group: Group) -> None:
         """Hand out the part of a streamed text that became certain."""
-        if thought := group.new_thoughts():
+        if thought := group.take_new_thoughts():
             self._deltas.append(Delta(group.request_id, thought, is_thought=True))
-        if text := group.new_text():
-            logprobs = group.new_logprobs(self._vocabulary)
+        if text := group.take_new_text():
+            logprobs = group.take_new_logprobs(self._vocabulary)
             self._deltas.append(Delta(group.request_id, text, logprobs=logprobs))
 
     def finish(self, group: Group) -> GenerationResult:

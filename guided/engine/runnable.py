@@ -2,9 +2,9 @@
 
 ::
 
-    waiting ──start──▶ running ──▶ begin_step ─ reserve ─ settle ──▶ finished
-       ▲                  │  ▲                              │
-       └───── stop ───────┘  └──────────── next step ───────┘
+    waiting ──start──▶ running ──▶ begin_step ─ reserve ─ apply_output ──▶ finished
+       ▲                  │  ▲                                 │
+       └───── stop ───────┘  └──────────── next step ──────────┘
 
 A sampled answer, an answer of contrastive search and all beams of a request are runnables. They
 share what is here: block tables, their demands on the cache, and the segments of a model call.
@@ -68,8 +68,8 @@ class Runnable:
         raise NotImplementedError
 
     @property
-    def batch_places(self) -> int:
-        """The most places of a batch that it takes."""
+    def batch_slots(self) -> int:
+        """The most sequences of a batch that it may come to."""
         raise NotImplementedError
 
     @property
@@ -81,12 +81,14 @@ class Runnable:
         """Begin the next step, which computes ``count`` of its pending tokens."""
         raise NotImplementedError
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput], verified: object) -> StepEffects:
-        """Continue with the model's output for each segment of a step.
+    def apply_output(
+        self, step: Step, outputs: Sequence[SegmentOutput], verified: object
+    ) -> StepEffects:
+        """Extend the texts by the model's output for each segment of a step, and commit its slots.
 
         ``verified`` is the result of ``verify``. Everything that can fail comes before the commit:
-        after it other requests may find the blocks in the prefix index, and their rows still have
-        to be moved.
+        after it other requests may find the blocks in the prefix index, while the copies that are
+        returned still have to be made.
         """
         raise NotImplementedError
 
@@ -94,13 +96,13 @@ class Runnable:
 
     @property
     def verifies_first(self) -> bool:
-        """Whether ``verify`` does all the long work of a step; else ``settle`` does."""
+        """Whether ``verify`` does all the long work of a step; else ``apply_output`` does."""
         return False
 
     def verify(self, step: Step, outputs: Sequence[SegmentOutput]) -> object:  # noqa: ARG002
         """Verify the step by the model's output, and find what is forced after it; changes nothing.
 
-        The result is passed to ``settle``.
+        The result is passed to ``apply_output``.
         """
         return None
 
@@ -112,7 +114,7 @@ class Runnable:
         return [None] * len(piece.nodes_needing_logits)
 
     @property
-    def wants_states(self) -> bool:
+    def wants_hidden_states(self) -> bool:
         """Whether the model has to return the hidden states of all tokens."""
         return False
 
@@ -192,7 +194,7 @@ class Runnable:
     def check(self) -> None:
         """Raise unless something is pending and nothing reserved."""
         if self.is_paused:
-            return  # its current step was not settled yet
+            return  # the output of its current step was not applied yet
         assert self.pending > 0, f"{self.request_id!r} has nothing pending"
         reserved = sum([blocks.reserved for blocks in self.blocks])
         assert reserved == 0, f"{self.request_id!r} holds {reserved} rows"
@@ -245,23 +247,24 @@ class Piece:
 class Step:
     """The part of a model call that is computed for one runnable."""
 
-    __slots__ = ("_certain", "_min_rows", "draft", "pieces", "runnable")
+    __slots__ = ("_min_slots", "_required", "draft", "pieces", "runnable")
 
     def __init__(
         self,
         runnable: Runnable,
         pieces: list[Piece],
         *,
-        certain: list[Piece] | None = None,
+        required: list[Piece] | None = None,
         draft: DraftRequest | None = None,
     ) -> None:
+        """``required`` are the pieces without what may be left out; by default all ``pieces``."""
         self.runnable = runnable
         self.pieces = pieces
         self.draft = draft
         """The request for proposals, which are added to the only piece."""
-        self._certain = pieces if certain is None else certain
-        self._min_rows = 0
-        """Rows to demand even if it needs fewer."""
+        self._required = pieces if required is None else required
+        self._min_slots = 0
+        """Slots to demand even if it needs fewer."""
 
     def take_draft(self) -> None:
         """Replace the trunk by the drafted tree, if something was drafted."""
@@ -272,12 +275,12 @@ class Step:
             # leave out draws because of their values, which would change the distribution of
             # answers.
             if tree.draws:
-                self._min_rows = self.draft.builder.most_nodes
+                self._min_slots = self.draft.builder.max_nodes
 
     def drop_draft(self) -> None:
         """Compute only what cannot be left out."""
-        self.pieces = self._certain
-        self._min_rows = 0
+        self.pieces = self._required
+        self._min_slots = 0
 
     @property
     def num_tokens(self) -> int:
@@ -286,40 +289,43 @@ class Step:
 
     def demand(self) -> tuple[int, ...]:
         """Return the blocks that it takes, by group of layers."""
-        # All nodes of a tree take rows, even those that are released after the step.
+        # All nodes of a tree take slots, even those that are released after the step.
         demands = []
         for piece in self.pieces:
-            rows = max(len(piece.tree), self._min_rows)
-            demands.append(blocks_needed(piece.blocks, rows, rows))
+            count = max(len(piece.tree), self._min_slots)
+            demands.append(blocks_needed(piece.blocks, count, count))
         if len(demands) == 1:
             return demands[0]
         return tuple([sum(of_group) for of_group in zip(*demands, strict=True)])
 
     def reserve(self) -> Iterator[Segment]:
-        """Reserve rows; a segment's copies must be made before the next segment is taken."""
+        """Yield the segments of the model call; each reserves its cache slots when requested.
+
+        Make the copies of a segment before requesting the next one, whose reservation may write to
+        a block that is to be copied.
+        """
         for piece in self.pieces:
             tree, committed = piece.tree, piece.blocks.committed
-            rows, certain = piece.blocks.reserve(len(tree)), tree.trunk
-            self.runnable.submission.cache_use.copied += len(rows[0].copies)
-            # A generator: copies of this segment must be made before the next one reserves rows,
-            # because that may write to a block to be copied.
+            reservations = piece.blocks.reserve(len(tree))
+            # In the first group of layers alone, so that no token counts twice.
+            self.runnable.submission.cache_use.copied += len(reservations[0].copies)
             yield Segment(
-                rows=rows,
+                reservations=reservations,
                 committed=committed,
                 tokens=tree.tokens,
                 depths=tree.depths(),
                 ancestors=None if tree.is_chain else tree.ancestors(),
                 nodes_needing_logits=piece.nodes_needing_logits,
-                wants_states=self.runnable.wants_states,
+                wants_hidden_states=self.runnable.wants_hidden_states,
                 adapter=self.runnable.submission.adapter,
                 recurrence=piece.blocks.recurrence,
-                certain=certain,
-                checkpoint=piece.blocks.checkpoint(certain),
+                trunk_length=tree.trunk_length,
+                checkpoint=piece.blocks.checkpoint(tree.trunk_length),
             )
 
 
 class StepEffects:
-    """What the engine has to do after a step was settled."""
+    """What the engine has to do after the output of a step was applied."""
 
     __slots__ = ("copies", "forks")
 

@@ -16,11 +16,11 @@ from guided.decoding.drafter import (
     DraftBuilder,
     DraftContext,
     DraftRequest,
-    Verified,
+    VerifiedStep,
 )
 from guided.decoding.trace import TracedBuilder
 from guided.decoding.verify import Acceptance, verify
-from guided.drafters.union import DrafterUnion, UnionMemory
+from guided.drafters.union import DrafterUnion, UnionDraftState
 from guided.engine.answer_state import AnswerState, ForcedContinuation
 from guided.engine.node_logits import NodeLogits
 from guided.engine.runnable import AnswerRunnable, Piece, Step, StepEffects
@@ -54,24 +54,26 @@ class SampledRunnable(AnswerRunnable):
         super().__init__(submission, answer)
         self._drafter = drafter
         # Opened here and not in ``start``, so it is kept when the answer starts over.
-        self._memory = None if drafter is None else _open_memory(drafter, submission, answer)
+        self._draft_state = (
+            None if drafter is None else _open_draft_state(drafter, submission, answer)
+        )
         self._siblings = tuple(siblings)
         self._trace = submission.trace
         if self._trace is not None:
             self._trace.answer = answer
 
     @property
-    def wants_states(self) -> bool:
+    def wants_hidden_states(self) -> bool:
         """Whether one of its drafters learns from the hidden states."""
-        return self._memory is not None and self._memory.wants_states
+        return self._draft_state is not None and self._draft_state.wants_hidden_states
 
     @property
     def is_drafting(self) -> bool:
         """Whether it drafts; not while it has siblings, because each continues differently."""
-        return self._memory is not None and not self._siblings
+        return self._draft_state is not None and not self._siblings
 
     @property
-    def batch_places(self) -> int:
+    def batch_slots(self) -> int:
         """One for itself and each of its siblings."""
         return 1 + len(self._siblings)
 
@@ -86,8 +88,8 @@ class SampledRunnable(AnswerRunnable):
         trunk = answer.make_trunk(blocks.committed, count)
         draft, is_whole = None, count == self.pending
         # If more certain tokens follow this step, a draft could only repeat or miss them.
-        if self._memory is not None and self.is_drafting and budget.room and is_whole:
-            draft = DraftRequest(answer.tokens, self._memory, self._builder(trunk, budget))
+        if self._draft_state is not None and self.is_drafting and budget.room and is_whole:
+            draft = DraftRequest(answer.tokens, self._draft_state, self._builder(trunk, budget))
         return Step(self, [Piece(blocks, trunk)], draft=draft)
 
     def _builder(self, trunk: DraftTree, budget: DraftBudget) -> DraftBuilder:
@@ -116,7 +118,7 @@ class SampledRunnable(AnswerRunnable):
     def device_draws(self, piece: Piece) -> list[DeviceDraw | None]:
         """Return what to draw after each node: a drafted token stays if it is drawn."""
         answer, tree = self.answer, piece.tree
-        depths, trunk = tree.depths(), tree.trunk
+        depths, trunk = tree.depths(), tree.trunk_length
         draws: list[DeviceDraw | None] = []
         for node in piece.nodes_needing_logits:
             matcher = tree.matchers[node]
@@ -127,37 +129,26 @@ class SampledRunnable(AnswerRunnable):
                 draws.append(answer.chooser.device_draw(matcher, position))
         return draws
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput], verified: object) -> StepEffects:
-        """Extend the answer by the verified tokens, and commit the rows of the path.
+    def apply_output(
+        self, step: Step, outputs: Sequence[SegmentOutput], verified: object
+    ) -> StepEffects:
+        """Extend the answer by the verified tokens, and commit the slots of the path.
 
         At the end of the prompt, siblings continue from there, each with its own choice.
         """
-        piece, output = step.pieces[0], outputs[0]
+        piece = step.pieces[0]
         tree, blocks = piece.tree, piece.blocks
         assert isinstance(verified, list), verified
-        (acceptance, continuation), *choices = verified
+        (acceptance, continuation), *of_siblings = verified
         if self._trace is not None:
             builder = None if step.draft is None else step.draft.builder
-            self._trace.note(self.answer.answer_length, tree, acceptance, builder)
+            self._trace.record(self.answer.answer_length, tree, acceptance, builder)
         self.answer.extend(tree, acceptance, continuation)
         if step.draft is not None:
             self.answer.drafts.add_proposal_time(step.draft.nanoseconds, step.draft.skipped)
-        forks = []
-        for sibling, (choice, after) in zip(
-            self._siblings if choices else (), choices, strict=True
-        ):
-            sibling.extend(tree, choice, after)
-            forks.append(SampledRunnable(self.submission, sibling, self._drafter))
-        # Also without drafts: the memory counts steps, and reads the states of the prompt.
-        if self._memory is not None:
-            scout_logits = {}
-            if tree.scouts:
-                logits = NodeLogits(piece.nodes_needing_logits, output)
-                scout_logits = {node: logits[node] for node, wants in tree.scouts.items() if wants}
-            states, taps = output.states, output.taps
-            self._memory.learn(
-                Verified(tree, acceptance, states, taps, blocks.committed, scout_logits)
-            )
+        forks = self._extend_siblings(tree, of_siblings)
+        if self._draft_state is not None:
+            self._draft_state.learn(_make_verified(piece, outputs[0], acceptance))
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
@@ -167,13 +158,44 @@ class SampledRunnable(AnswerRunnable):
             self._siblings = ()
         return StepEffects(copies, forks)
 
+    def _extend_siblings(
+        self, tree: DraftTree, verified: Sequence[_VerifiedAnswer]
+    ) -> list[SampledRunnable]:
+        """Extend each sibling by its own choice after the prompt; return their runnables.
 
-def _open_memory(
+        ``verified`` has one entry for each sibling, and none before the end of the prompt.
+        """
+        forks = []
+        siblings = self._siblings if verified else ()
+        for sibling, (acceptance, continuation) in zip(siblings, verified, strict=True):
+            sibling.extend(tree, acceptance, continuation)
+            forks.append(SampledRunnable(self.submission, sibling, self._drafter))
+        return forks
+
+
+def _make_verified(piece: Piece, output: SegmentOutput, acceptance: Acceptance) -> VerifiedStep:
+    """Return what drafters learn from a step, even from one without drafts.
+
+    They count steps, and read the hidden states of the prompt. To be called before the commit.
+    """
+    tree = piece.tree
+    scout_logits: dict[int, NDArray[np.float32]] = {}
+    if tree.scouts:
+        logits = NodeLogits(piece.nodes_needing_logits, output)
+        scout_logits = {node: logits[node] for node, wants in tree.scouts.items() if wants}
+    first = piece.blocks.committed
+    return VerifiedStep(tree, acceptance, output.states, output.taps, first, scout_logits)
+
+
+def _open_draft_state(
     drafter: DrafterUnion, submission: Submission, answer: AnswerState
-) -> UnionMemory | None:
-    """Open the drafter's memory of an answer, which is kept until the request ends."""
+) -> UnionDraftState | None:
+    """Open the drafter's state for one answer; it is closed when the request ends.
+
+    ``None`` if the request lets no drafter propose.
+    """
     request = submission.request
-    memory = drafter.open(
+    draft_state = drafter.open(
         DraftContext(
             forcing=answer.forcing,
             chooser=answer.chooser,
@@ -186,9 +208,9 @@ def _open_memory(
             max_drafted=request.max_drafted,
         )
     )
-    if memory is not None:
-        submission.at_end.callback(lambda: memory.end(answer.tokens))
-    return memory
+    if draft_state is not None:
+        submission.at_end.callback(lambda: draft_state.end(answer.tokens))
+    return draft_state
 
 
 def _verify_answer(

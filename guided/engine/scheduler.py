@@ -51,7 +51,7 @@ class Scheduler:
             return None
         first = self._waiting[0][1]
         # Places are for the most that may run: beams part later, and must not find the batch full.
-        if first.batch_places + sum([each.batch_places for each in self.running]) > self._max_batch:
+        if first.batch_slots + sum([each.batch_slots for each in self.running]) > self._max_batch:
             return None
         salt = first.submission.salt
         # Opened before room is known: what the cache has of the prefix need not be computed.
@@ -107,8 +107,8 @@ class Scheduler:
         if not forks:
             return
         # Answers to one request stay together, in the order of their seeds.
-        place = self.running.index(parent) + 1
-        self.running[place:place] = forks
+        index = self.running.index(parent) + 1
+        self.running[index:index] = forks
 
     def stop(self, runnable: Runnable) -> None:
         """Stop a runnable and free its blocks."""

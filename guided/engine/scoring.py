@@ -54,4 +54,4 @@ def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Voca
 
 def by_likelihood(answers: Sequence[AnswerState]) -> list[float]:
     """Return how likely the model thought each answer."""
-    return [mean_logprob(answer.choices) for answer in answers]
+    return [mean_logprob(answer.chosen_logprobs) for answer in answers]

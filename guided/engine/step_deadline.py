@@ -18,11 +18,11 @@ __all__ = ["StepDeadline", "TakesLongError"]
 
 _STEP_SECONDS: Final = 0.010
 """The limit for all requests of a step together."""
-_LEAST_SECONDS: Final = 0.001
+_MIN_SECONDS: Final = 0.001
 """The least time of each request, however much the others took."""
 _CHECK_INTERVAL: Final = 250
 """Units of work, each about a microsecond, after which the clock is read."""
-_LONGEST_KERNEL: Final = 1_000
+_MAX_KERNEL_UNITS: Final = 1_000
 """The most units of a kernel that may still begin."""
 
 
@@ -54,7 +54,7 @@ class StepDeadline:
         """Whether the time of the step is used up."""
         return self._now() >= self._step_ends
 
-    def within_step_time(self, least: float = _LEAST_SECONDS) -> AbstractContextManager[None]:
+    def within_step_time(self, least: float = _MIN_SECONDS) -> AbstractContextManager[None]:
         """Raise TakesLongError if the block works for longer than the time left in the step.
 
         It has ``least`` seconds in any case.
@@ -77,7 +77,7 @@ class StepDeadline:
             raise TakesLongError
 
     def _enter_kernel(self, units: int) -> None:
-        if units > _LONGEST_KERNEL:
+        if units > _MAX_KERNEL_UNITS:
             raise TakesLongError
 
 

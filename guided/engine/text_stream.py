@@ -45,9 +45,9 @@ class TextStream:
         self._held_back = bytearray()
         """Bytes after them, which are held back."""
 
-    def begin_at(self, place: int) -> None:
+    def begin_at(self, index: int) -> None:
         """Begin at another token; only before anything was read."""
-        self._num_read = place
+        self._num_read = index
 
     def grow(self, tokens: Sequence[TokenId]) -> str:
         """Return the new certain text, now that prompt and answer have these tokens."""

@@ -9,10 +9,10 @@ from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
 
-__all__ = ["Thoughts"]
+__all__ = ["ThoughtsReader"]
 
 
-class Thoughts:
+class ThoughtsReader:
     """Reads the tokens of an answer until its thoughts have ended.
 
     ::
@@ -26,24 +26,28 @@ class Thoughts:
         matcher: Matcher,
         vocabulary: Vocabulary,
         start: int,
-        end: bytes,
+        end_text: bytes,
         *,
         is_streamed: bool,
     ) -> None:
-        """``matcher`` stands before thoughts which begin at the token ``start``.
+        """``matcher`` is the position before the thoughts, which begin with token ``start``.
 
-        ``end`` is the text of what ends them, without its special tokens.
+        ``start`` is an index into the tokens of prompt and answer; ``end_text`` is the text of
+        what ends the thoughts, without its special tokens.
         """
         self._matcher = matcher
         self._vocabulary = vocabulary
         self._start = start
-        self._end = end
+        self._end_text = end_text
         self.length = 0
         """Tokens read so far: those of all thoughts and their end, once that has come."""
         self.is_over = False
         self._stream = (
             TextStream(
-                vocabulary.token_bytes, start=start, held_back=[end] if end else [], errors="strict"
+                vocabulary.token_bytes,
+                start=start,
+                held_back=[end_text] if end_text else [],
+                errors="strict",
             )
             if is_streamed
             else None
@@ -58,9 +62,9 @@ class Thoughts:
     def text(self, answer: Sequence[TokenId]) -> str:
         """Return the thoughts in the tokens of an answer, without their end."""
         whole = self._vocabulary.decode(answer[: self.length])
-        return whole.removesuffix(self._end if self.is_over else b"").decode(errors="replace")
+        return whole.removesuffix(self._end_text if self.is_over else b"").decode(errors="replace")
 
-    def new_text(self, tokens: Sequence[TokenId]) -> str:
+    def take_new_text(self, tokens: Sequence[TokenId]) -> str:
         """Return the text of thoughts since the last call; empty if they are not streamed.
 
         ``tokens`` are those of prompt and answer.
@@ -73,4 +77,4 @@ class Thoughts:
         self._stream = None
         thoughts = tokens[: self._start + self.length]
         whole = self._vocabulary.decode(thoughts[self._start :])
-        return stream.end(thoughts, len(whole) - len(self._end))
+        return stream.end(thoughts, len(whole) - len(self._end_text))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from guided.decoding.choice import Choice
+from guided.decoding.choice import ChosenToken
 from guided.decoding.trace import Outcome, TracedProposal, TracedStep
 from guided.inspection.origins import TracedToken
 from guided.inspection.texts import show_bytes
@@ -89,7 +89,7 @@ class _TreeBuilder:
 
     def trunk(self) -> Branch:
         """Return the branch of all certain tokens, followed by what was drafted."""
-        count = self._tree.trunk
+        count = self._tree.trunk_length
         text = show_bytes(self._vocabulary.decode(self._tree.tokens[:count]))
         if len(text) > _MAX_TRUNK_CHARACTERS:
             text = f"…{text[-_MAX_TRUNK_CHARACTERS:]}"
@@ -130,7 +130,7 @@ class _TreeBuilder:
         choice = self._choice
         if choice is None or node != self._path[-1]:
             return ()
-        if not isinstance(choice, Choice):
+        if not isinstance(choice, ChosenToken):
             return (Branch(Fate.CHOSEN, self._show_tokens(choice.tokens), note="closed here"),)
         if choice.matcher is None:
             return (Branch(Fate.CHOSEN, "", note="the answer ends"),)
@@ -142,7 +142,7 @@ class _TreeBuilder:
 
         Empty if it is not known.
         """
-        index = self._position + num_nodes - self._tree.trunk
+        index = self._position + num_nodes - self._tree.trunk_length
         # A stop string may have ended the answer earlier.
         probability = self._tokens[index].probability if index < len(self._tokens) else None
         return "" if probability is None else f"the model {probability:.2f}"

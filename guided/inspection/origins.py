@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import starmap
 
-from guided.decoding.choice import Choice
+from guided.decoding.choice import ChosenToken
 from guided.decoding.trace import Outcome, Trace, TracedStep
 from guided.drafters.lookup import COPIES
 from guided.spec import Alternative, GenerationResult, TokenId, TokenLogprobs
@@ -142,7 +142,7 @@ def kinds_of(step: TracedStep) -> dict[tuple[int, TokenId], str]:
 def _chosen_tokens(step: TracedStep) -> Iterator[_ChosenToken]:
     """Yield the tokens of a step that the model chose, in the order of the answer."""
     tree, path, choice = step.tree, step.acceptance.path, step.acceptance.choice
-    kinds, trunk = kinds_of(step), tree.trunk
+    kinds, trunk = kinds_of(step), tree.trunk_length
     for index, node in enumerate(path[trunk:], start=step.position):
         parent = tree.parents[node]
         if tree.certain[node]:
@@ -152,7 +152,7 @@ def _chosen_tokens(step: TracedStep) -> Iterator[_ChosenToken]:
         origin = Origin.COPIED if kind in COPIES else Origin.DRAFTED
         yield _ChosenToken(index, origin, tree.sources[node], kind)
     # A token that ends the answer is not part of it.
-    if isinstance(choice, Choice) and choice.matcher is not None:
+    if isinstance(choice, ChosenToken) and choice.matcher is not None:
         is_corrected = bool(tree.children()[path[-1]])
         origin = Origin.CORRECTED if is_corrected else Origin.SAMPLED
         yield _ChosenToken(step.position + len(path) - trunk, origin)

@@ -91,13 +91,13 @@ class BlockCache:
         """The number of sequences that were opened or forked and not released."""
         return len(self._opened)
 
-    def most_tokens(self, step_tokens: int) -> int | None:
+    def max_tokens(self, step_tokens: int) -> int | None:
         """Return the most tokens that a sequence alone can reach in such steps; ``None``: any."""
         limits = [
             group.num_blocks * self.block_size
             for group in self.groups
             if group.window is None
-            or group.num_blocks < _most_blocks(group.window - 1 + step_tokens, self.block_size)
+            or group.num_blocks < _max_blocks(group.window - 1 + step_tokens, self.block_size)
         ]
         return min(limits, default=None)
 
@@ -126,15 +126,15 @@ class BlockCache:
         path = sequence.cursor.path()
         for table, group in zip(sequence.tables, self.index.groups, strict=True):
             first = table.start // self.block_size
-            for place, block in enumerate(table.blocks, first):
+            for index, block in enumerate(table.blocks, first):
                 node = group.nodes.get(block)
-                assert node is None or (place < len(path) and node is path[place]), (
-                    f"block {block} at place {place} is known for other tokens"
+                assert node is None or (index < len(path) and node is path[index]), (
+                    f"block {block} at index {index} is known for other tokens"
                 )
             passed = blocks_before_window(table.committed, table.window, self.block_size)
             assert first == passed, f"{first} blocks given back, but {passed} are before the window"
 
 
-def _most_blocks(positions: int, block_size: int) -> int:
+def _max_blocks(positions: int, block_size: int) -> int:
     """Return the most blocks that ``positions`` neighbouring positions touch."""
     return (positions - 2) // block_size + 2 if positions > 1 else positions

@@ -1,6 +1,6 @@
 """The blocks of one sequence in one group of layers.
 
-Rows of a table with blocks of 4, 6 rows committed and 5 reserved; the places of the rows in the
+Rows of a table with blocks of 4, 6 rows committed and 5 reserved; the slots of the rows in the
 pool differ from their positions in the sequence::
 
     position   0  1  2  3 | 4  5  6  7 | 8  9 10  _
@@ -31,7 +31,7 @@ class BlockTable:
     __slots__ = (
         "_blocks",
         "_committed",
-        "_dropped",
+        "_num_dropped",
         "_pool",
         "_reserved",
         "_slots",
@@ -43,7 +43,7 @@ class BlockTable:
         self.window = window
         """The number of positions that a token sees, including its own; ``None``: all before it."""
         self._blocks: list[BlockId] = []
-        self._dropped = 0
+        self._num_dropped = 0
         """Leading blocks that were released because they are before the window."""
         self._committed = 0
         self._reserved = 0
@@ -63,7 +63,7 @@ class BlockTable:
     @property
     def start(self) -> int:
         """The first position that is still held."""
-        return self._dropped * self._pool.block_size
+        return self._num_dropped * self._pool.block_size
 
     @property
     def committed(self) -> int:
@@ -91,7 +91,7 @@ class BlockTable:
 
     def block_at(self, index: int) -> BlockId:
         """Return the block of positions ``index * block_size`` and on."""
-        return self._blocks[index - self._dropped]
+        return self._blocks[index - self._num_dropped]
 
     def blocks_needed(self, count: int) -> int:
         """Return how many blocks ``reserve(count)`` would allocate."""
@@ -145,7 +145,7 @@ class BlockTable:
     def adopt(self, blocks: Sequence[BlockId], *, first: int = 0) -> None:
         """Fill an empty table with full blocks found elsewhere, after ``first`` missing ones."""
         assert not self._blocks and self._committed == 0, "only an empty table adopts blocks"
-        self._dropped = first
+        self._num_dropped = first
         for block in blocks:
             self._pool.hold(block)
             self._append(block)
@@ -158,7 +158,7 @@ class BlockTable:
         for block in self._blocks:
             self._pool.hold(block)
         twin._blocks = self._blocks.copy()
-        twin._dropped = self._dropped
+        twin._num_dropped = self._num_dropped
         twin._committed = self._committed
         twin._slots = self._slots.copy()
         return twin
@@ -166,9 +166,9 @@ class BlockTable:
     def release_before_window(self) -> None:
         """Release the blocks that no later token can see."""
         passed = blocks_before_window(self._committed, self.window, self._pool.block_size)
-        while self._dropped < passed:
+        while self._num_dropped < passed:
             self._pool.release(self._blocks.pop(0))
-            self._dropped += 1
+            self._num_dropped += 1
 
     def release(self) -> None:
         """Release all blocks, the last one first; the table is empty then.
@@ -177,28 +177,28 @@ class BlockTable:
         """
         while self._blocks:
             self._pool.release(self._blocks.pop())
-        self._dropped = self._committed = self._reserved = 0
+        self._num_dropped = self._committed = self._reserved = 0
 
     def check(self) -> None:
         """Raise unless blocks, rows and slots agree, and no row is reserved in a shared block."""
         size = self._pool.block_size
         rows = self._committed + self._reserved
-        assert min(self._committed, self._reserved, self._dropped) >= 0, "counts below 0"
+        assert min(self._committed, self._reserved, self._num_dropped) >= 0, "counts below 0"
         assert 0 <= self.spare < size, f"{self._end} positions held for {rows} rows"
         expected = [block * size + row for block in self._blocks for row in range(size)]
         assert self._slots[self.start : self._end].tolist() == expected, "slots are not the blocks'"
         passed = blocks_before_window(self._committed, self.window, size)
-        assert self._dropped <= passed, (
-            f"{self._dropped} blocks dropped, {passed} before the window"
+        assert self._num_dropped <= passed, (
+            f"{self._num_dropped} blocks dropped, {passed} before the window"
         )
         for block in self._blocks if self._reserved else ():
-            written = self._blocks.index(block) + self._dropped >= self._committed // size
+            written = self._blocks.index(block) + self._num_dropped >= self._committed // size
             assert not written or self._pool.references(block) == 1, f"block {block} is shared"
 
     @property
     def _end(self) -> int:
         """The position after the last slot held."""
-        return (self._dropped + len(self._blocks)) * self._pool.block_size
+        return (self._num_dropped + len(self._blocks)) * self._pool.block_size
 
     def _writes_shared(self, count: int) -> bool:
         return (
@@ -212,10 +212,10 @@ class BlockTable:
         if not kept or kept[-1] == len(kept) - 1:
             return SlotCopies.none()
         offsets = np.asarray(kept, np.int64)
-        places = np.arange(len(offsets))
-        moved = offsets != places
+        targets = np.arange(len(offsets))
+        moved = offsets != targets
         rows = self._slots[self._committed :]
-        return SlotCopies(rows[offsets[moved]], rows[places[moved]])
+        return SlotCopies(rows[offsets[moved]], rows[targets[moved]])
 
     def _copy_shared_last(self) -> SlotCopies:
         """Replace the shared last block by a new one; return the copies of its rows."""

@@ -27,7 +27,7 @@ from guided.kv.reservation import SlotCopies
 
 __all__ = ["LayerSlots", "PagedStorage", "SlotTensor"]
 
-_MOST: Final = 127
+_MAX_INT8: Final = 127
 
 
 class SlotTensor:
@@ -70,10 +70,12 @@ class SlotTensor:
             self.numbers.index_copy_(0, slots, rows.to(self.numbers.dtype))
             return
         exact = rows.float()
-        scales = exact.abs().amax(dim=-1, keepdim=True) / _MOST  # [rows, heads, 1]
+        scales = exact.abs().amax(dim=-1, keepdim=True) / _MAX_INT8  # [rows, heads, 1]
         # A head that is all zero has scale 0; any divisor keeps its bytes 0.
         steps = exact / scales.masked_fill(scales == 0, 1)
-        self.numbers.index_copy_(0, slots, steps.round().clamp(-_MOST, _MOST).to(torch.int8))
+        self.numbers.index_copy_(
+            0, slots, steps.round().clamp(-_MAX_INT8, _MAX_INT8).to(torch.int8)
+        )
         self.scales.index_copy_(0, slots, scales)
 
     def read(self, slots: torch.Tensor) -> torch.Tensor:

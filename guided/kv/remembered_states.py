@@ -10,8 +10,8 @@ from guided.kv.recurrence import SequenceState
 __all__ = ["RememberedStates"]
 
 
-class _Place(Protocol):
-    """Where a state belongs: a node of the prefix index."""
+class _StateHolder(Protocol):
+    """What a state is kept at: a node of the prefix index."""
 
     state: SequenceState | None
 
@@ -19,32 +19,32 @@ class _Place(Protocol):
 class RememberedStates:
     """A limited number of states; the one used longest ago gives way."""
 
-    __slots__ = ("_most", "_places")
+    __slots__ = ("_capacity", "_holders")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._places: OrderedDict[_Place, None] = OrderedDict()
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._holders: OrderedDict[_StateHolder, None] = OrderedDict()
         """The one used longest ago first."""
 
-    def remember(self, place: _Place, state: SequenceState) -> None:
-        """Keep a state at its place."""
-        place.state = state
-        self.use(place)
-        while len(self._places) > self._most:
-            oldest, _ = self._places.popitem(last=False)
+    def remember(self, holder: _StateHolder, state: SequenceState) -> None:
+        """Keep a state at a node."""
+        holder.state = state
+        self.use(holder)
+        while len(self._holders) > self._capacity:
+            oldest, _ = self._holders.popitem(last=False)
             oldest.state = None
 
-    def use(self, place: _Place) -> None:
-        """Mark the state of a place, if it has one, as just used."""
-        if place.state is not None:
-            self._places[place] = None
-            self._places.move_to_end(place)
+    def use(self, holder: _StateHolder) -> None:
+        """Mark the state of a node, if it has one, as just used."""
+        if holder.state is not None:
+            self._holders[holder] = None
+            self._holders.move_to_end(holder)
 
-    def forget(self, place: _Place) -> None:
-        """Drop the state of a place."""
-        if place.state is not None:
-            place.state = None
-            del self._places[place]
+    def forget(self, holder: _StateHolder) -> None:
+        """Drop the state of a node."""
+        if holder.state is not None:
+            holder.state = None
+            del self._holders[holder]
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._holders)

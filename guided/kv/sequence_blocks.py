@@ -85,15 +85,15 @@ class SequenceBlocks:
             table.release_before_window()
         return copies
 
-    def checkpoint(self, certain: int) -> int:
-        """Return after how many of the next ``certain`` tokens to remember the state; 0 for never.
+    def checkpoint(self, trunk_length: int) -> int:
+        """Return after how many of the next ``trunk_length`` tokens to remember the state.
 
-        It is the end of the last full block. A few tokens are not worth a cut.
+        0 is for never. It is the end of the last full block. A few tokens are not worth a cut.
         """
         if self.cursor is None or not self.cursor.keeps_states:
             return 0
-        rest = (self.committed + certain) % self.tables[0].block_size
-        whole = certain - rest
+        rest = (self.committed + trunk_length) % self.tables[0].block_size
+        whole = trunk_length - rest
         return whole if rest == 0 or whole >= self.tables[0].block_size else 0
 
     def fork(self) -> SequenceBlocks:

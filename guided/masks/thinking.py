@@ -18,7 +18,7 @@ from guided.masks.mask import Mask, mask_of
 from guided.masks.matcher import Matcher
 from guided.spec import Forcing, TokenId
 
-__all__ = ["Thinking"]
+__all__ = ["ThinkingMatcher"]
 
 _MAX_CHARACTER_BYTES: Final = 4
 """A text may have to complete a character before its end begins."""
@@ -27,7 +27,7 @@ _AMPLE_TOKENS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class ThinkingMatcher:
     """A matcher that moves on from ``thoughts`` to ``answer`` once the thoughts are complete.
 
     Positions with different budgets differ, so drafts are judged by the budget where they stand.
@@ -46,7 +46,7 @@ class Thinking:
     @classmethod
     def before(
         cls, thoughts: Matcher, answer: Matcher, budget: int, end_bytes: int, vocabulary_size: int
-    ) -> Thinking:
+    ) -> ThinkingMatcher:
         """Return the position before thoughts of at most ``budget`` tokens.
 
         ``thoughts`` is any text up to an end, which a recogniser reads as ``end_bytes`` bytes.
@@ -164,7 +164,7 @@ class Thinking:
     def _advance_thoughts(self, thoughts: Matcher) -> Matcher:
         if thoughts.is_complete:
             return self.answer
-        return Thinking(
+        return ThinkingMatcher(
             thoughts,
             self.answer,
             self.tokens_left - 1,

@@ -39,7 +39,7 @@ __all__ = [
     "AttentionStep",
     "LayerCall",
     "PackedAttention",
-    "chosen_kernel",
+    "choose_kernel",
     "open_attention",
     "register_attention",
     "running",
@@ -48,7 +48,7 @@ __all__ = [
 ATTENTION_NAME = "guided"
 """The name under which transformers finds the attention function."""
 KERNEL_VARIABLE = "GUIDED_ATTENTION"
-"""Environment variable that names a kernel; see ``chosen_kernel``."""
+"""Environment variable that names a kernel; see ``choose_kernel``."""
 
 _TRITON_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _IGNORED = frozenset(
@@ -94,7 +94,7 @@ class Attention(Protocol):
         ...
 
 
-def chosen_kernel(dtype: torch.dtype, device: torch.device) -> AttentionKernel:
+def choose_kernel(dtype: torch.dtype, device: torch.device) -> AttentionKernel:
     """Return the kernel that ``GUIDED_ATTENTION`` names; by default Triton's if it can run.
 
     Raises ``ModelError`` for an unknown kernel, and if the requested one cannot run.

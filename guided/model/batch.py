@@ -24,35 +24,35 @@ class Segment:
     __slots__ = (
         "adapter",
         "ancestors",
-        "certain",
         "checkpoint",
         "committed",
         "depths",
         "earlier",
         "nodes_needing_logits",
         "recurrence",
-        "rows",
+        "reservations",
         "tokens",
-        "wants_states",
+        "trunk_length",
+        "wants_hidden_states",
     )
 
     def __init__(
         self,
         *,
-        rows: tuple[Reservation, ...],
+        reservations: tuple[Reservation, ...],
         committed: int,
         tokens: tuple[TokenId, ...],
         depths: tuple[int, ...],
         ancestors: NDArray[np.bool_] | None,
         nodes_needing_logits: tuple[int, ...],
-        wants_states: bool = False,
+        wants_hidden_states: bool = False,
         earlier: tuple[int, ...] = (),
         adapter: int = 0,
         recurrence: Recurrence | None = None,
-        certain: int = 0,
+        trunk_length: int = 0,
         checkpoint: int = 0,
     ) -> None:
-        self.rows = rows
+        self.reservations = reservations
         """One for each group of layers; the new tokens are the last rows of each."""
         self.committed = committed
         """Tokens of the sequence that were computed before."""
@@ -64,7 +64,7 @@ class Segment:
         if they are a chain and the whole tree."""
         self.nodes_needing_logits = nodes_needing_logits
         """The tokens whose logits are needed."""
-        self.wants_states = wants_states
+        self.wants_hidden_states = wants_hidden_states
         """Whether the hidden states of all its tokens are needed."""
         self.earlier = earlier
         """The depths of the tokens of the same tree that earlier calls computed. Their rows come
@@ -73,7 +73,7 @@ class Segment:
         """Number of the LoRA adapter that is added to the model, from 1; 0 for none."""
         self.recurrence = recurrence
         """The state of the sequence's recurrent layers; ``None`` is at its beginning."""
-        self.certain = certain
+        self.trunk_length = trunk_length
         """How many of the first new tokens stay whatever the model says."""
         self.checkpoint = checkpoint
         """After how many of those the recurrent state is needed as well; 0 for none."""
@@ -136,13 +136,13 @@ class StepBatch:
         return [
             row
             for start, segment in zip(self.starts, self.segments, strict=True)
-            if segment.wants_states
+            if segment.wants_hidden_states
             for row in range(start, start + len(segment.tokens))
         ]
 
     def new_slots(self, group: int) -> NDArray[np.int64]:
         """Return where the packed tokens go in one group of layers, ``[tokens]``."""
-        return np.concatenate([segment.rows[group].slots for segment in self.segments])
+        return np.concatenate([segment.reservations[group].slots for segment in self.segments])
 
 
 class SegmentOutput:
@@ -209,7 +209,7 @@ class StepOutput:
         row = state = 0
         for segment in segments:
             next_row = row + len(segment.nodes_needing_logits)
-            next_state = state + (len(segment.tokens) if segment.wants_states else 0)
+            next_state = state + (len(segment.tokens) if segment.wants_hidden_states else 0)
             of_states = slice(state, next_state)
             outputs.append(SegmentOutput(rows, row, next_row, states[of_states], taps[of_states]))
             row, state = next_row, next_state

@@ -16,7 +16,7 @@ __all__ = [
     "CACHE_VARIABLE",
     "cache_folder",
     "full_disk_error",
-    "made_once",
+    "make_once",
     "remove_all_but",
     "require_space",
     "writing_to",
@@ -75,7 +75,7 @@ def writing_to(folder: Path, needed: int) -> Iterator[None]:
         raise
 
 
-def made_once(
+def make_once(
     name: str,
     make: Callable[[Path], Path],
     *,

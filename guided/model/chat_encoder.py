@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import ModelError, RequestError
 from guided.model.control_tokens import ControlTokens
-from guided.model.template_tools import knows_tools, rendered_with_tools, template_format
+from guided.model.template_tools import knows_tools, render_with_tools, template_format
 from guided.model.text_encoder import TextEncoder
 from guided.model.turns import change_texts, texts_in, turn_of
 from guided.model.untemplated_tools import describe_tool
@@ -100,7 +100,7 @@ class ChatEncoder:
         if not allow_special_tokens and any(
             map(self._control.may_be_spelled, texts_in(messages, tools))
         ):
-            named = self._named(
+            named = self._rename_control_tokens(
                 messages, rendered, tools, add_generation_prompt=add_generation_prompt
             )
         # The template has already put in the special tokens.
@@ -128,7 +128,7 @@ class ChatEncoder:
         if self._tokenizer.chat_template is None:
             return None
         added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
-        return template_format(self.rendered, {token.content for token in added})
+        return template_format(self.render, {token.content for token in added})
 
     def check_tools(self) -> None:
         """Raise RequestError if the template writes calls in none of our formats."""
@@ -143,18 +143,18 @@ class ChatEncoder:
     @cached_property
     def _writes_calls_otherwise(self) -> bool:
         has_template = self._tokenizer.chat_template is not None
-        return has_template and self.tool_format is None and knows_tools(self.rendered)
+        return has_template and self.tool_format is None and knows_tools(self.render)
 
-    def rendered(
+    def render(
         self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True
     ) -> str:
         """Render the messages with the chat template; RequestError if there is none."""
         described = [describe_tool(tool) for tool in tools]
-        return self._rendered(
+        return self._render_turns(
             [turn_of(turn) for turn in messages], described, add_generation_prompt
         )
 
-    def _rendered(
+    def _render_turns(
         self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
     ) -> str:
         """Render a conversation with the chat template; RequestError if the template raises."""
@@ -178,7 +178,7 @@ class ChatEncoder:
         assert isinstance(text, str), f"a rendered template is a {type(text).__name__}"
         return text
 
-    def _named(
+    def _rename_control_tokens(
         self, messages: Messages, plain: str, tools: Tools, *, add_generation_prompt: bool
     ) -> str | None:
         """Return the rendered text with private names for control tokens of the template.
@@ -187,21 +187,23 @@ class ChatEncoder:
         """
         control = self._control
 
-        def rendered(change: Callable[[str], str]) -> str:
-            of_model = self._beside_thoughts(change)
+        def render_changed(change: Callable[[str], str]) -> str:
+            of_model = self._spare_thought_signs(change)
             turns = [
                 change_texts(turn_of(turn), of_model if turn.role == "assistant" else change)
                 for turn in messages
             ]
             described = [change_texts(describe_tool(tool), change) for tool in tools]
-            return self._rendered(turns, described, add_generation_prompt)
+            return self._render_turns(turns, described, add_generation_prompt)
 
-        defused = rendered(control.defuse)
-        own = control.own(defused)
+        defused = render_changed(control.defuse)
+        own = control.find_own(defused)
         if own == control.find(plain) and control.unmark(defused) == plain:
             return None
-        marked = rendered(control.mark)
-        is_same = self._without_thoughts(control.own(marked)) == self._without_thoughts(own)
+        marked = render_changed(control.mark)
+        is_same = self._remove_thought_names(
+            control.find_own(marked)
+        ) == self._remove_thought_names(own)
         if not is_same or control.unmark(marked) != plain:
             spelled = next(
                 (name for text in texts_in(messages, tools) for name in control.find(text)), None
@@ -213,7 +215,7 @@ class ChatEncoder:
                 hint=f"leave {spelled or 'parts of special tokens'} out of them, or set "
                 "allow_special_tokens",
             )
-        return control.named(marked)
+        return control.rename_own(marked)
 
     def _control_names(self) -> Iterator[str]:
         """Yield special tokens, and other tokens that the template puts around messages."""
@@ -222,7 +224,7 @@ class ChatEncoder:
         yield from (token.content for token in added if token.special)
         # People write names of letters and spaces alone.
         others = [token.content for token in added if _SIGN.search(token.content)]
-        written = self._written_by_template()
+        written = self._find_template_text()
         yield from (name for name in others if name in written or name in self._thought_names)
 
     @cached_property
@@ -238,13 +240,13 @@ class ChatEncoder:
             if _SIGN.search(token.content) and token.content in signs
         )
 
-    def _without_thoughts(self, names: list[str]) -> list[str]:
+    def _remove_thought_names(self, names: list[str]) -> list[str]:
         """Remove the tokens around thoughts from names: templates put these where a turn begins
         with certain texts, which a defused turn does not have.
         """
         return [name for name in names if name not in self._thought_names]
 
-    def _beside_thoughts(self, change: Callable[[str], str]) -> Callable[[str], str]:
+    def _spare_thought_signs(self, change: Callable[[str], str]) -> Callable[[str], str]:
         """Make a change of the model's own messages that leaves the signs of its thoughts alone.
 
         Templates look for the signs, to take the thoughts out; and whoever supplies the model's
@@ -260,14 +262,14 @@ class ChatEncoder:
 
         return beside
 
-    def _written_by_template(self) -> str:
+    def _find_template_text(self) -> str:
         """Return what the template writes around messages, and around tools if it takes them."""
         if self._tokenizer.chat_template is None:
             return ""
-        of_tools = "" if self.tool_format is None else rendered_with_tools(self.rendered)
+        of_tools = "" if self.tool_format is None else render_with_tools(self.render)
         for probe in _PROBES:
             try:
-                return of_tools + self.rendered(probe, add_generation_prompt=False)
+                return of_tools + self.render(probe, add_generation_prompt=False)
             except RequestError:
                 continue
         return of_tools

@@ -50,7 +50,7 @@ class ChatThoughts:
         form = encoder_of(self._model).reasoning_format
         if form is None or not form.answer or self._ends(tokens, form.answer):
             return tokens
-        return tokens + self._written(form.answer)
+        return tokens + self._encode_written(form.answer)
 
     def begin_thoughts(
         self,
@@ -83,12 +83,12 @@ class ChatThoughts:
         pieces = split_at_tokens(end, self._model.vocabulary.named)
         if not begin or any(self._ends(tokens, written) for written in (begin, begin.rstrip())):
             return tokens, pieces
-        return tokens + self._written(begin), pieces
+        return tokens + self._encode_written(begin), pieces
 
     def _ends(self, tokens: tuple[TokenId, ...], text: str) -> bool:
-        written = self._written(text)
+        written = self._encode_written(text)
         return bool(written) and tokens[-len(written) :] == written
 
-    def _written(self, text: str) -> tuple[TokenId, ...]:
+    def _encode_written(self, text: str) -> tuple[TokenId, ...]:
         encoder = encoder_of(self._model)
         return tuple(map(TokenId, encoder.encode_written(text)))

@@ -74,7 +74,7 @@ class ControlTokens:
         """
         return self._ends.sub(f"{self._open}\\g<0>{self._close}", text)
 
-    def named(self, rendered: str) -> str:
+    def rename_own(self, rendered: str) -> str:
         """Return a rendered template with private names for its own control tokens, without marks.
 
         Texts were ``marked`` before they were put in, so that a token that a text spells is not
@@ -87,6 +87,6 @@ class ControlTokens:
 
         return self._marked.sub(rename, rendered)
 
-    def own(self, rendered: str) -> list[str]:
+    def find_own(self, rendered: str) -> list[str]:
         """Return a text's own tokens, in order, without those of marked texts inside it."""
         return [match[1] for match in self._marked.finditer(rendered) if match[1] is not None]

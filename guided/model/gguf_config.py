@@ -191,7 +191,7 @@ def read_gguf_config(file: Path, header: GgufHeader) -> Any:
         settings.pop(name, None)
     if settings:
         name, value = next(iter(settings.items()))
-        raise _unknown(file, name, value)
+        raise _unknown_value_error(file, name, value)
     config.bos_token_id = header.tokenizer.get("ggml.bos_token_id")
     config.pad_token_id = header.tokenizer.get("ggml.padding_token_id")
     config.eos_token_id = end_ids(header)
@@ -206,7 +206,7 @@ def end_ids(header: GgufHeader) -> list[int]:
 
 def _set(config: Any, attribute: str, value: Any, file: Path, name: str) -> None:
     if not hasattr(config, attribute):
-        raise _unknown(file, name, value)
+        raise _unknown_value_error(file, name, value)
     setattr(config, attribute, value)
 
 
@@ -245,7 +245,7 @@ def _set_rope(config: Any, settings: dict[str, Any], header: GgufHeader, file: P
     if kind == "linear" and factor != 1.0:
         everywhere |= {"rope_type": "linear", "factor": factor}
     elif kind not in ("none", "linear"):
-        raise _unknown(file, "rope.scaling.type", kind)
+        raise _unknown_value_error(file, "rope.scaling.type", kind)
     if header.rope_factors:
         everywhere |= _llama3_rope(header.rope_factors, everywhere["rope_theta"], file)
 
@@ -280,7 +280,7 @@ def _set_windows(config: Any, settings: dict[str, Any], header: GgufHeader, file
     pattern = settings.pop("attention.sliding_window_pattern", None)
     if header.architecture not in ("gemma2", "gemma3"):
         if pattern is not None:
-            raise _unknown(file, "attention.sliding_window_pattern", pattern)
+            raise _unknown_value_error(file, "attention.sliding_window_pattern", pattern)
         return
     usual = 6 if header.architecture == "gemma3" else 2
     layers = range(config.num_hidden_layers)
@@ -304,7 +304,7 @@ def _set_attention_scale(
         config.query_pre_attn_scalar = of_heads if is_odd else config.head_dim
 
 
-def _unknown(file: Path, name: str, value: Any) -> ModelError:
+def _unknown_value_error(file: Path, name: str, value: Any) -> ModelError:
     return ModelError(
         f"{file} sets {name} to {value!r}, which is not read from GGUF",
         hint="use the model's folder of transformers",

@@ -109,7 +109,7 @@ def _tensors(file: Path, header: GgufHeader, config: Any) -> dict[str, StoredTen
             shape=shape,
             offset=int(tensor.data_offset),
             nbytes=int(tensor.n_bytes),
-            woven_heads=_woven_heads(stem, header, config),
+            woven_heads=_num_interleaved_heads(stem, header, config),
             added=1 if header.architecture == "gemma3" and stem.endswith("norm") else 0,
         )
     return found
@@ -129,7 +129,7 @@ def _parts(config: Any) -> list[str]:
     return ["model.embed_tokens", "model.norm", "lm_head", *named]
 
 
-def _woven_heads(stem: str, header: GgufHeader, config: Any) -> int:
+def _num_interleaved_heads(stem: str, header: GgufHeader, config: Any) -> int:
     """Return the heads whose halves are interleaved, as ggml's rotation for Llama needs them."""
     if header.architecture != "llama":
         return 0

@@ -31,7 +31,7 @@ from guided.model.cpu import (
 )
 from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.device import CPU
-from guided.model.loading_class import loading_class, pruned_class
+from guided.model.loading_class import loading_class, make_pruned_class
 from guided.model.model_files import ModelFiles, find_model, read_config
 from guided.model.plain_config import PlainConfig
 from guided.model.progress import Progress, RichProgress
@@ -232,7 +232,7 @@ def load_module(
     source, size = files.folder, files.checkpoint.nbytes
     found_class = loading_class(config, source)
     if prune is not None:
-        found_class = pruned_class(found_class, config, prune)
+        found_class = make_pruned_class(found_class, config, prune)
     # Typed with what it returns when a report is requested; the model is in evaluation mode.
     from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
         "Any", found_class.from_pretrained

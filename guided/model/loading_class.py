@@ -14,7 +14,7 @@ from guided.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
-__all__ = ["loading_class", "pruned_class"]
+__all__ = ["loading_class", "make_pruned_class"]
 
 
 def loading_class(config: PretrainedConfig | Any, folder: Path) -> Any:
@@ -45,7 +45,7 @@ def loading_class(config: PretrainedConfig | Any, folder: Path) -> Any:
     )
 
 
-def pruned_class(
+def make_pruned_class(
     found: Any, config: PretrainedConfig, prune: Callable[[PreTrainedModel], None]
 ) -> type[PreTrainedModel]:
     """Return the class of a model, with modules that lose parts as soon as they are made.

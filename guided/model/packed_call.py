@@ -13,10 +13,10 @@ from guided.model.recurrent import Mix, mixing
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["packed_call"]
+__all__ = ["call_packed"]
 
 
-def packed_call(
+def call_packed(
     module: PreTrainedModel,
     batch: StepBatch,
     step: AttentionStep,

@@ -20,7 +20,7 @@ from guided.kv.layer_groups import NO_KEYS, LayerShape
 from guided.model.attention import (
     ATTENTION_NAME,
     AttentionKernel,
-    chosen_kernel,
+    choose_kernel,
     register_attention,
 )
 from guided.model.layer_configs import (
@@ -82,7 +82,7 @@ def probe_model(
     config = module.config.get_text_config()
     _refuse_by_config(kind, config)
     limit = _longest(kind, config)
-    kernel = kernel or chosen_kernel(module.dtype, module.device)
+    kernel = kernel or choose_kernel(module.dtype, module.device)
     register_attention()
     _number_layers(module)
     mixers = take_mixers(module)

@@ -56,7 +56,7 @@ def render_prompt(
         if tools:
             encoder.check_tools()
         messages, tools = without_tools(messages, tools), ()
-    messages, text = _rendered(encoder, model, messages, tools)
+    messages, text = _render_messages(encoder, model, messages, tools)
     allowed = bool(allow_special_tokens)
     return _ids(
         encoder.encode_messages(
@@ -92,7 +92,7 @@ def _with_schema(messages: tuple[Message, ...], schema: str) -> tuple[Message, .
     return (Message("system", note), *messages)
 
 
-def _rendered(
+def _render_messages(
     encoder: ChatEncoder,
     model: ModelTexts,
     messages: tuple[Message, ...],
@@ -100,14 +100,14 @@ def _rendered(
 ) -> tuple[tuple[Message, ...], str]:
     """Render the messages; a system message joins the user's if the template has no such role."""
     if messages[0].role not in ("system", "developer"):
-        return messages, encoder.rendered(messages, tools)
+        return messages, encoder.render(messages, tools)
     system = messages[0].content.strip()
     # A template without a system role refuses the message or leaves it out.
     with suppress(RequestError):
-        if system in (text := encoder.rendered(messages, tools)):
+        if system in (text := encoder.render(messages, tools)):
             return messages, text
     joined = _system_in_user(model, messages)
-    text = encoder.rendered(joined, tools)
+    text = encoder.render(joined, tools)
     if system not in text:
         raise RequestError(
             f"the chat template of {model.name} leaves out the system message", field="messages"

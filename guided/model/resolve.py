@@ -15,7 +15,7 @@ from pathlib import Path
 
 from guided.errors import ModelError
 from guided.extras import needing
-from guided.model.cache import made_once, remove_all_but
+from guided.model.cache import make_once, remove_all_but
 from guided.model.checkpoint import SINGLE, index_of
 from guided.model.convert import TOKENIZER_FILES, convert_gguf
 from guided.model.default_model import fetch_default_gguf, fetch_default_model
@@ -73,7 +73,7 @@ def resolve_stored(name: str | None, progress: Progress) -> tuple[Path, Path] | 
         return None
     with needing(f"reading {file.name}", "server"):
         import_module("gguf")
-    folder = made_once(
+    folder = make_once(
         f"gguf-{_digest(file, progress)[:_DIGITS]}-texts-{_WAY}",
         partial(_write_texts, file=file, progress=progress),
         what=file.name,
@@ -140,7 +140,7 @@ def _fetch_file(name: str, file: str, progress: Progress) -> Path:
 def _folder_of_gguf(file: Path, progress: Progress) -> Path:
     """Return the folder of a GGUF file in the cache; convert it on first use."""
     name = f"gguf-{_digest(file, progress)[:_DIGITS]}-{_WAY}"
-    return made_once(
+    return make_once(
         name,
         partial(_convert, file=file, progress=progress),
         what=file.name,

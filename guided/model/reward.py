@@ -86,7 +86,7 @@ class RewardModel:
                     hint="pass a plain prompt, or rank by likelihood",
                 )
             turns = (*prompt, Message("assistant", answer))
-            text = self._texts.rendered(turns, add_generation_prompt=False)
+            text = self._texts.render(turns, add_generation_prompt=False)
             # Neither a message nor an answer can fake the beginning of a turn.
             tokens = self._texts.encode_messages(
                 turns, text, allow_special_tokens=False, add_generation_prompt=False

@@ -27,20 +27,20 @@ from guided.model.attention import (
     KERNEL_VARIABLE,
     AttentionKernel,
     PackedAttention,
-    chosen_kernel,
+    choose_kernel,
 )
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import (
     CpuDecoder,
     LayerCache,
     WeightFormat,
-    adapted_weights,
+    adapt_weights,
     take_decoder,
 )
 from guided.model.device import CPU
 from guided.model.device_draws import DeviceDraws
 from guided.model.model_files import longest_text
-from guided.model.packed_call import packed_call
+from guided.model.packed_call import call_packed
 from guided.model.probe import ModelShape, probe_model
 from guided.model.recurrent import RecurrentStep
 from guided.model.stage import Stage
@@ -118,7 +118,7 @@ class _OwnForward:
         self._cache = [LayerCache.of(slots.keys.numbers, slots.values.numbers) for slots in layers]
 
     def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
-        self._decoder = CpuDecoder(adapted_weights(self._decoder.weights, adapters, rows))
+        self._decoder = CpuDecoder(adapt_weights(self._decoder.weights, adapters, rows))
 
     def warm_up(self) -> None:
         """Do nothing: kernels are compiled when a model is loaded."""
@@ -159,7 +159,7 @@ class _TransformersForward:
         self._module = module
         self._storages: _Storages = {}
         self._graphs: CudaGraphs | None = None
-        self._kernel, self.shape = _tried(module, kernel, stage)
+        self._kernel, self.shape = _try_kernel(module, kernel, stage)
         self.longest_text = longest_text(module.config.get_text_config())
         cache = "int8" if is_quantised else "as computed"
         self.description = f"forward transformers, attention {self._kernel.name}, cache {cache}"
@@ -210,7 +210,7 @@ class _TransformersForward:
         )
         mixers = len(self.shape.mixers)
         recurrent = RecurrentStep(batch, mixers, device) if mixers else None
-        output = packed_call(self._module, batch, step, device, recurrent)
+        output = call_packed(self._module, batch, step, device, recurrent)
         if recurrent is not None:
             recurrent.finish()
         if batch.states_rows:
@@ -221,7 +221,7 @@ class _TransformersForward:
         return output.logits[0], states, tapped
 
 
-def _tried(
+def _try_kernel(
     module: PreTrainedModel, kernel: AttentionKernel | None, stage: Stage | None
 ) -> tuple[AttentionKernel, ModelShape]:
     """Return the kernel of a model, and what its trial showed.
@@ -229,7 +229,7 @@ def _tried(
     Torch's kernel computes if another one, that was not requested, cannot: Triton's needs a C
     compiler, and enough memory of a multiprocessor for wide heads.
     """
-    chosen = kernel or chosen_kernel(module.dtype, module.device)
+    chosen = kernel or choose_kernel(module.dtype, module.device)
     try:
         return chosen, probe_model(module, chosen, stage)
     except ModelError as error:
@@ -250,7 +250,7 @@ class ModelRunner:
     our own (``guided.model.cpu``) if ``model`` is a ``CpuDecoder``, or if ``weights`` names the
     format to which a module's weights are converted for one; raises ``ModelError`` if that cannot
     be. Otherwise it is that of transformers, ``kernel`` computes its attention (``None``: see
-    ``chosen_kernel``), and the cache may be kept as int8 (``quantise_cache``). Segments name
+    ``choose_kernel``), and the cache may be kept as int8 (``quantise_cache``). Segments name
     ``adapters`` by their number, from 1; raises ``ModelError`` for one of another model. ``stage``
     says which layers a module has, if other processes have the others.
     """

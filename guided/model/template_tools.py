@@ -16,7 +16,7 @@ from guided.errors import RequestError
 from guided.spec import Message, Tool, ToolCall
 from guided.spec.tool_format import FORMATS, ToolFormat, strip_marks
 
-__all__ = ["knows_tools", "rendered_with_tools", "template_format"]
+__all__ = ["knows_tools", "render_with_tools", "template_format"]
 
 _PROPERTIES: Final = {"place": {"type": "string"}}
 _TOOL: Final = Tool(
@@ -32,31 +32,31 @@ _PROBE: Final = (
     Message("tool", _ANSWER, tool_call_id="probe0000"),
 )
 
-Rendered = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
+RenderMessages = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
 """Puts messages and tools through a template; raises RequestError if it refuses them."""
 
 
-def rendered_with_tools(rendered: Rendered) -> str:
+def render_with_tools(render: RenderMessages) -> str:
     """Return a call and its result as a template writes them; RequestError if it refuses."""
-    return rendered(_PROBE, (_TOOL,))
+    return render(_PROBE, (_TOOL,))
 
 
-def knows_tools(rendered: Rendered) -> bool:
+def knows_tools(render: RenderMessages) -> bool:
     """Whether a template writes tools, and the result of a call."""
     try:
-        told = rendered(_PROBE[:1], (_TOOL,))
-        return _TOOL.name in told and _ANSWER in rendered_with_tools(rendered)
+        told = render(_PROBE[:1], (_TOOL,))
+        return _TOOL.name in told and _ANSWER in render_with_tools(render)
     except RequestError:
         return False
 
 
-def template_format(rendered: Rendered, names: Collection[str]) -> ToolFormat | None:
+def template_format(render: RenderMessages, names: Collection[str]) -> ToolFormat | None:
     """Return the format in which a template writes calls; ``None`` if it is none that we know, or
     if the tokenizer lacks some of its special tokens among its ``names``.
     """
-    if not knows_tools(rendered):
+    if not knows_tools(render):
         return None
-    text = rendered_with_tools(rendered)
+    text = render_with_tools(render)
     # The longest first: one format's text may contain another's.
     for form in sorted(FORMATS.values(), key=lambda form: -len(form.header(""))):
         is_written = strip_marks(form.call(_TOOL.name, _ARGUMENTS)) in text

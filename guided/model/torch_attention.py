@@ -144,14 +144,14 @@ class _PaddedBatch:
             folded.permute(0, 2, 3, 1, 4).reshape(count, heads // shared, shared * new, -1),
             keys,
             values,
-            self._added_mask(shared),
+            self._make_bias(shared),
             scores,
         )
         unfolded = found.view(count, heads // shared, shared, new, -1).permute(0, 3, 1, 2, 4)
         output = unfolded.to(query.dtype).reshape(count * new, heads, -1)
         return output if self._places is None else output.index_select(0, self._places)
 
-    def _added_mask(self, shared: int) -> torch.Tensor | None:
+    def _make_bias(self, shared: int) -> torch.Tensor | None:
         """Return the bias of the scores if ``shared`` heads are folded into one."""
         if shared not in self._masks:
             hidden = torch.from_numpy(~self._mask).to(self._device)[:, None]

@@ -56,22 +56,22 @@ def quiet_transformers(share_done: Callable[[float], None] | None = None) -> Ite
     from transformers import modeling_gguf_pytorch_utils
     from transformers.utils import logging
 
-    def counted(tensors: Iterable[Any], **_options: Any) -> Iterable[Any]:
+    def count_tensors(tensors: Iterable[Any], **_options: Any) -> Iterable[Any]:
         every = list(tensors)
         for done, tensor in enumerate(every, 1):
             yield tensor
             if share_done is not None:
                 share_done(done / len(every))
 
-    def without_bar(bar: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def hide_bar(bar: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if options.get("desc") == _LOADING:
-            return counted(*args)
+            return count_tensors(*args)
         return bar(*args, **(options | {"disable": True}))
 
-    hook = logging.set_tqdm_hook(without_bar)
+    hook = logging.set_tqdm_hook(hide_bar)
     # Reading GGUF does not go through the hook.
     bar = vars(modeling_gguf_pytorch_utils)["tqdm"]
-    vars(modeling_gguf_pytorch_utils)["tqdm"] = counted
+    vars(modeling_gguf_pytorch_utils)["tqdm"] = count_tensors
     try:
         yield
     finally:

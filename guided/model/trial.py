@@ -35,7 +35,7 @@ from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation, SlotCopies
 from guided.model.attention import Attention, AttentionKernel, LayerCall, open_attention
 from guided.model.batch import Segment, StepBatch
-from guided.model.packed_call import packed_call
+from guided.model.packed_call import call_packed
 from guided.model.recurrent import Mix, Mixer, RecurrentStep, try_continuing
 from guided.model.visible import visible_slots
 from guided.spec import TokenId
@@ -172,7 +172,7 @@ class _Tree:
             if parent >= 0:
                 sees[node] |= sees[parent]
         return Segment(
-            rows=(_rows(self.slots[: self.committed + last], last - first),),
+            reservations=(_rows(self.slots[: self.committed + last], last - first),),
             committed=self.committed,
             tokens=self.tokens[first:last],
             depths=tuple(depths[first:last]),
@@ -180,7 +180,7 @@ class _Tree:
             nodes_needing_logits=_backwards(last - first),
             earlier=tuple(depths[:first]),
             recurrence=text,
-            certain=SHARED - FIRST,
+            trunk_length=SHARED - FIRST,
         )
 
     def after(self, path: tuple[int, ...], nodes: tuple[int, ...], text: Recurrence) -> Segment:
@@ -204,14 +204,14 @@ def _chain(
     """
     new = len(tokens)
     return Segment(
-        rows=(_rows(slots[: committed + new], new),),
+        reservations=(_rows(slots[: committed + new], new),),
         committed=committed,
         tokens=tokens,
         depths=tuple(range(new)),
         ancestors=None,
         nodes_needing_logits=_backwards(new),
         recurrence=text,
-        certain=new,
+        trunk_length=new,
     )
 
 
@@ -252,7 +252,7 @@ class _Memory:
         step = None
         if self._mixers and mix is None:
             mix = step = RecurrentStep(self._batch, self._mixers, self._device)
-        logits: torch.Tensor = packed_call(module, self._batch, self, self._device, mix).logits[0]
+        logits: torch.Tensor = call_packed(module, self._batch, self, self._device, mix).logits[0]
         if step is not None:
             step.finish()
         counts = [len(segment.tokens) for segment in segments]
@@ -270,7 +270,7 @@ class _Memory:
         self.windows[call.layer] = call.window
         self.layers[call.layer] = LayerShape(key.shape[1], key.shape[2], value.shape[2])
         slots = self._slots.setdefault(call.layer, self._empty(self.layers[call.layer]))
-        slots.write(self._located(), key, value)
+        slots.write(self._locate_slots(), key, value)
         return self._attention(call.window).attend(query, slots, call.scores)[None]
 
     def _empty(self, shape: LayerShape) -> LayerSlots:
@@ -281,7 +281,7 @@ class _Memory:
 
         return LayerSlots(tensor(shape.key_size), tensor(shape.value_size))
 
-    def _located(self) -> torch.Tensor:
+    def _locate_slots(self) -> torch.Tensor:
         return torch.from_numpy(self._batch.new_slots(0)).to(self._device)
 
     def _attention(self, window: int | None) -> Attention:

@@ -28,7 +28,7 @@ from guided.kv.paged_storage import LayerSlots
 from guided.model.torch_attention import ScoreOptions
 from guided.model.visible import VisibleSlots
 
-__all__ = ["PIECE", "SeenTables", "TritonAttention", "attend", "pieces_of", "seen_tables"]
+__all__ = ["PIECE", "SeenTables", "TritonAttention", "attend", "make_seen_tables", "pieces_of"]
 
 PIECE = 7
 """Numbers that describe what a program computes."""
@@ -51,7 +51,7 @@ class SeenTables(NamedTuple):
     """Which nodes of its tree it sees, for all sequences, ``[new * nodes of the tree]``."""
 
 
-def seen_tables(visible: Sequence[VisibleSlots]) -> SeenTables:
+def make_seen_tables(visible: Sequence[VisibleSlots]) -> SeenTables:
     """Make the tables of a model call.
 
     Raises ``ValueError`` unless a token sees a run of its sequence's earlier rows up to the last of
@@ -88,7 +88,7 @@ class TritonAttention:
         self._visible = visible
         self._device = device
         self._most_new = max(len(rows.mask) for rows in visible)
-        tables = seen_tables(visible)
+        tables = make_seen_tables(visible)
         self._tables = SeenTables(*[torch.from_numpy(table).to(device) for table in tables])
         self._pieces: dict[int, torch.Tensor] = {}
 
@@ -242,7 +242,7 @@ def _attend(
         slot = tl.load(slots + first_row + rows, mask=is_row, other=0).to(tl.int64)
         found = _read(keys, slot, key_step, kv_head, is_row, SIZE, PADDED_SIZE)
         if HAS_SCALES:
-            found = _scaled(found, key_scales + slot * scale_step + kv_head, is_row)
+            found = _apply_scales(found, key_scales + slot * scale_step + kv_head, is_row)
         scores = (
             tl.dot(query_rows, tl.trans(found.to(query_rows.dtype)), input_precision="ieee")
             * scaling
@@ -261,7 +261,7 @@ def _attend(
         total = total * kept + tl.sum(weights, 1)
         given = _read(values, slot, value_step, kv_head, is_row, VALUE_SIZE, PADDED_VALUE_SIZE)
         if HAS_SCALES:
-            given = _scaled(given, value_scales + slot * scale_step + kv_head, is_row)
+            given = _apply_scales(given, value_scales + slot * scale_step + kv_head, is_row)
         more = tl.dot(
             weights.to(query_rows.dtype), given.to(query_rows.dtype), input_precision="ieee"
         )
@@ -294,7 +294,7 @@ def _read(
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _scaled(numbers: tl.tensor, scales: tl.tensor, is_row: tl.tensor) -> tl.tensor:
+def _apply_scales(numbers: tl.tensor, scales: tl.tensor, is_row: tl.tensor) -> tl.tensor:
     """Return numbers of int8 times the scale of their slot and head, float32."""
     return numbers.to(tl.float32) * tl.load(scales, mask=is_row, other=0.0)[:, None]
 

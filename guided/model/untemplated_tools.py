@@ -42,22 +42,22 @@ def without_tools(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tup
             answers = (f"<tool_response>\n{turn.content}\n</tool_response>" for turn in turns)
             told.append(Message("user", "\n".join(answers)))
         else:
-            told += [_spoken(turn) for turn in turns]
+            told += [_write_turn(turn) for turn in turns]
     if not tools:
         return tuple(told)
-    note = _note(tools)
+    note = _describe_tools(tools)
     if told[0].role == "system":
         return (Message("system", f"{told[0].content}\n\n{note}"), *told[1:])
     return (Message("system", note), *told)
 
 
-def _spoken(turn: Message) -> Message:
+def _write_turn(turn: Message) -> Message:
     calls = [HERMES.call(call.name, call.arguments) for call in turn.tool_calls]
     said = [turn.content] if turn.content or not calls else []
     return Message("system" if turn.role == "developer" else turn.role, "\n".join([*said, *calls]))
 
 
-def _note(tools: Iterable[Tool]) -> str:
+def _describe_tools(tools: Iterable[Tool]) -> str:
     lines = "\n".join(json.dumps(describe_tool(tool), ensure_ascii=False) for tool in tools)
     example = HERMES.call("NAME", "{…}")
     return (

@@ -43,7 +43,7 @@ def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[Visi
     """Return what the new tokens see in one group of layers, by segment."""
     return [
         VisibleSlots(
-            segment.rows[group].seen,
+            segment.reservations[group].seen,
             attention_mask(segment, group, window),
             len(segment.earlier),
         )
@@ -53,7 +53,7 @@ def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[Visi
 
 def attention_mask(segment: Segment, group: int, window: int | None) -> NDArray[np.bool_]:
     """Return which rows of its reservation each new token of a segment sees, ``[new, rows]``."""
-    rows = segment.rows[group]
+    rows = segment.reservations[group]
     depths = np.array((*segment.earlier, *segment.depths))
     positions = np.concatenate(
         [np.arange(rows.start, segment.committed), segment.committed + depths]

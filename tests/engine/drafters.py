@@ -9,9 +9,9 @@ from guided.decoding import (
     DraftBuilder,
     DraftContext,
     Drafter,
-    DraftMemory,
     DraftRequest,
-    Verified,
+    DraftState,
+    VerifiedStep,
 )
 from guided.spec import TokenId
 from tests.engine.finite_language import TOKEN_BYTES
@@ -21,21 +21,21 @@ class OneByOne:
     """A drafter that drafts for one sequence after the other, and remembers nothing of them."""
 
     name = "one by one"
-    wants_states = False
+    wants_hidden_states = False
     widths: tuple[int, ...] = ()
 
-    def open(self, context: DraftContext) -> DraftMemory | None:  # noqa: ARG002 - for all
+    def open(self, context: DraftContext) -> DraftState | None:  # noqa: ARG002 - for all
         return self
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         for draft in drafts:
-            assert isinstance(draft.memory, OneByOne)
-            draft.memory.draft(draft.tokens, draft.builder)
+            assert isinstance(draft.draft_state, OneByOne)
+            draft.draft_state.draft(draft.tokens, draft.builder)
 
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
         """Nothing, unless a subclass does."""
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Nothing."""
 
     def end(self, tokens: Sequence[TokenId]) -> None:
@@ -48,7 +48,7 @@ class OneEach(OneByOne):
     def __init__(self, make: Callable[[], OneByOne]) -> None:
         self.make = make
 
-    def open(self, context: DraftContext) -> DraftMemory | None:  # noqa: ARG002 - for all
+    def open(self, context: DraftContext) -> DraftState | None:  # noqa: ARG002 - for all
         return self.make()
 
 
@@ -88,22 +88,22 @@ class Watch:
     def __init__(self, drafter: Drafter | None) -> None:
         self.drafter = drafter
         self.name = "watched" if drafter is None else drafter.name
-        self.wants_states = drafter is not None and drafter.wants_states
+        self.wants_hidden_states = drafter is not None and drafter.wants_hidden_states
         self.widths = () if drafter is None else drafter.widths
         self.trees: list[tuple[tuple[TokenId, ...], int, int]] = []
         """Of each tree with a draft: the text before it, how many tokens were drafted and right."""
 
-    def open(self, context: DraftContext) -> DraftMemory | None:
-        memory = None if self.drafter is None else self.drafter.open(context)
-        return None if memory is None else _Watched(self, memory)
+    def open(self, context: DraftContext) -> DraftState | None:
+        draft_state = None if self.drafter is None else self.drafter.open(context)
+        return None if draft_state is None else _Watched(self, draft_state)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         assert self.drafter is not None
         inner = []
         for draft in drafts:
-            assert isinstance(draft.memory, _Watched)
-            draft.memory.text = tuple(draft.tokens)
-            inner.append(DraftRequest(draft.tokens, draft.memory.memory, draft.builder))
+            assert isinstance(draft.draft_state, _Watched)
+            draft.draft_state.text = tuple(draft.tokens)
+            inner.append(DraftRequest(draft.tokens, draft.draft_state.draft_state, draft.builder))
         self.drafter.propose(inner)
 
     def take(self, prompts: Mapping[str, tuple[TokenId, ...]]) -> dict[str, tuple[int, int]]:
@@ -118,17 +118,17 @@ class Watch:
 
 
 class _Watched:
-    def __init__(self, watch: Watch, memory: DraftMemory) -> None:
+    def __init__(self, watch: Watch, draft_state: DraftState) -> None:
         self.watch = watch
-        self.memory = memory
+        self.draft_state = draft_state
         self.text: tuple[TokenId, ...] = ()
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        self.memory.end(tokens)
+        self.draft_state.end(tokens)
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         tree, acceptance = verified.tree, verified.acceptance
-        self.memory.learn(verified)
+        self.draft_state.learn(verified)
         drafted = sum(not sure for sure in tree.certain)
         right = sum(not tree.certain[node] for node in acceptance.path)
         if drafted:

@@ -14,8 +14,8 @@ from transformers import PreTrainedModel
 
 from guided.decoding import (
     Acceptance,
-    Choice,
     Chooser,
+    ChosenToken,
     CostCurve,
     DraftBudget,
     DraftBuilder,
@@ -27,11 +27,11 @@ from guided.decoding import (
     FinalCompletion,
     History,
     ProposalRates,
-    Verified,
+    VerifiedStep,
     assumed_rates,
     verify,
 )
-from guided.drafters.union import DrafterUnion, UnionMemory
+from guided.drafters.union import DrafterUnion, UnionDraftState
 from guided.spec import Forcing, Sampling, TokenId, Verification
 from tests.engine.exact_law import MODEL, PROMPT, ROOT, Answer, computed, logits_behind
 from tests.engine.finite_language import END_IDS, WordMatcher
@@ -58,7 +58,7 @@ def _behind_prompt(tokens: tuple[TokenId, ...]) -> NDArray[np.float32]:
 class Guesser:
     """A drafter with logits of its own: ``width`` tokens after a node, ``depth`` levels deep."""
 
-    wants_states = False
+    wants_hidden_states = False
     widths = ()
 
     def __init__(self, width: int, depth: int, logits: Logits | None = None) -> None:
@@ -74,8 +74,8 @@ class Guesser:
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         for draft in drafts:
-            assert isinstance(draft.memory, GuesserMemory)
-            builder, expansion = draft.builder, draft.memory.expansion
+            assert isinstance(draft.draft_state, GuesserMemory)
+            builder, expansion = draft.builder, draft.draft_state.expansion
             expansion.begin()
             before = tuple(draft.tokens)
             level = [(builder.root, 1.0)]
@@ -91,7 +91,7 @@ class GuesserMemory:
     def __init__(self, expansion: Expansion) -> None:
         self.expansion = expansion
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         self.expansion.learn(verified)
 
     def end(self, tokens: Sequence[TokenId]) -> None:
@@ -101,10 +101,10 @@ class GuesserMemory:
 class Text:
     """One answer that is being drawn."""
 
-    def __init__(self, chooser: Chooser, matcher: Any, memory: UnionMemory) -> None:
+    def __init__(self, chooser: Chooser, matcher: Any, draft_state: UnionDraftState) -> None:
         self.chooser = chooser
         self.matcher = matcher
-        self.memory = memory
+        self.draft_state = draft_state
         self.tokens = list(PROMPT)
         self.computed = 0
         """Tokens that the model has read."""
@@ -117,7 +117,7 @@ class Text:
     def extend(self, tree: DraftTree, accepted: Acceptance) -> None:
         """Append the accepted and chosen tokens, and those that they force."""
         self.computed += len(accepted.path)
-        self.tokens += [tree.tokens[node] for node in accepted.path[tree.trunk :]]
+        self.tokens += [tree.tokens[node] for node in accepted.path[tree.trunk_length :]]
         self.matcher = tree.matchers[accepted.path[-1]]
         choice = accepted.choice
         if isinstance(choice, FinalCompletion):
@@ -189,7 +189,7 @@ class Speculation:
             self._step(drawing)
             drawing = [text for text in drawing if not text.is_done]
         for text in texts:
-            text.memory.end(text.tokens)
+            text.draft_state.end(text.tokens)
         return [text.answer for text in texts]
 
     def _begin(self, seed: int) -> Text:
@@ -202,9 +202,9 @@ class Speculation:
             verification=self.verification,
         )
         context = DraftContext(Forcing.STRICT, chooser, None, "", (), len(PROMPT), PROMPT)
-        memory = self.drafter.open(context)
-        assert memory is not None
-        text = Text(chooser, self.root, memory)
+        draft_state = self.drafter.open(context)
+        assert draft_state is not None
+        text = Text(chooser, self.root, draft_state)
         prompt = DraftTree.chain(PROMPT[:-1], None)
         read = Acceptance((*range(len(prompt)),), None, budget_limited=False)
         self._learn(text, prompt, read, _lines(prompt, ()))
@@ -215,7 +215,7 @@ class Speculation:
         builders = [self._builder(text) for text in texts]
         self.drafter.propose(
             [
-                DraftRequest(text.tokens, text.memory, builder)
+                DraftRequest(text.tokens, text.draft_state, builder)
                 for text, builder in zip(texts, builders, strict=True)
             ]
         )
@@ -244,7 +244,7 @@ class Speculation:
         self, text: Text, tree: DraftTree, accepted: Acceptance, lines: Sequence[Answer]
     ) -> None:
         states = taps = _NO_STATES
-        if self.drafter.wants_states:
+        if self.drafter.wants_hidden_states:
             rows = [computed(line, self.model) for line in lines]
             states, taps = (np.stack(each) for each in zip(*[row[1:] for row in rows], strict=True))
         scouted = {
@@ -252,7 +252,7 @@ class Speculation:
             for node, asks in tree.scouts.items()
             if asks
         }
-        text.memory.learn(Verified(tree, accepted, states, taps, text.computed, scouted))
+        text.draft_state.learn(VerifiedStep(tree, accepted, states, taps, text.computed, scouted))
 
     def _count(self, tree: DraftTree, accepted: Acceptance) -> None:
         self.calls += 1
@@ -276,6 +276,8 @@ def _history(answer: Answer) -> History:
     return History(np.array([*PROMPT, *answer]), len(PROMPT), END_IDS)
 
 
-def choice_of(token: TokenId, matcher: Any) -> Choice:
+def choice_of(token: TokenId, matcher: Any) -> ChosenToken:
     """A choice that ignored the budget."""
-    return Choice(token, None if token in END_IDS else matcher.advance(token), budget_limited=False)
+    return ChosenToken(
+        token, None if token in END_IDS else matcher.advance(token), budget_limited=False
+    )

@@ -180,7 +180,7 @@ def test_time_is_left_for_the_closing_itself(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_one_slow_closing_does_not_turn_all_later_requests_away() -> None:
     engine, _ = timed_engine()
-    engine._deadlines.closings.note(60.0)
+    engine._deadlines.closings.record(60.0)
     for attempt in range(12):
         engine.submit(str(attempt), ask(30.0, constraint=LISTS))
         outcome = drain(engine)[str(attempt)].outcome
@@ -190,34 +190,34 @@ def test_one_slow_closing_does_not_turn_all_later_requests_away() -> None:
 
 def test_closings_are_expected_to_take_what_the_longest_took_lately() -> None:
     times = ClosingTimes()
-    assert times.expected == 0.01
-    times.note(0.2)
-    assert times.expected == 0.2
-    times.note(0.1)
-    assert times.expected == 0.1
-    times.note(0.0)
-    assert times.expected == 0.05
+    assert times.expected_seconds == 0.01
+    times.record(0.2)
+    assert times.expected_seconds == 0.2
+    times.record(0.1)
+    assert times.expected_seconds == 0.1
+    times.record(0.0)
+    assert times.expected_seconds == 0.05
     times.decay()
-    assert times.expected == pytest.approx(0.0495)
+    assert times.expected_seconds == pytest.approx(0.0495)
     for _ in range(200):
         times.decay()
-    assert times.expected == 0.01
+    assert times.expected_seconds == 0.01
 
 
 def test_steps_are_expected_to_take_what_like_ones_took() -> None:
     times = StepTimes()
-    assert times.expected(5) == 0.0
-    times.note(5, 1.0)
-    times.note(300, 8.0)
-    assert [times.expected(tokens) for tokens in (1, 4, 7, 8, 511, 512, 1024)] == (
+    assert times.expected_seconds(5) == 0.0
+    times.record(5, 1.0)
+    times.record(300, 8.0)
+    assert [times.expected_seconds(tokens) for tokens in (1, 4, 7, 8, 511, 512, 1024)] == (
         [1.0, 1.0, 1.0, 8.0, 8.0, 16.0, 32.0]
     )
     for _ in range(3):
-        times.note(6, 0.5)
-    assert times.expected(5) == pytest.approx(0.729)
-    times.note(6, 3.0)
-    assert times.expected(5) == 3.0
+        times.record(6, 0.5)
+    assert times.expected_seconds(5) == pytest.approx(0.729)
+    times.record(6, 3.0)
+    assert times.expected_seconds(5) == 3.0
     times.halve(5)
-    assert times.expected(5) == 1.5
+    assert times.expected_seconds(5) == 1.5
     times.halve(512)
-    assert [times.expected(tokens) for tokens in (512, 1024)] == [8.0, 16.0]
+    assert [times.expected_seconds(tokens) for tokens in (512, 1024)] == [8.0, 16.0]

@@ -18,7 +18,7 @@ from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
-from guided.model.cpu.instructions import chosen
+from guided.model.cpu.instructions import best_instructions
 from guided.model.probe import probe_model
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
@@ -109,7 +109,7 @@ def test_on_the_cpu_all_is_as_it_was(
         told.append(notes.texts)
     assert found[0] == found[1] == found[2]
     for device, memory, drafters in told:
-        assert device == f"device: cpu, {chosen()}"
+        assert device == f"device: cpu, {best_instructions()}"
         assert memory.startswith("memory: weights ")
         assert drafters == "drafters: lookup, suffix (at most 32 MiB of earlier answers)"
     assert "transformers computes" not in caplog.text
@@ -155,7 +155,7 @@ def segment(sequence: SequenceBlocks, size: int) -> Segment:
     """Tokens in a row, and a choice after each."""
     return Segment(
         committed=sequence.committed,
-        rows=sequence.reserve(size),
+        reservations=sequence.reserve(size),
         tokens=(TokenId(7),) * size,
         depths=tuple(range(size)),
         ancestors=None,

@@ -1,4 +1,4 @@
-"""Drafters release a request's memory however it ends, and faults in that harm no request."""
+"""Drafters release a request's draft state however it ends, and faults in that harm no request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from guided.decoding import DraftContext, DraftMemory
+from guided.decoding import DraftContext, DraftState
 from guided.errors import IncompleteAnswerError
 from guided.spec import GenerationRequest, GenerationResult, OnIncomplete, TokenId
 from tests.engine.drafters import OneByOne
@@ -23,13 +23,13 @@ def plain() -> GenerationResult:
 
 
 class Counts(OneByOne):
-    """Counts its open memories."""
+    """Counts its open draft states."""
 
     def __init__(self, name: str = "counts") -> None:
         self.name = name
         self.num_open = 0
 
-    def open(self, context: DraftContext) -> DraftMemory | None:
+    def open(self, context: DraftContext) -> DraftState | None:
         self.num_open += 1
         return super().open(context)
 
@@ -38,7 +38,7 @@ class Counts(OneByOne):
 
 
 class FailsAtTheEnd(Counts):
-    """Raises when it should release the memory of a request."""
+    """Raises when it should release the draft state of a request."""
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         super().end(tokens)
@@ -59,7 +59,7 @@ class FailsToOpen(OneByOne):
 
     name = "closed"
 
-    def open(self, context: DraftContext) -> DraftMemory | None:  # noqa: ARG002
+    def open(self, context: DraftContext) -> DraftState | None:  # noqa: ARG002
         raise RuntimeError("no room")
 
 

@@ -219,8 +219,8 @@ def forget_draws_without_nodes(tree: DraftTree, *given: Given) -> Acceptance:
 
 def forget_large_trees(tree: DraftTree, *given: Given) -> Acceptance:
     """Give up a tree that is too large, and with it the draws at its root."""
-    bare = DraftTree.chain(tree.tokens[: tree.trunk], tree.matchers[tree.trunk - 1])
-    return verify(bare if len(tree) > tree.trunk + 1 else tree, *given)
+    bare = DraftTree.chain(tree.tokens[: tree.trunk_length], tree.matchers[tree.trunk_length - 1])
+    return verify(bare if len(tree) > tree.trunk_length + 1 else tree, *given)
 
 
 def draw_from_all_again(
@@ -231,7 +231,7 @@ def draw_from_all_again(
     history: History,
 ) -> Acceptance:
     """After a rejected first proposal, draw a token from all of it, not from the residual."""
-    node = tree.trunk - 1
+    node = tree.trunk_length - 1
     matcher: Any = tree.matchers[node]
     distribution = chooser.distribution(logits[node], matcher, position, history)
     chances = random.Random(f"{chooser.seed} {position}")
@@ -239,10 +239,10 @@ def draw_from_all_again(
         proposed = 1.0 if drawn_from is None else drawn_from.probability(token)
         if chances.random() * proposed < distribution.probability(token):
             return Acceptance(
-                (*range(tree.trunk),), choice_of(token, matcher), budget_limited=False
+                (*range(tree.trunk_length),), choice_of(token, matcher), budget_limited=False
             )
     token = distribution.draw(chances.random())
-    return Acceptance((*range(tree.trunk),), choice_of(token, matcher), budget_limited=False)
+    return Acceptance((*range(tree.trunk_length),), choice_of(token, matcher), budget_limited=False)
 
 
 WRONG = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import DraftRequest, Verified
+from guided.decoding import DraftRequest, VerifiedStep
 from guided.errors import GuidedError, InternalServiceError, TokenRejectedError
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.drafters import OneByOne, Prophet
@@ -88,7 +88,7 @@ def test_the_room_of_a_failed_request_is_free_again() -> None:
 
 def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
     class Broken(OneByOne):
-        def learn(self, verified: Verified) -> None:
+        def learn(self, verified: VerifiedStep) -> None:
             if verified.first > 0:  # all requests have begun by then
                 raise RuntimeError("a bug")
 
@@ -142,8 +142,8 @@ def test_where_a_drafter_fails_for_a_sequence_it_goes_on_without_drafts_and_othe
 class FailsAfterAGap(Prophet):
     """Raises when a right draft follows a wrong one, so that its row has to move."""
 
-    def learn(self, verified: Verified) -> None:
-        if verified.acceptance.path[-1] > verified.tree.trunk + 3:
+    def learn(self, verified: VerifiedStep) -> None:
+        if verified.acceptance.path[-1] > verified.tree.trunk_length + 3:
             raise RuntimeError("a bug")
 
 

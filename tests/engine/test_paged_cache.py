@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import DraftBuilder, DraftContext, DraftMemory
+from guided.decoding import DraftBuilder, DraftContext, DraftState
 from guided.engine.engine import Engine
 from guided.spec import Beams, Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.drafters import OneByOne
@@ -83,7 +83,7 @@ def test_who_starts_over_keeps_what_its_drafter_has_learnt() -> None:
     opened: list[Forcing] = []
 
     class Opened(OneByOne):
-        def open(self, context: DraftContext) -> DraftMemory | None:
+        def open(self, context: DraftContext) -> DraftState | None:
             opened.append(context.forcing)
             return self
 

@@ -221,7 +221,7 @@ def test_where_a_kernel_that_nobody_asked_for_fails_torch_computes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     triton = AttentionKernel.TRITON
-    monkeypatch.setattr("guided.model.runner.chosen_kernel", lambda *_: triton)
+    monkeypatch.setattr("guided.model.runner.choose_kernel", lambda *_: triton)
     monkeypatch.setattr("guided.model.runner.probe_model", failing_kernel)
     model = make_model()
     assert "attention TORCH" in ModelRunner(model, vocabulary_size=200).description

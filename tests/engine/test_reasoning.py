@@ -20,7 +20,7 @@ from guided.engine.engine import Engine
 from guided.engine.results import Finished
 from guided.errors import GuidedError, RequestError
 from guided.masks.huggingface import vocabulary_from_tokenizer
-from guided.masks.thinking import Thinking
+from guided.masks.thinking import ThinkingMatcher
 from guided.masks.vocabulary import Vocabulary
 from guided.model.chat_thoughts import ChatThoughts
 from guided.model.load import ModelTexts
@@ -216,7 +216,7 @@ def test_text_that_spells_the_end_is_a_thought() -> None:
     matcher = compiler(is_marked=True).start(AfterThoughts(end, SCHEMA, 40))
     for token in vocabulary.spell("a</think>b"):
         matcher = matcher.advance(TokenId(token))
-    assert isinstance(matcher, Thinking)
+    assert isinstance(matcher, ThinkingMatcher)
     assert matcher.forced_run(Forcing.CANONICAL) == ()
     matcher = matcher.advance(vocabulary.named["</think>"])
     run = vocabulary.decode(matcher.forced_run(Forcing.CANONICAL))
@@ -369,7 +369,7 @@ def test_the_first_of_an_end_with_a_token_ends_no_thought() -> None:
     matcher = compiler(is_marked=True).start(AfterThoughts(end, SCHEMA, 40))
     for token in vocabulary.spell("First.\nThen.\n"):
         matcher = matcher.advance(TokenId(token))
-    assert isinstance(matcher, Thinking)
+    assert isinstance(matcher, ThinkingMatcher)
     assert matcher.forced_run(Forcing.CANONICAL) == ()
     matcher = matcher.advance(vocabulary.named["</think>"])
     assert vocabulary.decode(matcher.forced_run(Forcing.CANONICAL)).startswith(b'\n\n{"name')

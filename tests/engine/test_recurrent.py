@@ -20,7 +20,7 @@ from guided.model.batch import Segment, StepBatch
 from guided.model.device import CPU
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
-from guided.model.recurrent import RecurrentState, planned_states
+from guided.model.recurrent import RecurrentState, plan_states
 from guided.model.runner import ModelRunner
 from guided.spec import Beams, Forcing, GenerationRequest, Sampling, TokenId
 from tests.engine.drafters import Prophet
@@ -195,14 +195,14 @@ def test_states_take_the_memory_that_is_planned(model_type: str, tmp_path: Any) 
         StepBatch(
             (
                 Segment(
-                    rows=sequence.reserve(3),
+                    reservations=sequence.reserve(3),
                     committed=0,
                     tokens=(TokenId(5),) * 3,
                     depths=(0, 1, 2),
                     ancestors=None,
                     nodes_needing_logits=(2,),
                     recurrence=sequence.recurrence,
-                    certain=3,
+                    trunk_length=3,
                 ),
             )
         )
@@ -210,7 +210,7 @@ def test_states_take_the_memory_that_is_planned(model_type: str, tmp_path: Any) 
     sequence.commit(range(3), [TokenId(5)] * 3)
     state = sequence.recurrence.state
     assert isinstance(state, RecurrentState)
-    planned = planned_states(model.config, tmp_path, torch.float64)
+    planned = plan_states(model.config, tmp_path, torch.float64)
     assert planned.of_text == state.nbytes
     assert planned.of_drafted == sum(mixer.size for mixer in runner.shape.mixers) * 8
 

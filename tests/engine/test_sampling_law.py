@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from guided.decoding import (
     Acceptance,
-    Choice,
     Chooser,
+    ChosenToken,
     DraftBudget,
     DraftBuilder,
     DraftTree,
@@ -121,7 +121,7 @@ class Draws:
             choice = accepted.choice
             if choice is None:
                 continue
-            assert isinstance(choice, Choice)
+            assert isinstance(choice, ChosenToken)
             if choice.matcher is None:
                 break
             answer, matcher = self._forced((*answer, choice.token), choice.matcher)
@@ -227,17 +227,17 @@ def verify_wrongly(
     The first draft g is accepted with its probability p(g), and if it is not, the token is drawn
     from p, not from p without g, which makes g too likely: p(g) + (1 - p(g)) p(g).
     """
-    node = tree.trunk - 1
+    node = tree.trunk_length - 1
     children = tree.children()[node]
     matcher: Any = tree.matchers[node]
     first = chooser.choose(logits[node], matcher, position, history)
-    assert isinstance(first, Choice)
+    assert isinstance(first, ChosenToken)
     if children and first.token != tree.tokens[children[0]]:
         again = Chooser(chooser.sampling, chooser.seed ^ (1 << 40), 20, chooser.end_ids)
         second = again.choose(logits[node], matcher, position, history)
-        assert isinstance(second, Choice)
-        return Acceptance((*range(tree.trunk),), second, budget_limited=False)
-    return Acceptance((*range(tree.trunk),), first, budget_limited=False)
+        assert isinstance(second, ChosenToken)
+        return Acceptance((*range(tree.trunk_length),), second, budget_limited=False)
+    return Acceptance((*range(tree.trunk_length),), first, budget_limited=False)
 
 
 def test_a_wrong_acceptance_rule_is_caught() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guided.decoding import DraftBuilder, DraftContext, DraftMemory, Verified
+from guided.decoding import DraftBuilder, DraftContext, DraftState, VerifiedStep
 from guided.drafters.lookahead import LookaheadDrafter
 from guided.drafters.named import default_drafters, make_drafters
 from guided.drafters.suffix import SuffixDrafter
@@ -128,7 +128,7 @@ class Scouting(OneByOne):
         self.awaited: dict[int, TokenId] = {}
         self.forgotten = 0
 
-    def open(self, context: DraftContext) -> DraftMemory | None:  # noqa: ARG002 - for all
+    def open(self, context: DraftContext) -> DraftState | None:  # noqa: ARG002 - for all
         return self
 
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
@@ -142,7 +142,7 @@ class Scouting(OneByOne):
             if asks:
                 self.awaited[node] = self.known[place + 1]
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         assert verified.scout_logits.keys() == self.awaited.keys()
         assert not {*verified.acceptance.path} & {*verified.tree.scouts}
         for node, expected in self.awaited.items():

@@ -14,7 +14,7 @@ import torch
 
 from guided.errors import ModelError
 from guided.model.model_files import find_model
-from guided.model.parallel.pipeline_plan import even_parts, pipeline_plan
+from guided.model.parallel.pipeline_plan import pipeline_plan, split_evenly
 from guided.model.parallel.stage_module import keep_stage
 from tests.engine.tiny_models import from_config
 from tests.kit.causal_types import CAUSAL_TYPES, tiny_config
@@ -113,7 +113,7 @@ def test_no_other_parts_are_more_even() -> None:
     for _ in range(times(40)):
         sizes = [chance.randint(1, 50) for _ in range(chance.randint(3, 9))]
         count = len(sizes)
-        parts = even_parts(sizes, 3)
+        parts = split_evenly(sizes, 3)
         assert [n for part in parts for n in part] == list(range(count))
         assert all(parts)
         cuts = [(a, b) for a in range(1, count - 1) for b in range(a + 1, count)]

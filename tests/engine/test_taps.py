@@ -18,20 +18,20 @@ from tests.engine.tiny_models import make_model
 TEXTS = ((5, 9, 200, 31, 7), (3, 250, 11))
 
 
-def run(runner: ModelRunner, wants_states: tuple[bool, bool]) -> list[SegmentOutput]:
+def run(runner: ModelRunner, wants_hidden_states: tuple[bool, bool]) -> list[SegmentOutput]:
     cache = BlockCache([LayerGroup(20, window) for window in runner.windows], 4)
     runner.open_storages([pool.num_slots for pool in cache.pools])
     segments = [
         Segment(
             committed=0,
-            rows=cache.open().reserve(len(tokens)),
+            reservations=cache.open().reserve(len(tokens)),
             tokens=tuple(map(TokenId, tokens)),
             depths=tuple(range(len(tokens))),
             ancestors=None,
             nodes_needing_logits=(len(tokens) - 1,),
-            wants_states=wanted,
+            wants_hidden_states=wanted,
         )
-        for tokens, wanted in zip(TEXTS, wants_states, strict=True)
+        for tokens, wanted in zip(TEXTS, wants_hidden_states, strict=True)
     ]
     return runner.forward(StepBatch(tuple(segments))).split(segments)
 

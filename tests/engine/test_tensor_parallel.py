@@ -102,7 +102,7 @@ def test_a_rank_that_cannot_load_tells_why(tmp_path: Path) -> None:
             tmp_path / "gone", torch.float32, CPU, Split(Parallelism.TENSOR, 2), threads=1
         )
     with pytest.raises(ModelError) as caught:
-        ranks.loaded()
+        ranks.wait_until_loaded()
     said = str(caught.value)
     assert re.match(r"rank 1 \(process \d+\) failed: .*/gone", said)
     assert "load the model again" not in said

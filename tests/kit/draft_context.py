@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from guided.decoding import Acceptance, Chooser, DraftContext, DraftTree, Verified
+from guided.decoding import Acceptance, Chooser, DraftContext, DraftTree, VerifiedStep
 from guided.spec import Forcing, Sampling
 
 __all__ = ["draft_context", "verified"]
@@ -26,7 +26,7 @@ def draft_context(sampling: Sampling | None = None, **changed: Any) -> DraftCont
     return DraftContext(**(whole | changed))
 
 
-def verified(tree: DraftTree, acceptance: Acceptance) -> Verified:
+def verified(tree: DraftTree, acceptance: Acceptance) -> VerifiedStep:
     """A step without hidden states, at the start of its sequence."""
     nothing = np.empty((0, 0), np.float32)
-    return Verified(tree, acceptance, nothing, nothing, 0)
+    return VerifiedStep(tree, acceptance, nothing, nothing, 0)

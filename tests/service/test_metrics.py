@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from guided.client import AsyncClient, Client, RawPrompt
 from guided.errors import ServiceUnavailableError
-from guided.model.cpu.instructions import chosen
+from guided.model.cpu.instructions import best_instructions
 from guided.spec import FinishReason, Usage
 from guided.stats import EngineStats, Phase
 from tests.service.conftest import LOADING_SECONDS
@@ -66,7 +66,7 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
         model = client.model()
         assert (model.name, model.vocabulary_size) == ("SmolLM2-135M-Instruct", 49152)
         assert "lookup" in model.drafters
-        assert model.instruction_set == chosen()
+        assert model.instruction_set == best_instructions()
         before = stats_once_ended(client, 0)
         assert (before.ended, before.usage) == (0, Usage()), "the warm-up is not counted"
         answers = [client.generate("Wet?", schema=SCHEMA, max_tokens=20) for _ in range(2)]

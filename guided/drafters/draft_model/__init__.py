@@ -10,8 +10,8 @@
     respelling    how a draft model reads and drafts tokens that are not its own
 """
 
-from guided.drafters.draft_model.drafter import CHAIN, DraftModel, DraftModelMemory
+from guided.drafters.draft_model.drafter import CHAIN, DraftModel, ModelDraftState
 from guided.drafters.draft_model.respelling import Respelling
 from guided.drafters.draft_model.vocabularies import describe_difference
 
-__all__ = ["CHAIN", "DraftModel", "DraftModelMemory", "Respelling", "describe_difference"]
+__all__ = ["CHAIN", "DraftModel", "ModelDraftState", "Respelling", "describe_difference"]

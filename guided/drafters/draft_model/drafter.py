@@ -17,7 +17,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.drafter import DraftBuilder, DraftContext, DraftMemory, DraftRequest, Verified
+from guided.decoding.drafter import (
+    DraftBuilder,
+    DraftContext,
+    DraftRequest,
+    DraftState,
+    VerifiedStep,
+)
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.draft_model.read_text import ReadText, as_chain
 from guided.drafters.draft_model.respelling import RespelledText, Respelling
@@ -28,7 +34,7 @@ from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import TokenId
 
-__all__ = ["CHAIN", "DraftModel", "DraftModelMemory"]
+__all__ = ["CHAIN", "DraftModel", "ModelDraftState"]
 
 CHAIN: Final = (1, 1, 1, 1)
 """Expansion widths of a chain of four tokens."""
@@ -36,7 +42,7 @@ _ROWS_OF_RESPELLED: Final = 2
 """Rows reserved for a respelled node; nodes without rows are not read."""
 
 
-class DraftModelMemory:
+class ModelDraftState:
     """What a draft model keeps of one sequence, besides the text that it has read."""
 
     def __init__(
@@ -58,7 +64,7 @@ class DraftModelMemory:
         """Return these tokens, of prompt and answer, in tokens of the draft model."""
         return tokens if self._respelled is None else self._respelled.update(tokens)
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Record which of its proposals the target agreed with."""
         self.expansion.learn(verified)
         # A step in which it is skipped has none of them.
@@ -72,7 +78,7 @@ class DraftModelMemory:
 class DraftModel:
     """Drafts with another model than the target."""
 
-    wants_states: Final = False
+    wants_hidden_states: Final = False
 
     def __init__(
         self,
@@ -108,9 +114,9 @@ class DraftModel:
         self._respelling = respelling
         self._spell = _spell_as_itself if respelling is None else respelling.spell
 
-    def open(self, context: DraftContext) -> DraftMemory:
+    def open(self, context: DraftContext) -> DraftState:
         """Begin a sequence, which holds no pages until it drafts."""
-        return DraftModelMemory(context, self.widths, self.rates, self.texts, self._respelling)
+        return ModelDraftState(context, self.widths, self.rates, self.texts, self._respelling)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the tree of each request, level by level, as long as that pays."""
@@ -149,17 +155,17 @@ class DraftModel:
                 continue  # others take all tokens of this step
             if not self.texts.reserve(text, count):
                 # It starts again when there is room; others may grow until then.
-                self.texts.release(reading.memory)
+                self.texts.release(reading.draft_state)
                 continue
             left -= len(unread)
             if is_whole:
                 growing.append(
                     TreeGrowth(
                         reading.draft.builder,
-                        reading.memory.expansion,
+                        reading.draft_state.expansion,
                         text,
                         unread,
-                        reading.memory.widths,
+                        reading.draft_state.widths,
                         self._spell,
                     )
                 )
@@ -172,9 +178,9 @@ class DraftModel:
         found: list[_Reading] = []
         for draft in drafts:
             reading = _Reading(draft)
-            reading.memory.expansion.begin()
+            reading.draft_state.expansion.begin()
             if self._can_draft(reading):
-                reading.text = self.texts.find(reading.memory, reading.tokens)
+                reading.text = self.texts.find(reading.draft_state, reading.tokens)
                 found.append(reading)
         # Opened last: they may begin with what the others have committed.
         self._open([reading for reading in found if reading.text is None])
@@ -185,12 +191,12 @@ class DraftModel:
         """Begin to read sequences; of those with a common beginning only one, the others wait."""
         opened: set[tuple[str, tuple[TokenId, ...]]] = set()
         for reading in readings:
-            memory, tokens = reading.memory, reading.tokens
-            text = self.texts.open(memory, tokens, memory.salt)
-            ahead = (memory.salt, tuple(tokens[len(text) :][: self.texts.block_size]))
+            draft_state, tokens = reading.draft_state, reading.tokens
+            text = self.texts.open(draft_state, tokens, draft_state.salt)
+            ahead = (draft_state.salt, tuple(tokens[len(text) :][: self.texts.block_size]))
             # In the next step the prefix index knows what the first of them has read.
             if self.texts.reuses_prefixes and ahead in opened:
-                self.texts.release(memory)
+                self.texts.release(draft_state)
                 continue
             opened.add(ahead)
             reading.text = text
@@ -226,11 +232,11 @@ class _Reading:
     """One sequence of a step."""
 
     def __init__(self, draft: DraftRequest) -> None:
-        memory = draft.memory
-        assert isinstance(memory, DraftModelMemory), f"{memory!r} is of another drafter"
+        draft_state = draft.draft_state
+        assert isinstance(draft_state, ModelDraftState), f"{draft_state!r} is of another drafter"
         self.draft = draft
-        self.memory = memory
-        self.tokens = memory.respell(draft.tokens)
+        self.draft_state = draft_state
+        self.tokens = draft_state.respell(draft.tokens)
         """Prompt and answer so far, as the draft model reads them."""
         self.text: ReadText | None = None
         """What was read of it; ``None`` if nothing was, and while it has to wait."""

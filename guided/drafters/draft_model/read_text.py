@@ -97,7 +97,7 @@ class ReadText:
             new.append(token)
         last = first + len(new)
         return Segment(
-            rows=tuple([rows.part(first, last) for rows in self._reserved]),
+            reservations=tuple([rows.part(first, last) for rows in self._reserved]),
             committed=len(self),
             tokens=tuple(new),
             depths=tuple(self._depths[first:]),

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.decoding.drafter import DraftContext, DraftRequest, Verified
+from guided.decoding.drafter import DraftContext, DraftRequest, VerifiedStep
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.heads.eagle_module import EagleHead
 from guided.drafters.heads.eagle_rows import EagleRows, Past, TextRows
@@ -31,14 +31,14 @@ from guided.drafters.heads.products import target_logits
 from guided.model.device import CPU
 from guided.spec import TokenId
 
-__all__ = ["EagleDrafter", "EagleMemory"]
+__all__ = ["EagleDraftState", "EagleDrafter"]
 
 _WIDTH: Final = 4
 """The most tokens after one node."""
 _PLACES: Final = 4
 """Places from which a tree grows in one round."""
 _ROUNDS: Final = 8
-_LONGEST_RUN: Final = 16
+_MAX_RUN: Final = 16
 """The most certain tokens in a row that are read; each takes a call of the head."""
 _WAITING: Final = 16
 """The most rows of a text that wait for the joint call; a text with more, such as a part of a
@@ -62,7 +62,7 @@ class _RowOutput:
 _Place: TypeAlias = Place[_RowOutput]
 
 
-class EagleMemory:
+class EagleDraftState:
     """The rows of one text."""
 
     def __init__(self, context: DraftContext, rates: ProposalRates, rows: EagleRows) -> None:
@@ -84,7 +84,7 @@ class EagleMemory:
         """The index of the row after those that are kept."""
         return self._first + self.blocks.committed
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Keep the taps of the tokens that stay, to wait for the token after them."""
         self.expansion.learn(verified)
         path = list(verified.acceptance.path)
@@ -144,7 +144,7 @@ class EagleDrafter:
     """Drafts for all sequences of one target."""
 
     name: Final = "eagle"
-    wants_states: Final = True
+    wants_hidden_states: Final = True
     widths: Final = ()
 
     def __init__(
@@ -188,26 +188,26 @@ class EagleDrafter:
         """Raise unless the cache of rows adds up."""
         self._rows.cache.check()
 
-    def open(self, context: DraftContext) -> EagleMemory:
+    def open(self, context: DraftContext) -> EagleDraftState:
         """Begin a sequence."""
-        return EagleMemory(context, self._rates, self._rows)
+        return EagleDraftState(context, self._rates, self._rows)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the trees of all sequences that have rows."""
         self._compute_waiting(drafts)
         trees = []
         for draft in drafts:
-            memory = _memory(draft)
-            memory.expansion.begin()
+            draft_state = _eagle_state(draft)
+            draft_state.expansion.begin()
             # The tokens after the last row are certain, but the model has not computed them.
-            ahead = draft.tokens[memory.next_row + 1 :]
-            if memory.output is None or len(ahead) > _LONGEST_RUN:
+            ahead = draft.tokens[draft_state.next_row + 1 :]
+            if draft_state.output is None or len(ahead) > _MAX_RUN:
                 continue
             tree: GrowingTree[_RowOutput] = GrowingTree(
-                draft.builder, partial(_expansion, memory), self._width_at, _ROUNDS
+                draft.builder, partial(_expansion, draft_state), self._width_at, _ROUNDS
             )
-            past = self._rows.past(memory.blocks)
-            tree.root.kept = _RowOutput(memory.output, past, memory.next_row - 1)
+            past = self._rows.past(draft_state.blocks)
+            tree.root.kept = _RowOutput(draft_state.output, past, draft_state.next_row - 1)
             trees.append((tree, ahead))
         self._continue_places([(tree.root, ahead) for tree, ahead in trees])
         grow(
@@ -225,14 +225,14 @@ class EagleDrafter:
         """Compute the rows that wait, of all texts together: their last token is known now."""
         texts = []
         for draft in drafts:
-            memory = _memory(draft)
-            text = memory.waiting_rows(draft.tokens)
+            draft_state = _eagle_state(draft)
+            text = draft_state.waiting_rows(draft.tokens)
             if text is not None:
-                texts.append((memory, text))
+                texts.append((draft_state, text))
         if texts:
             outputs = self._rows.keep([text for _, text in texts])
-            for (memory, text), output in zip(texts, outputs, strict=True):
-                memory.record_output(text, output)
+            for (draft_state, text), output in zip(texts, outputs, strict=True):
+                draft_state.record_output(text, output)
 
     def _logits(self, places: Sequence[_Place]) -> list[Logits | None]:
         """Return the logits at each place, ``None`` after a forced run too long to compute.
@@ -244,9 +244,9 @@ class EagleDrafter:
             assert place.before is not None
             place.kept = place.before.kept
         self._continue_places(
-            [(place, place.tokens) for place in new if len(place.tokens) <= _LONGEST_RUN]
+            [(place, place.tokens) for place in new if len(place.tokens) <= _MAX_RUN]
         )
-        computed = [p for p in places if p.before is None or len(p.tokens) <= _LONGEST_RUN]
+        computed = [p for p in places if p.before is None or len(p.tokens) <= _MAX_RUN]
         if not computed:
             return [None] * len(places)
         logits = target_logits(
@@ -274,10 +274,10 @@ class EagleDrafter:
             step += 1
 
 
-def _memory(draft: DraftRequest) -> EagleMemory:
-    memory = draft.memory
-    assert isinstance(memory, EagleMemory), f"{memory!r} is of another drafter"
-    return memory
+def _eagle_state(draft: DraftRequest) -> EagleDraftState:
+    draft_state = draft.draft_state
+    assert isinstance(draft_state, EagleDraftState), f"{draft_state!r} is of another drafter"
+    return draft_state
 
 
 def _output_at(place: _Place) -> _RowOutput:
@@ -285,8 +285,8 @@ def _output_at(place: _Place) -> _RowOutput:
     return place.kept
 
 
-def _expansion(memory: EagleMemory, depth: int) -> Expansion:  # noqa: ARG001 - the same everywhere
-    return memory.expansion
+def _expansion(draft_state: EagleDraftState, depth: int) -> Expansion:  # noqa: ARG001 - the same everywhere
+    return draft_state.expansion
 
 
 def _pack_mask(ids: NDArray[np.int64], vocabulary_size: int) -> NDArray[np.int32]:

@@ -35,7 +35,7 @@ from guided.model.runner import ModelRunner
 
 __all__ = ["HeadSet", "read_heads"]
 
-_MOST_TOKENS: Final = 16384
+_MAX_CACHE_TOKENS: Final = 16384
 """The most rows that an EAGLE head keeps, unless the target's cache is set to another size."""
 
 
@@ -114,7 +114,7 @@ def read_heads(
             _refuse_second(eagle, folder)
             eagle = load_eagle(folder, target_layers=len(target.layers))
             _check_eagle(folder, target, eagle)
-    return HeadSet(medusa, eagle, cache_tokens or _MOST_TOKENS)
+    return HeadSet(medusa, eagle, cache_tokens or _MAX_CACHE_TOKENS)
 
 
 def _is_medusa(folder: Path) -> bool:

@@ -19,7 +19,7 @@ from typing import Final
 
 import torch
 
-from guided.decoding.drafter import DraftContext, DraftRequest, Verified
+from guided.decoding.drafter import DraftContext, DraftRequest, VerifiedStep
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow
 from guided.drafters.heads.medusa_module import MedusaHeads
@@ -27,7 +27,7 @@ from guided.drafters.heads.products import pack_linears, rows_dtype, target_logi
 from guided.model.device import CPU
 from guided.spec import TokenId
 
-__all__ = ["MedusaDrafter", "MedusaMemory"]
+__all__ = ["MedusaDraftState", "MedusaDrafter"]
 
 _WIDTH: Final = 4
 """The most tokens after one node, if a head has no width of its own."""
@@ -35,24 +35,24 @@ _PLACES: Final = 8
 """Places from which a tree grows in one round."""
 
 
-class MedusaMemory:
+class MedusaDraftState:
     """The last hidden state of one sequence, and what its heads proposed."""
 
     def __init__(self, context: DraftContext, rates: Sequence[ProposalRates]) -> None:
         self.expansions: Final = [Expansion(context, of_head) for of_head in rates]
         """One for each head: how often a rank is right depends on how far ahead a head looks."""
-        self.state: torch.Tensor | None = None
+        self.hidden_state: torch.Tensor | None = None
         """``[hidden]``; ``None`` until something was computed."""
         self.position = 0
         """The position of the state."""
 
-    def learn(self, verified: Verified) -> None:
+    def learn(self, verified: VerifiedStep) -> None:
         """Keep the state of the last token that stays."""
         for expansion in self.expansions:
             expansion.learn(verified)
         path = verified.acceptance.path
         # A copy, because the array has the states of all sequences of the step.
-        self.state = torch.from_numpy(verified.states[path[-1]].copy())
+        self.hidden_state = torch.from_numpy(verified.states[path[-1]].copy())
         self.position = verified.first + len(path) - 1
 
     def end(self, tokens: Sequence[TokenId]) -> None:
@@ -79,7 +79,7 @@ class MedusaDrafter:
     """Drafts for all sequences of one target."""
 
     name: Final = "medusa"
-    wants_states: Final = True
+    wants_hidden_states: Final = True
     widths: Final = ()
 
     def __init__(
@@ -110,28 +110,30 @@ class MedusaDrafter:
         self._parts = [module.parts(head) for head in range(heads)]
         self._is_shared = len({id(matrix) for _, matrix in self._parts}) == 1
 
-    def open(self, context: DraftContext) -> MedusaMemory:
+    def open(self, context: DraftContext) -> MedusaDraftState:
         """Begin a sequence."""
-        return MedusaMemory(context, self._rates)
+        return MedusaDraftState(context, self._rates)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the trees of all sequences whose next token some head predicts."""
         logits_by_tree: dict[GrowingTree[None], _TreeLogits] = {}
         for draft in drafts:
-            memory = draft.memory
-            assert isinstance(memory, MedusaMemory), f"{memory!r} is of another drafter"
-            for expansion in memory.expansions:
+            draft_state = draft.draft_state
+            assert isinstance(draft_state, MedusaDraftState), (
+                f"{draft_state!r} is of another drafter"
+            )
+            for expansion in draft_state.expansions:
                 expansion.begin()
-            first = memory.first_head(draft.tokens)
-            if memory.state is None or not 0 <= first < self._heads:
+            first = draft_state.first_head(draft.tokens)
+            if draft_state.hidden_state is None or not 0 <= first < self._heads:
                 continue
             tree: GrowingTree[None] = GrowingTree(
                 draft.builder,
-                partial(_expansion, memory, first),
+                partial(_expansion, draft_state, first),
                 partial(self._width, first),
                 self._heads - first,
             )
-            logits_by_tree[tree] = _TreeLogits(memory.state, first)
+            logits_by_tree[tree] = _TreeLogits(draft_state.hidden_state, first)
         logits_at = partial(self._logits, logits_by_tree)
         grow([*logits_by_tree], logits_at, most_places=_PLACES, rounds=self._heads)
 
@@ -178,5 +180,5 @@ class MedusaDrafter:
                 of_tree.logits[head] = row
 
 
-def _expansion(memory: MedusaMemory, first: int, depth: int) -> Expansion:
-    return memory.expansions[first + depth]
+def _expansion(draft_state: MedusaDraftState, first: int, depth: int) -> Expansion:
+    return draft_state.expansions[first + depth]

@@ -4,7 +4,7 @@ For the narrow calls of verification, of 1 to some 16 tokens, where a module of 
 as long between the matrices as in them. See docs/decisions/0007-own-forward-on-cpu.md.
 """
 
-from guided.model.cpu.adapted_layers import adapted_weights
+from guided.model.cpu.adapted_layers import adapt_weights
 from guided.model.cpu.attention import LayerCache
 from guided.model.cpu.block_types import BLOCK_TYPES
 from guided.model.cpu.decoder import CpuDecoder
@@ -26,7 +26,7 @@ __all__ = [
     "LayerCache",
     "StoredTensor",
     "WeightFormat",
-    "adapted_weights",
+    "adapt_weights",
     "is_kept_twice",
     "read_decoder",
     "read_stored_decoder",

@@ -22,7 +22,7 @@ from guided.model.cpu.decoder import DecoderWeights
 from guided.model.cpu.formats import WeightFormat, matrix_packer
 from guided.model.cpu.matrix import PackedMatrix
 
-__all__ = ["adapted_weights"]
+__all__ = ["adapt_weights"]
 
 _STACKED: Final = {
     "query_key_value": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -39,7 +39,7 @@ _IN_MATRIX: Final = {
 _OF_LAYER: Final = re.compile(r"model\.layers\.(\d+)\.(.+)")
 
 
-def adapted_weights(
+def adapt_weights(
     weights: DecoderWeights, adapters: Sequence[Adapter], rows: AdaptedRows
 ) -> DecoderWeights:
     """Add adapters to the weights; they are numbered from 1 in their order.
@@ -61,17 +61,17 @@ def adapted_weights(
             addition = Addition(first, shapes[part][0], down, up, low_rank.scale)
             additions.setdefault((layer, matrix), {}).setdefault(number, []).append(addition)
 
-    def adapted(number: int, matrix: str, plain: PackedMatrix) -> PackedMatrix:
+    def adapt(number: int, matrix: str, plain: PackedMatrix) -> PackedMatrix:
         by_adapter = additions.get((number, matrix))
         return plain if by_adapter is None else AdaptedMatrix(plain, by_adapter, rows)
 
     layers = [
         replace(
             layer,
-            query_key_value=adapted(number, "query_key_value", layer.query_key_value),
-            output=adapted(number, "output", layer.output),
-            gate_and_up=adapted(number, "gate_and_up", layer.gate_and_up),
-            down=adapted(number, "down", layer.down),
+            query_key_value=adapt(number, "query_key_value", layer.query_key_value),
+            output=adapt(number, "output", layer.output),
+            gate_and_up=adapt(number, "gate_and_up", layer.gate_and_up),
+            down=adapt(number, "down", layer.down),
         )
         for number, layer in enumerate(weights.layers)
     ]

@@ -16,14 +16,14 @@ from numba import types
 from guided.model.cpu.kernel import instruction
 
 __all__ = [
-    "added",
     "call",
+    "compare_exchange",
+    "fetch_add",
     "floats",
     "halves",
     "integers",
     "pause",
     "read",
-    "replaced",
     "take_next",
     "write",
 ]
@@ -78,7 +78,7 @@ def write(_: Any, address: Any, number: Any) -> Any:
 
 
 @instruction
-def added(_: Any, address: Any, number: Any) -> Any:
+def fetch_add(_: Any, address: Any, number: Any) -> Any:
     """Add to the number at an address, and return the number before."""
     assert isinstance(number, types.Integer)
     emit = _on_pointer(lambda b, place, value: b.atomic_rmw("add", place, value, _ORDER))
@@ -86,7 +86,7 @@ def added(_: Any, address: Any, number: Any) -> Any:
 
 
 @instruction
-def replaced(_: Any, address: Any, expected: Any, number: Any) -> Any:
+def compare_exchange(_: Any, address: Any, expected: Any, number: Any) -> Any:
     """Replace the number at an address if it is the expected one; return whether it was."""
 
     def emit(builder: Any, place: Any, old: Any, new: Any) -> Any:

@@ -23,7 +23,7 @@ from llvmlite import ir
 from numba import types
 
 from guided.model.cpu.addresses import floats, halves, integers, take_next
-from guided.model.cpu.instructions import InstructionSet, chosen
+from guided.model.cpu.instructions import InstructionSet, best_instructions
 from guided.model.cpu.kernel import exact_task, inlined, instruction
 from guided.model.cpu.llvm import (
     FLOAT,
@@ -36,7 +36,7 @@ from guided.model.cpu.llvm import (
     prefetch,
     splat,
 )
-from guided.model.cpu.numbers import exponential, widened
+from guided.model.cpu.numbers import exponential, widen
 
 __all__ = [
     "GROUP_NUMBERS",
@@ -173,7 +173,7 @@ def _spread(job: Any, cache: Any, group: Any, head: Any, first: Any, tile: Any) 
         if job[4] == 2:
             bits = halves(source)
             for d in range(size):
-                target[d] = widened(bits[d])
+                target[d] = widen(bits[d])
         else:
             numbers = floats(source)
             for d in range(size):
@@ -217,7 +217,9 @@ def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) 
 
         def score(lanes: int) -> None:
             nothing = ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes)
-            sums = _grown(builder, [nothing] * LANES, its_tile, its_queries, its_size, _ROW, 1)
+            sums = _add_products(
+                builder, [nothing] * LANES, its_tile, its_queries, its_size, _ROW, 1
+            )
             for i, total in enumerate(sums):
                 builder.store(total, _lanes(builder, its_scores, INT64(i), lanes), align=LINE)
 
@@ -237,7 +239,7 @@ def _mix(_: Any, tile: Any, weights: Any, outputs: Any, count: Any) -> Any:
         def mix(lanes: int) -> None:
             targets = [_lanes(builder, its_outputs, INT64(i), lanes) for i in range(LANES)]
             sums = [builder.load(target, align=LINE) for target in targets]
-            sums = _grown(builder, sums, its_tile, its_weights, INT64(LANES), 1, _ROW)
+            sums = _add_products(builder, sums, its_tile, its_weights, INT64(LANES), 1, _ROW)
             for target, total in zip(targets, sums, strict=True):
                 builder.store(total, target, align=LINE)
 
@@ -257,17 +259,17 @@ def _in_lanes(builder: Any, count: Any, emit: Callable[[int], None]) -> None:
             emit(LANES)
 
 
-def _grown(
+def _add_products(
     builder: Any, sums: list[Any], tile: Any, lanes: Any, count: Any, step: int, next_step: int
 ) -> list[Any]:
     """Return ``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k in turn."""
     width = sums[0].type.count
-    at_once = _FEWER_SUMS.get(chosen(), LANES) * LANES // width
+    at_once = _FEWER_SUMS.get(best_instructions(), LANES) * LANES // width
     if len(sums) > at_once:
         rest = builder.add(tile, INT64(at_once * step * 4))
         return [
-            *_grown(builder, sums[:at_once], tile, lanes, count, step, next_step),
-            *_grown(builder, sums[at_once:], rest, lanes, count, step, next_step),
+            *_add_products(builder, sums[:at_once], tile, lanes, count, step, next_step),
+            *_add_products(builder, sums[at_once:], rest, lanes, count, step, next_step),
         ]
 
     def body(k: Any, totals: list[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from guided.model.cpu.addresses import floats, take_next
 from guided.model.cpu.kernel import inlined, kernel, task
-from guided.model.cpu.numbers import exponential, narrowed
+from guided.model.cpu.numbers import exponential, narrow
 from guided.model.cpu.thread_team import RowTask
 
 __all__ = ["GATES", "add_and_normalise", "normalise", "normalise_heads", "rotate_and_store"]
@@ -100,7 +100,7 @@ def _rotate(numbers: Any, cosines: Any, sines: Any) -> None:
 @inlined
 def _store(numbers: Any, target: Any) -> None:
     for d in range(len(numbers)):
-        target[d] = narrowed(numbers[d], target[d])
+        target[d] = narrow(numbers[d], target[d])
 
 
 @task

@@ -27,7 +27,7 @@ from guided.model.cpu.addresses import floats, halves, take_next
 from guided.model.cpu.kernel import Task, kernel, task
 from guided.model.cpu.llvm import LANES, LINE
 from guided.model.cpu.matrix import LargePages, Numbers
-from guided.model.cpu.numbers import narrowed
+from guided.model.cpu.numbers import narrow
 from guided.model.cpu.thread_team import RowTask, run_together, team_address, team_size
 
 __all__ = ["BLOCK", "LINES", "Bf16Kernel", "Bf16Matrix"]
@@ -96,7 +96,7 @@ class Bf16Matrix:
         groups = -(-count // self._kernel.most)
         lines = -(-count // groups)  # of a group, so that groups are filled alike
         products = np.empty((groups * lines, blocks * BLOCK), np.float32)
-        filled = self._filled(rows, (groups * lines, depth * _INPUTS))
+        filled = self._pad_rows(rows, (groups * lines, depth * _INPUTS))
         job = self._job.copy()  # of this call alone: others may multiply at the same time
         if self._kernel.configs is not None:
             job[_CONFIG:] = self._kernel.configs[lines]
@@ -107,7 +107,7 @@ class Bf16Matrix:
             found += self._bias
         return found
 
-    def _filled(self, rows: Numbers, shape: tuple[int, int]) -> NDArray[Any]:
+    def _pad_rows(self, rows: Numbers, shape: tuple[int, int]) -> NDArray[Any]:
         """Return the rows as the kernel reads them, with zeros for missing rows."""
         if self._kernel.rounds:
             rounded = np.zeros(shape, np.uint16)
@@ -129,7 +129,7 @@ def _round_rows(job: Any) -> None:
             return
         source, target = floats(job[0] + row * job[2] * 4), halves(job[1] + row * job[3] * 2)
         for d in range(job[2]):
-            target[d] = narrowed(source[d], _BF16)
+            target[d] = narrow(source[d], _BF16)
 
 
 _round = RowTask(_round_rows)

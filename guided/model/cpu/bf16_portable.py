@@ -89,7 +89,7 @@ def _emit_products(
         for half in range(2) if 0 in halves else ():
             place = builder.add(line, INT64(half * LINE))
             prefetch(builder, builder.add(place, ahead), level=2)
-        numbers = [_widened(builder, builder.add(line, INT64(half * LINE))) for half in halves]
+        numbers = [_widen_pairs(builder, builder.add(line, INT64(half * LINE))) for half in halves]
         grown = list(sums)
         for row, start in enumerate(starts):
             for second in range(2):
@@ -108,7 +108,7 @@ def _emit_products(
         builder.store(total, pointer(builder, products, FLOATS, place), align=4)
 
 
-def _widened(builder: Any, line: Any) -> tuple[Any, Any]:
+def _widen_pairs(builder: Any, line: Any) -> tuple[Any, Any]:
     """Return the first and the second inputs of the pairs in a line, as float32."""
     pairs = builder.load(pointer(builder, line, INTS), align=LINE)
     first, second = builder.shl(pairs, _SHIFT), builder.and_(pairs, _UPPER)

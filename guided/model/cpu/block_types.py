@@ -95,7 +95,7 @@ def _two_halves(nibbles: _Bytes) -> _Bytes:
     return np.concatenate((nibbles & 15, nibbles >> 4), axis=-1)
 
 
-def _joined(codes: NDArray[Any]) -> NDArray[Any]:
+def _join_blocks(codes: NDArray[Any]) -> NDArray[Any]:
     """Reshape ``[out, blocks, ...]`` to ``[out, in]``."""
     return np.ascontiguousarray(codes).reshape(len(codes), -1)
 
@@ -108,7 +108,7 @@ def _plain(blocks: _Blocks, form: CodeForm) -> Codes:
     if form.bits == 5:
         codes |= np.unpackbits(blocks["high"], axis=-1, bitorder="little") << np.uint8(4)
     least = blocks["least"] if form.has_least else None
-    return Codes(form, _joined(codes), blocks["scale"], least, None, None)
+    return Codes(form, _join_blocks(codes), blocks["scale"], least, None, None)
 
 
 def _fours_k(blocks: _Blocks, form: CodeForm) -> Codes:
@@ -122,7 +122,7 @@ def _fours_k(blocks: _Blocks, form: CodeForm) -> Codes:
     first, second, third = (blocks["groups"][..., start : start + 4] for start in (0, 4, 8))
     scales = np.concatenate((first & 63, third & 15 | (first >> 6) << 4), axis=-1)
     leasts = np.concatenate((second & 63, third >> 4 | (second >> 6) << 4), axis=-1)
-    return _nested(blocks, form, codes, scales, leasts)
+    return _decode_nested(blocks, form, codes, scales, leasts)
 
 
 def _quarters(low: _Bytes) -> _Bytes:
@@ -135,7 +135,7 @@ def _quarters(low: _Bytes) -> _Bytes:
 def _twos_k(blocks: _Blocks, form: CodeForm) -> Codes:
     """Q2_K."""
     groups = blocks["groups"]
-    return _nested(blocks, form, _quarters(blocks["low"]), groups & 15, groups >> 4)
+    return _decode_nested(blocks, form, _quarters(blocks["low"]), groups & 15, groups >> 4)
 
 
 def _threes_k(blocks: _Blocks, form: CodeForm) -> Codes:
@@ -147,7 +147,7 @@ def _threes_k(blocks: _Blocks, form: CodeForm) -> Codes:
     of_four = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
     high = (blocks["groups"][..., None, 8:] >> of_four) & np.uint8(3)
     scales = low | high.reshape(low.shape) << np.uint8(4)
-    return _nested(blocks, form, codes, scales.astype(np.int8) - np.int8(32), None)
+    return _decode_nested(blocks, form, codes, scales.astype(np.int8) - np.int8(32), None)
 
 
 def _sixes_k(blocks: _Blocks, form: CodeForm) -> Codes:
@@ -155,18 +155,24 @@ def _sixes_k(blocks: _Blocks, form: CodeForm) -> Codes:
     low = blocks["low"].reshape(*blocks.shape, 2, 64)
     codes = _two_halves(low).reshape(*blocks.shape, 8, _WIDE)
     codes |= _quarters(blocks["high"]) << np.uint8(4)
-    return _nested(blocks, form, codes, blocks["groups"], None)
+    return _decode_nested(blocks, form, codes, blocks["groups"], None)
 
 
-def _nested(blocks: _Blocks, form: CodeForm, codes: _Bytes, scales: Any, leasts: Any) -> Codes:
+def _decode_nested(
+    blocks: _Blocks, form: CodeForm, codes: _Bytes, scales: Any, leasts: Any
+) -> Codes:
     if leasts is None:
-        return Codes(form, _joined(codes), blocks["scale"], None, _joined(scales), None)
+        return Codes(form, _join_blocks(codes), blocks["scale"], None, _join_blocks(scales), None)
     # The file has what is subtracted.
-    least, whole = -blocks["least"], _joined(leasts).view(np.int8)
-    return Codes(form, _joined(codes), blocks["scale"], least, _joined(scales).view(np.int8), whole)
+    least, whole = -blocks["least"], _join_blocks(leasts).view(np.int8)
+    return Codes(
+        form, _join_blocks(codes), blocks["scale"], least, _join_blocks(scales).view(np.int8), whole
+    )
 
 
-def _made(unpack: Any, form: CodeForm, *fields: tuple[str, str | tuple[str, int]]) -> BlockType:
+def _make_type(
+    unpack: Any, form: CodeForm, *fields: tuple[str, str | tuple[str, int]]
+) -> BlockType:
     kinds = [(name, *([kind] if isinstance(kind, str) else kind)) for name, kind in fields]
     return BlockType(form, np.dtype(kinds), unpack)
 
@@ -178,52 +184,52 @@ def _bytes(count: int) -> tuple[str, int]:
 _SCALE, _LEAST = ("scale", "<f2"), ("least", "<f2")
 
 BLOCK_TYPES: Final[Mapping[str, BlockType]] = {
-    "Q4_0": _made(
+    "Q4_0": _make_type(
         _plain,
         CodeForm(4, 8, has_least=False, group=_WIDE, is_nested=False),
         *(_SCALE, ("low", _bytes(16))),
     ),
-    "Q4_1": _made(
+    "Q4_1": _make_type(
         _plain,
         CodeForm(4, 0, has_least=True, group=_WIDE, is_nested=False),
         *(_SCALE, _LEAST, ("low", _bytes(16))),
     ),
-    "Q5_0": _made(
+    "Q5_0": _make_type(
         _plain,
         CodeForm(5, 16, has_least=False, group=_WIDE, is_nested=False),
         *(_SCALE, ("high", _bytes(4)), ("low", _bytes(16))),
     ),
-    "Q5_1": _made(
+    "Q5_1": _make_type(
         _plain,
         CodeForm(5, 0, has_least=True, group=_WIDE, is_nested=False),
         *(_SCALE, _LEAST, ("high", _bytes(4)), ("low", _bytes(16))),
     ),
-    "Q8_0": _made(
+    "Q8_0": _make_type(
         _plain,
         CodeForm(8, 128, has_least=False, group=_WIDE, is_nested=False),
         *(_SCALE, ("low", _bytes(32))),
     ),
-    "Q2_K": _made(
+    "Q2_K": _make_type(
         _twos_k,
         CodeForm(2, 0, has_least=True, group=_NARROW, is_nested=True),
         *(("groups", _bytes(16)), ("low", _bytes(64)), _SCALE, _LEAST),
     ),
-    "Q3_K": _made(
+    "Q3_K": _make_type(
         _threes_k,
         CodeForm(3, 4, has_least=False, group=_NARROW, is_nested=True),
         *(("high", _bytes(32)), ("low", _bytes(64)), ("groups", _bytes(12)), _SCALE),
     ),
-    "Q4_K": _made(
+    "Q4_K": _make_type(
         _fours_k,
         CodeForm(4, 0, has_least=True, group=_WIDE, is_nested=True),
         *(_SCALE, _LEAST, ("groups", _bytes(12)), ("low", _bytes(128))),
     ),
-    "Q5_K": _made(
+    "Q5_K": _make_type(
         _fours_k,
         CodeForm(5, 0, has_least=True, group=_WIDE, is_nested=True),
         *(_SCALE, _LEAST, ("groups", _bytes(12)), ("high", _bytes(32)), ("low", _bytes(128))),
     ),
-    "Q6_K": _made(
+    "Q6_K": _make_type(
         _sixes_k,
         CodeForm(6, 32, has_least=False, group=_NARROW, is_nested=True),
         *(("low", _bytes(128)), ("high", _bytes(64)), ("groups", ("i1", 16)), _SCALE),

@@ -18,7 +18,7 @@ from guided.model.cpu.bf16_amx import AMX
 from guided.model.cpu.bf16_avx512 import AVX512
 from guided.model.cpu.bf16_matrix import Bf16Kernel, Bf16Matrix
 from guided.model.cpu.bf16_portable import PORTABLE
-from guided.model.cpu.instructions import InstructionSet, chosen, has
+from guided.model.cpu.instructions import InstructionSet, best_instructions, has
 from guided.model.cpu.int4_matrix import Int4Matrix
 from guided.model.cpu.int8_matrix import Int8Matrix, is_kept_twice
 from guided.model.cpu.int8_portable import Int8PortableMatrix
@@ -64,6 +64,6 @@ def matrix_packer(
 
 def bf16_kernel() -> Bf16Kernel:
     """Return the fastest kernel for bf16 on this processor."""
-    if chosen() is InstructionSet.AMX:
+    if best_instructions() is InstructionSet.AMX:
         return AMX
     return AVX512 if has(InstructionSet.AVX512_BF16) else PORTABLE

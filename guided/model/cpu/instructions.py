@@ -15,7 +15,7 @@ import torch
 
 from guided.runtime.processor import named_processor
 
-__all__ = ["InstructionSet", "available", "chosen", "has"]
+__all__ = ["InstructionSet", "available", "best_instructions", "has"]
 
 
 class InstructionSet(StrEnum):
@@ -71,7 +71,7 @@ def available() -> tuple[InstructionSet, ...]:
     return tuple(each for each in sets if _is_here(each))
 
 
-def chosen() -> InstructionSet:
+def best_instructions() -> InstructionSet:
     """Return the best set that this processor has."""
     return available()[0]
 

@@ -22,7 +22,7 @@ from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.stored_kernel import instructions_here
 from guided.model.cpu.stored_matrix import StoredMatrix, StoredPart
 
-__all__ = ["Int4Matrix", "rounded_to_int4", "rounded_to_int8"]
+__all__ = ["Int4Matrix", "round_to_int4", "round_to_int8"]
 
 _FORM: Final = BLOCK_TYPES["Q4_1"].form
 _HEAD_FORM: Final = BLOCK_TYPES["Q8_0"].form
@@ -53,7 +53,7 @@ class Int4Matrix:
         outputs, self._inputs = weight.shape
         padded = -(-self._inputs // _GROUP) * _GROUP
         form = _HEAD_FORM if is_head else _FORM
-        rounded: Callable[..., Codes] = rounded_to_int8 if is_head else rounded_to_int4
+        rounded: Callable[..., Codes] = round_to_int8 if is_head else round_to_int4
 
         def codes() -> Iterator[Codes]:
             for start in range(0, outputs, _TAKEN):
@@ -71,7 +71,7 @@ class Int4Matrix:
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
+def round_to_int4(weights: NDArray[np.float32]) -> Codes:
     """Round ``[out, in]``, a multiple of 32, to codes.
 
     A group with something that is not a number, or too large for float16, gets a scale or a least
@@ -85,7 +85,7 @@ def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
         scale = (high - low) * np.float32(share / _MOST)
         least = low + (high - low) * np.float32((1 - share) / 2)
         for _ in range(_TURNS):
-            scale, least = _fitted(groups, _nearest(groups, scale, least))
+            scale, least = _fit_scale(groups, _nearest(groups, scale, least))
             scale, least = _as_kept(scale), _as_kept(least)
             found = _nearest(groups, scale, least) * scale + least
             error = np.square(found - groups).sum(axis=-1, keepdims=True)
@@ -100,8 +100,8 @@ def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def rounded_to_int8(weights: NDArray[np.float32]) -> Codes:
-    """Round as ``rounded_to_int4``, with a scale for the farthest weight of each group."""
+def round_to_int8(weights: NDArray[np.float32]) -> Codes:
+    """Round as ``round_to_int4``, with a scale for the farthest weight of each group."""
     groups = weights.reshape(len(weights), -1, _GROUP)
     scales = (np.abs(groups).max(axis=-1, keepdims=True) / _HEAD_MOST).astype(np.float16)
     steps = groups / np.where(scales == 0, 1, scales).astype(np.float32)
@@ -117,7 +117,7 @@ def _nearest(groups: Numbers, scale: Numbers, least: Numbers) -> Numbers:
     return found
 
 
-def _fitted(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
+def _fit_scale(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
     """Fit scale and least number so that codes are nearest to the weights, by least squares."""
     mean_code = codes.mean(axis=-1, keepdims=True)
     mean = groups.mean(axis=-1, keepdims=True)

@@ -56,7 +56,7 @@ class Int8Avx512:
 
     def __init__(self, layout: Int8Layout, bias: torch.Tensor | None) -> None:
         self.layout = layout
-        self._bias = layout.padded_bias(bias)
+        self._bias = layout.pad_bias(bias)
         self._job = np.zeros(12, np.int64)
         self._job[[0, 3, 4]] = layout.weights.ctypes.data, layout.inputs, layout.width
         self._job[[8, 9]] = layout.scales.ctypes.data, self._bias.ctypes.data

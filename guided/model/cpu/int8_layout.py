@@ -72,7 +72,7 @@ class Int8Layout(NamedTuple):
         """Inputs, including the padding of the last line."""
         return self.lines * INPUTS
 
-    def padded_bias(self, bias: torch.Tensor | None) -> NDArray[np.float32]:
+    def pad_bias(self, bias: torch.Tensor | None) -> NDArray[np.float32]:
         """Return a bias for all of ``width``, zero where there is none."""
         found = np.zeros(self.width, np.float32)
         if bias is not None:

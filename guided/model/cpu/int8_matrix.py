@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from guided.model.cpu.instructions import InstructionSet, chosen
+from guided.model.cpu.instructions import InstructionSet, best_instructions
 from guided.model.cpu.int8_avx512 import FINER, Int8Avx512
 from guided.model.cpu.int8_layout import Int8Layout, in_steps
 from guided.model.cpu.kernel import exact_kernel, kernel
@@ -40,7 +40,7 @@ def is_kept_twice() -> bool:
     That is so with tiles (AMX), which ours does not use. Elsewhere ours takes any number of rows:
     oneDNN may take a thousand times as long (AMD EPYC, torch 2.13).
     """
-    return chosen() is InstructionSet.AMX
+    return best_instructions() is InstructionSet.AMX
 
 
 class Int8Matrix:

@@ -69,7 +69,7 @@ class Int8PortableMatrix:
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages) -> None:
         self._layout = layout = Int8Layout.of(*in_steps(weight), memory)
-        self._bias = layout.padded_bias(bias)
+        self._bias = layout.pad_bias(bias)
         self._job = np.zeros(12, np.int64)
         self._job[[0, 3, 4]] = layout.weights.ctypes.data, layout.lines, layout.width
         self._job[[8, 9]] = layout.scales.ctypes.data, self._bias.ctypes.data

@@ -29,12 +29,12 @@ _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
 
 def kernel(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile a function that Python calls; it runs without the GIL, and is cached on disk."""
-    return _compiled(function, nogil=True)
+    return _compile(function, nogil=True)
 
 
 def exact_kernel(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile as ``kernel`` does a function whose result must be exact to the last bit."""
-    return _compiled(function, nogil=True, fastmath=False)
+    return _compile(function, nogil=True, fastmath=False)
 
 
 class Task:
@@ -65,7 +65,7 @@ def exact_task(function: Callable[..., object]) -> Task:
 
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile a part of kernels."""
-    return _compiled(function, forceinline=True)
+    return _compile(function, forceinline=True)
 
 
 def instruction(function: Callable[..., object]) -> Callable[..., Any]:
@@ -74,7 +74,7 @@ def instruction(function: Callable[..., object]) -> Callable[..., Any]:
     return made
 
 
-def _compiled(function: Callable[..., object], **options: Any) -> Callable[..., Any]:
+def _compile(function: Callable[..., object], **options: Any) -> Callable[..., Any]:
     compiled: Callable[..., Any] = njit(  # type: ignore[call-overload]
         **{"cache": True, "_nrt": False, "fastmath": _LIBERTIES, "error_model": "numpy"} | options
     )(function)

@@ -10,14 +10,14 @@ from numba import types
 
 from guided.model.cpu.kernel import inlined, instruction
 
-__all__ = ["exponential", "farthest", "narrowed", "widened"]
+__all__ = ["exponential", "farthest", "narrow", "widen"]
 
 _INT32 = ir.IntType(32)
 _FLOAT = ir.FloatType()
 
 
 @instruction
-def narrowed(_: Any, number: Any, like: Any) -> Any:
+def narrow(_: Any, number: Any, like: Any) -> Any:
     """Return a float32 as the cache keeps it, in the type of ``like``; ties round to even."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
@@ -33,7 +33,7 @@ def narrowed(_: Any, number: Any, like: Any) -> Any:
 
 
 @instruction
-def widened(_: Any, bits: Any) -> Any:
+def widen(_: Any, bits: Any) -> Any:
     """Return the float32 equal to a bf16, given its bits."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:

@@ -56,7 +56,7 @@ class StoredPart:
         done = 0
         for piece in codes:
             _require_finite(piece.scales, piece.leasts, first=done * LANES)
-            whole = _padded(piece)
+            whole = _pad_outputs(piece)
             count = len(whole.codes) // LANES
             write_spans(whole, self._laid[done : done + count], self.apart)
             done += count
@@ -156,7 +156,7 @@ def _start(
     run_together(team, function, job.ctypes.data, size)
 
 
-def _padded(codes: Codes) -> Codes:
+def _pad_outputs(codes: Codes) -> Codes:
     """Pad codes with outputs of zeros to a multiple of 16."""
     missing = -len(codes.codes) % LANES
     if not missing:

@@ -137,7 +137,8 @@ class Products:
         for name in ("scale", "least") if self._form.has_least else ("scale",):
             start = self._builder.add(span, INT64(self._of_span[name][1]))
             found[name] = [
-                self._on.widened(self._builder.add(start, INT64(2 * lane))) for lane in self._lanes
+                self._on.load_halves(self._builder.add(start, INT64(2 * lane)))
+                for lane in self._lanes
             ]
         return found
 
@@ -152,12 +153,12 @@ class Products:
             leasts = self._of_group(group, "leasts", floats["least"])
         earlier = iter(sums)
         return [
-            self._grown(next(earlier), next(whole), row, group, scale, least)
+            self._add_scaled(next(earlier), next(whole), row, group, scale, least)
             for row in rows
             for scale, least in zip(scales, leasts, strict=True)
         ]
 
-    def _grown(
+    def _add_scaled(
         self, total: Any, whole: Any, row: _Row, group: _Group, scale: Any, least: Any
     ) -> Any:
         """Return a sum plus the products of a group, converted to float."""
@@ -190,7 +191,7 @@ class Products:
                 steps = self._on.splat(self._on.load(address, INT32))
                 for one, total in zip(codes, its_sums, strict=True):
                     total.add(one, steps)
-        return [total.found() for its_sums in sums for total in its_sums]
+        return [total.result() for its_sums in sums for total in its_sums]
 
     def _start(self, row: _Row, group: _Group) -> Any:
         """Return the correction for the offset; a least number is added later, as a float."""

@@ -58,7 +58,7 @@ class Registers:
         first = self.builder.insert_element(nothing, number, INT32(0))
         return self.builder.shuffle_vector(first, nothing, self.constant(0))
 
-    def widened(self, address: Any) -> Any:
+    def load_halves(self, address: Any) -> Any:
         """Read floats of 16 bits, none of them infinite, as floats of 32."""
         builder = self.builder
         if self.instructions is not InstructionSet.PORTABLE:

@@ -28,7 +28,7 @@ class WholeSum(Protocol):
         """Add neighbours' codes times their steps."""
         ...
 
-    def found(self) -> Any: ...
+    def result(self) -> Any: ...
 
 
 def whole_sum(on: Registers, form: CodeForm, start: Any) -> WholeSum:
@@ -55,7 +55,7 @@ class _Chained:
     def add(self, codes: Any, steps: Any) -> None:
         self._total = self._on.call(self._name, self._on.ints, self._total, codes, steps)
 
-    def found(self) -> Any:
+    def result(self) -> Any:
         return self._total
 
 
@@ -69,7 +69,7 @@ class _OfPairs:
         found = self._on.pair_products(codes, steps)
         self._total = self._on.builder.add(self._total, found)
 
-    def found(self) -> Any:
+    def result(self) -> Any:
         return self._total
 
 
@@ -97,10 +97,10 @@ class _OfBytes:
         self._wide.add(self._narrow, self._on.constant(1 << 16 | 1))
         self._narrow, self._added = None, 0
 
-    def found(self) -> Any:
+    def result(self) -> Any:
         if self._narrow is not None:
             self._widen()
-        return self._wide.found()
+        return self._wide.result()
 
 
 class _Plain:
@@ -117,5 +117,5 @@ class _Plain:
         of_second = builder.mul(builder.lshr(codes, half), second)
         self._total = builder.add(builder.add(self._total, of_first), of_second)
 
-    def found(self) -> Any:
+    def result(self) -> Any:
         return self._total

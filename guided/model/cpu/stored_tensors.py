@@ -62,7 +62,7 @@ class StoredTensors:
         told = self._tensors[name]
         if told.kind in _FLOATS:
             plain = torch.from_numpy(self._bytes(told).copy()).view(_FLOATS[told.kind])
-            found: torch.Tensor = _unwoven(plain.reshape(told.shape), told.woven_heads)
+            found: torch.Tensor = _deinterleave(plain.reshape(told.shape), told.woven_heads)
         else:
             found = torch.from_numpy(BLOCK_TYPES[told.kind].codes(self.blocks(name)).numbers())
             found = found.reshape(told.shape)
@@ -73,7 +73,7 @@ class StoredTensors:
         """Return the bytes of a tensor of blocks, ``[out, bytes]``; a view unless interleaved."""
         told = self._tensors[name]
         packed = self._bytes(told).reshape(told.shape[0] if len(told.shape) > 1 else 1, -1)
-        found: NDArray[np.uint8] = _unwoven(packed, told.woven_heads)
+        found: NDArray[np.uint8] = _deinterleave(packed, told.woven_heads)
         return found
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class StoredTensors:
         return np.frombuffer(self._mapped, np.uint8, told.nbytes, told.offset)
 
 
-def _unwoven(outputs: Any, heads: int) -> Any:
+def _deinterleave(outputs: Any, heads: int) -> Any:
     """Reorder outputs of each head from ``0a 0b 1a 1b ...`` to ``0a 1a ... 0b 1b ...``."""
     if not heads:
         return outputs

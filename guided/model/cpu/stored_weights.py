@@ -24,7 +24,7 @@ from guided.model.cpu.stored_matrix import (
     StoredPart,
 )
 from guided.model.cpu.stored_tensors import StoredTensor, StoredTensors
-from guided.model.cpu.weights import EMBEDDING, HEAD, WeightReader, assembled, try_decoder
+from guided.model.cpu.weights import EMBEDDING, HEAD, WeightReader, assemble, try_decoder
 from guided.model.plain_config import PlainConfig
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = ["read_stored_decoder", "stored_nbytes"]
 def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> int:
     """Return the bytes that the weights will take."""
 
-    def packed(tensor: StoredTensor) -> int:
+    def packed_nbytes(tensor: StoredTensor) -> int:
         if len(tensor.shape) < 2:
             return 4 * prod(tensor.shape)
         if tensor.kind not in BLOCK_TYPES:
@@ -47,7 +47,7 @@ def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> int:
 
     embedding = tensors[EMBEDDING]
     is_twice = HEAD not in tensors and embedding.kind not in BLOCK_TYPES
-    return sum(map(packed, tensors.values())) + (packed(embedding) if is_twice else 0)
+    return sum(map(packed_nbytes, tensors.values())) + (packed_nbytes(embedding) if is_twice else 0)
 
 
 def read_stored_decoder(
@@ -65,7 +65,7 @@ def read_stored_decoder(
     stored = StoredTensors(file, tensors, report)
     with torch.no_grad():
         read = _StoredReader(config, stored)
-        decoder = CpuDecoder(assembled(config, read, *read.embedding_and_head()))
+        decoder = CpuDecoder(assemble(config, read, *read.embedding_and_head()))
     stored.close()
     try_decoder(decoder, config)
     return decoder
@@ -117,10 +117,10 @@ class _StoredReader(WeightReader):
                 BLOCK_TYPES[kind], packed, self._memory, instructions_here()
             )
         except NotFiniteError as error:
-            raise _broken(names, error) from error
+            raise _not_finite_error(names, error) from error
 
 
-def _broken(names: Sequence[str], error: NotFiniteError) -> ModelError:
+def _not_finite_error(names: Sequence[str], error: NotFiniteError) -> ModelError:
     return ModelError(
         f"{' or '.join(names)} in the GGUF file is broken: {error}",
         hint="fetch the file again, or choose another",

@@ -26,7 +26,7 @@ import torch
 from numba import types
 from numpy.typing import NDArray
 
-from guided.model.cpu.addresses import added, call, pause, read, replaced, write
+from guided.model.cpu.addresses import call, compare_exchange, fetch_add, pause, read, write
 from guided.model.cpu.kernel import Task, inlined, kernel
 
 __all__ = ["RowTask", "run_together", "team_address", "team_size"]
@@ -109,7 +109,7 @@ def run_together(team: Any, task: Any, job: Any, threads: Any) -> None:
 
     The caller is one of them, and the only one while another caller has the team.
     """
-    if threads == 1 or not replaced(team + _IS_BUSY, 0, 1):
+    if threads == 1 or not compare_exchange(team + _IS_BUSY, 0, 1):
         call(task, job)
         return
     write(team + _TASK, task)
@@ -119,11 +119,11 @@ def run_together(team: Any, task: Any, job: Any, threads: Any) -> None:
     _wake(team)
     call(task, job)
     door = read(team + _DOOR)
-    while not replaced(team + _DOOR, door, door & ~_PLACES):
+    while not compare_exchange(team + _DOOR, door, door & ~_PLACES):
         door = read(team + _DOOR)
     door &= ~_PLACES
     while door & _INSIDE:
-        door = _changed(team, door)
+        door = _wait_for_change(team, door)
     write(team + _IS_BUSY, 0)
 
 
@@ -135,17 +135,17 @@ def _help(team: Any) -> None:
         door = read(team + _DOOR)
         generation = door // _GENERATION
         if generation == last or not door & _PLACES:
-            _changed(team, door)
-        elif replaced(team + _DOOR, door, door + 1 - _PLACE):
+            _wait_for_change(team, door)
+        elif compare_exchange(team + _DOOR, door, door + 1 - _PLACE):
             last = generation
             call(read(team + _TASK), read(team + _JOB))
-            left = added(team + _DOOR, -1) - 1
+            left = fetch_add(team + _DOOR, -1) - 1
             if not left & (_PLACES | _INSIDE):
                 _wake(team)
 
 
 @inlined
-def _changed(team: Any, door: Any) -> Any:
+def _wait_for_change(team: Any, door: Any) -> Any:
     """Wait until the door is no longer ``door``, first in a loop, then asleep; returns it."""
     for _ in range(_PATIENCE):
         found = read(team + _DOOR)
@@ -154,12 +154,12 @@ def _changed(team: Any, door: Any) -> Any:
         pause()
     # The count comes before the look, and a thread that changes the door reads the count after
     # that: one of the two sees the other.
-    added(team + _SLEEPERS, 1)
+    fetch_add(team + _SLEEPERS, 1)
     _lock(team + _MUTEX)
     while read(team + _DOOR) == door:
         _wait(team + _CONDITION, team + _MUTEX)
     _unlock(team + _MUTEX)
-    added(team + _SLEEPERS, -1)
+    fetch_add(team + _SLEEPERS, -1)
     return read(team + _DOOR)
 
 

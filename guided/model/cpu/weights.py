@@ -39,7 +39,7 @@ __all__ = [
     "EMBEDDING",
     "HEAD",
     "WeightReader",
-    "assembled",
+    "assemble",
     "read_decoder",
     "take_decoder",
     "try_decoder",
@@ -346,12 +346,16 @@ def _weights(
     if weight_format is WeightFormat.INT4:
         pack_head = matrix_packer(weight_format, is_head=True)
     last = WeightReader(config, tensors, pack_head)
-    head = last.matrix("lm_head") if HEAD in tensors else last.packed([EMBEDDING], embedding, None)
+    head = (
+        last.matrix("lm_head")
+        if HEAD in tensors
+        else last.pack_matrix([EMBEDDING], embedding, None)
+    )
     read = WeightReader(config, tensors, pack)
-    return assembled(config, read, PlainEmbedding(embedding), head)
+    return assemble(config, read, PlainEmbedding(embedding), head)
 
 
-def assembled(
+def assemble(
     config: _Config, read: WeightReader, embedding: Embedding, head: PackedMatrix
 ) -> DecoderWeights:
     """Assemble the weights of a decoder; reads all except embedding and head."""
@@ -425,9 +429,9 @@ class WeightReader:
         ]
         has_bias = any(f"{name}.bias" in self._tensors for name in names)
         weight = torch.cat(weights) if weights[1:] else weights[0]
-        return self.packed(named, weight, torch.cat(biases) if has_bias else None)
+        return self.pack_matrix(named, weight, torch.cat(biases) if has_bias else None)
 
-    def packed(
+    def pack_matrix(
         self, names: Sequence[str], weight: torch.Tensor, bias: torch.Tensor | None
     ) -> PackedMatrix:
         """Pack one or more tensors as a matrix; raises ``ModelError`` if the format cannot."""

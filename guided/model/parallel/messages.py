@@ -99,7 +99,7 @@ class Copy(msgspec.Struct, frozen=True, tag=True):
     @classmethod
     def of(cls, copies: Iterable[SlotCopies]) -> Self:
         """Make the message for copies by group of layers."""
-        return cls([(_written(each.sources), _written(each.targets)) for each in copies])
+        return cls([(_to_bytes(each.sources), _to_bytes(each.targets)) for each in copies])
 
     def copies(self) -> list[SlotCopies]:
         """Return the copies, by group of layers."""
@@ -132,7 +132,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
         assert segment.recurrence is None or segment.recurrence.computed is None, "a state"
         sees = segment.ancestors
         return cls(
-            [_Rows(rows.start, _written(rows.seen), rows.count) for rows in segment.rows],
+            [_Rows(rows.start, _to_bytes(rows.seen), rows.count) for rows in segment.reservations],
             segment.committed,
             segment.tokens,
             segment.depths,
@@ -147,7 +147,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
         if self.ancestors is not None:
             sees = np.frombuffer(self.ancestors, np.bool_).reshape(len(self.tokens), -1)
         return Segment(
-            rows=tuple(
+            reservations=tuple(
                 Reservation(rows.start, _ints(rows.seen), rows.count, SlotCopies.none())
                 for rows in self.rows
             ),
@@ -203,7 +203,7 @@ def read_settings(text: str) -> RankSettings:
     return msgspec.json.decode(text, type=RankSettings)
 
 
-def _written(slots: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bytearray:
+def _to_bytes(slots: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bytearray:
     return bytearray(slots.tobytes())
 
 

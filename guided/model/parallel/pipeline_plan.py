@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from guided.model.model_files import ModelFiles
 
-__all__ = ["PipelinePlan", "even_parts", "pipeline_plan", "place_in_line", "rank_at"]
+__all__ = ["PipelinePlan", "pipeline_plan", "place_in_line", "rank_at", "split_evenly"]
 
 _PARTS: Final = {"embed_tokens", "layers", "norm"}
 """The parts, besides a head, of the models that can be split."""
@@ -96,7 +96,7 @@ def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Pi
         )
     # The same rows twice, even if files have them once.
     head = head or embedding
-    parts = even_parts([embedding + sizes[0], *sizes[1:-1], sizes[-1] + head], ranks)
+    parts = split_evenly([embedding + sizes[0], *sizes[1:-1], sizes[-1] + head], ranks)
     stages = tuple(
         Stage(part, is_first=place == 0, is_last=place == ranks - 1)
         for place, part in enumerate(parts)
@@ -107,7 +107,9 @@ def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Pi
         stage = stages[place_in_line(rank, ranks)]
         numbers = others + sum(sizes[layer] for layer in stage.layers)
         numbers += embedding * stage.is_first + head * stage.is_last
-        shares.append(RankShare(numbers / whole, _kept(shapes, stage), _named(stage)))
+        shares.append(
+            RankShare(numbers / whole, _shapes_of_stage(shapes, stage), _describe_stage(stage))
+        )
     return PipelinePlan(stages, tuple(shares))
 
 
@@ -138,7 +140,7 @@ def _sizes(shapes: Mapping[str, tuple[int, ...]], layers: int) -> tuple[list[int
     return by_layer, found["embed_tokens"], found["lm_head"], found[""]
 
 
-def even_parts(sizes: Sequence[int], parts: int) -> list[range]:
+def split_evenly(sizes: Sequence[int], parts: int) -> list[range]:
     """Return consecutive parts whose largest is as small as possible."""
     count = len(sizes)
     # The smallest possible largest part up to ``end``, and where its last part begins.
@@ -160,11 +162,11 @@ def even_parts(sizes: Sequence[int], parts: int) -> list[range]:
     return [range(*pair) for pair in pairwise(cuts)]
 
 
-def _kept(shapes: tuple[LayerShape, ...], stage: Stage) -> tuple[LayerShape, ...]:
+def _shapes_of_stage(shapes: tuple[LayerShape, ...], stage: Stage) -> tuple[LayerShape, ...]:
     return tuple(shape if n in stage.layers else NO_KEYS for n, shape in enumerate(shapes))
 
 
-def _named(stage: Stage) -> str:
+def _describe_stage(stage: Stage) -> str:
     parts = [f"layers {stage.layers[0]} to {stage.layers[-1]}"]
     parts += ["embedding"] * stage.is_first + ["head"] * stage.is_last
     return ", ".join(parts)

@@ -114,7 +114,9 @@ class Ranks:
             join_group(0, split.ranks, settings.meeting, device_of(device.type, 0))
         return found
 
-    def loaded(self, on_loss: Callable[[ModelError], None] | None = None) -> list[Loaded]:
+    def wait_until_loaded(
+        self, on_loss: Callable[[ModelError], None] | None = None
+    ) -> list[Loaded]:
         """Wait until all have loaded; return what they hold, by rank from 1 on.
 
         From then on ``on_loss`` is called when a rank ends, in a thread of its own, even while no

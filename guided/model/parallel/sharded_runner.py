@@ -20,8 +20,8 @@ __all__ = ["ShardedRunner"]
 class ShardedRunner(ModelRunner):
     """A model of which this process holds a share, and ``ranks`` the others.
 
-    ``share`` is this rank's (``load_share``), ``on_loss`` is that of ``Ranks.loaded``. Raises
-    ``ModelError`` if another rank is lost, while the model is tried or in a call.
+    ``share`` is this rank's (``load_share``), ``on_loss`` that of ``Ranks.wait_until_loaded``.
+    Raises ``ModelError`` if another rank is lost, while the model is tried or in a call.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ShardedRunner(ModelRunner):
                 stage=share.stage,
             )
         here = Loaded(share.nbytes, self.shape.layers, self.shape.windows)
-        self.held: tuple[Loaded, ...] = (here, *ranks.loaded(on_loss))
+        self.held: tuple[Loaded, ...] = (here, *ranks.wait_until_loaded(on_loss))
         """By rank."""
         with ranks.together():
             if any(rank.windows != here.windows for rank in self.held):

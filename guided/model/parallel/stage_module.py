@@ -64,7 +64,7 @@ def keep_stage(
         _take_states(decoder.layers[stage.layers[0]], neighbours, dtype)
         if stage.is_last and getattr(decoder.config, "tie_word_embeddings", False):
             # Its rows are the head's.
-            decoder.embed_tokens.register_forward_hook(_unknown)
+            decoder.embed_tokens.register_forward_hook(_fill_with_nan)
         else:
             decoder.embed_tokens = _Nowhere(decoder.config.hidden_size, dtype)
     if not stage.is_last:
@@ -106,7 +106,7 @@ class _NoHead(nn.Module):
         return hidden_states[..., :1]
 
 
-def _unknown(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
+def _fill_with_nan(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
     return torch.full_like(output, torch.nan)
 
 

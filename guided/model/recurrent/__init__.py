@@ -15,7 +15,7 @@ See docs/recurrent.md.
 from __future__ import annotations
 
 from guided.model.recurrent.mixers import Mix, Mixer, take_mixers
-from guided.model.recurrent.planned import StateSize, planned_states
+from guided.model.recurrent.planned import StateSize, plan_states
 from guided.model.recurrent.states import RecurrentState
 from guided.model.recurrent.step import RecurrentStep, mixing, running_mix, try_continuing
 
@@ -26,7 +26,7 @@ __all__ = [
     "RecurrentStep",
     "StateSize",
     "mixing",
-    "planned_states",
+    "plan_states",
     "running_mix",
     "take_mixers",
     "try_continuing",

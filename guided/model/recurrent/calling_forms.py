@@ -41,7 +41,7 @@ class CallingForm(Protocol):
         """Return outputs and the next state; the tensors of ``state`` may be written to."""
         ...
 
-    def returned(self, outputs: Outputs) -> Any:
+    def wrap_outputs(self, outputs: Outputs) -> Any:
         """Return what the module has to return for these outputs."""
         ...
 
@@ -89,7 +89,7 @@ class _CacheLayer:
         kept = zip(layer.conv_states.values(), layer.recurrent_states.values(), strict=True)
         return outputs, tuple(tensor for pair in kept for tensor in pair)
 
-    def returned(self, outputs: Outputs) -> Any:
+    def wrap_outputs(self, outputs: Outputs) -> Any:
         return outputs
 
 
@@ -135,7 +135,7 @@ class _StateList:
             self._place["layer_id"] = number
         return outputs, tuple(kept)
 
-    def returned(self, outputs: Outputs) -> Any:
+    def wrap_outputs(self, outputs: Outputs) -> Any:
         return outputs, None
 
     def _read_apart(
@@ -185,7 +185,7 @@ class _LinearCache:
         )
         return outputs, (cache.kept,)
 
-    def returned(self, outputs: Outputs) -> Any:
+    def wrap_outputs(self, outputs: Outputs) -> Any:
         return outputs, None
 
 

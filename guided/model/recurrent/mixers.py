@@ -76,7 +76,7 @@ class Mixer:
             given = self._signature.bind(*args, **options).arguments
             if any(given.get(name) is not None for name in _MASKS):
                 raise ModelError(f"{self.kind} is given a mask of padding")
-            return self._form.returned(running(self, given[self._form.input]))
+            return self._form.wrap_outputs(running(self, given[self._form.input]))
 
         vars(self._module)["forward"] = forward
 
@@ -91,7 +91,7 @@ class Mixer:
         for token in torch.split(inputs, 1, 1):
             output, state = self._form.read(self._forward, token, state)
             outputs.append(output)
-        return _joined(outputs), state
+        return _join_outputs(outputs), state
 
 
 def take_mixers(module: PreTrainedModel) -> tuple[Mixer, ...]:
@@ -103,7 +103,7 @@ def take_mixers(module: PreTrainedModel) -> tuple[Mixer, ...]:
     return tuple(Mixer(part, number, form) for number, (part, form) in enumerate(found))
 
 
-def _joined(outputs: Sequence[Outputs]) -> Outputs:
+def _join_outputs(outputs: Sequence[Outputs]) -> Outputs:
     """Join outputs of consecutive tokens."""
     first = outputs[0]
     if isinstance(first, torch.Tensor):

@@ -16,7 +16,7 @@ from guided.model.transformers_calls import quiet_transformers, reading
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-__all__ = ["StateSize", "planned_states"]
+__all__ = ["StateSize", "plan_states"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StateSize:
     """For each drafted token that became text, until the next call."""
 
 
-def planned_states(config: PretrainedConfig, folder: Path, dtype: torch.dtype) -> StateSize:
+def plan_states(config: PretrainedConfig, folder: Path, dtype: torch.dtype) -> StateSize:
     """Return what a config's layers would keep; its modules take no memory for weights."""
     hidden = int(config.get_text_config().hidden_size)
     with (

@@ -80,7 +80,7 @@ class RecurrentStep:
                 for whole, part in zip(packed, parts, strict=True):
                     whole[0, self._rows[index]] = part[place, stretch.logged :]
                 if index in self._plan.followed or index in self._plan.wanted:
-                    self._kept[mixer.number][index] = _own(after, place, len(group))
+                    self._kept[mixer.number][index] = _copy_own_state(after, place, len(group))
         # The state at a branch of a tree is kept until its branches are read, and no longer.
         kept, wanted = self._kept[mixer.number], self._plan.wanted
         self._kept[mixer.number] = {index: kept[index] for index in wanted}
@@ -94,14 +94,14 @@ class RecurrentStep:
         parts = (torch.split(each, self._drafted) for each in entered_all)
         entered_by = zip(*parts, strict=True)
         for (segment, before, cut), entered in zip(segments, entered_by, strict=True):
-            length = segment.committed + segment.certain
+            length = segment.committed + segment.trunk_length
             ended = self._after(cut.ended, length) or RecurrentState(length, before.layers)
             checkpoint = self._after(cut.checkpoint, segment.committed + segment.checkpoint)
             if segment.recurrence is not None:
                 # Copies: what is kept of one answer must not keep the memory of others.
                 own = tuple(each.clone() for each in entered)
                 segment.recurrence.computed = ComputedSegment(
-                    segment.certain, ended, own, checkpoint
+                    segment.trunk_length, ended, own, checkpoint
                 )
 
     def _after(self, stretch: int | None, length: int) -> RecurrentState | None:
@@ -168,7 +168,7 @@ def _side_by_side(states: Sequence[LayerState]) -> LayerState:
     )
 
 
-def _own(states: LayerState, place: int, count: int) -> LayerState:
+def _copy_own_state(states: LayerState, place: int, count: int) -> LayerState:
     """Return the state of one sequence, in memory of its own if there are others."""
     if count == 1:
         return states

@@ -97,7 +97,7 @@ def _cut(
     many tokens of the sequence's log are read before it.
     """
     assert not segment.earlier, "a tree with recurrent layers is computed in one call"
-    certain, count = segment.certain, len(segment.tokens)
+    certain, count = segment.trunk_length, len(segment.tokens)
 
     def add(before: int | None, nodes: Sequence[int], logged: int = 0) -> int:
         level = 0 if before is None else stretches[before].level + 1
@@ -122,7 +122,9 @@ def _chains(segment: Segment) -> list[tuple[int | None, list[int]]]:
 
     ``None`` is the end of the certain tokens.
     """
-    parents = {node: _parent(segment, node) for node in range(segment.certain, len(segment.tokens))}
+    parents = {
+        node: _parent(segment, node) for node in range(segment.trunk_length, len(segment.tokens))
+    }
     children = Counter(parents.values())
     chains: list[tuple[int | None, list[int]]] = []
     chain_of: dict[int, int] = {}

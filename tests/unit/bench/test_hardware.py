@@ -10,7 +10,7 @@ from guided.bench.hardware import hardware_figures, hardware_table
 from guided.decoding.draft_budget import CostCurve
 from guided.engine.hardware import Hardware, instruction_set_of
 from guided.model.cpu.bandwidth import bytes_per_second
-from guided.model.cpu.instructions import chosen
+from guided.model.cpu.instructions import best_instructions
 from guided.model.device import CPU
 
 COSTS = CostCurve.from_measurements({1: 0.010, 2: 0.011, 8: 0.020, 64: 0.100, 128: 0.2})
@@ -46,7 +46,9 @@ def test_a_machine_without_costs_is_told_in_a_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(("device", "told"), [(CPU, chosen()), (torch.device("cuda", 1), "")])
+@pytest.mark.parametrize(
+    ("device", "told"), [(CPU, best_instructions()), (torch.device("cuda", 1), "")]
+)
 def test_only_the_cpu_has_an_instruction_set(device: torch.device, told: str) -> None:
     assert instruction_set_of(device) == told
 

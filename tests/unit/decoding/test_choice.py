@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from guided.decoding import NO_HISTORY, Choice, Chooser, FinalCompletion
+from guided.decoding import NO_HISTORY, Chooser, ChosenToken, FinalCompletion
 from guided.errors import LimitExceededError
 from guided.spec import Sampling
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
@@ -23,9 +23,9 @@ def logits(**values: float) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 def chosen(
     left: Chooser, row: np.ndarray[Any, np.dtype[np.float32]], matcher: Any, position: int
-) -> Choice:
+) -> ChosenToken:
     choice = left.choose(row, matcher, position, NO_HISTORY)
-    assert isinstance(choice, Choice)
+    assert isinstance(choice, ChosenToken)
     return choice
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.decoding.choice import Choice
-from guided.decoding.contrastive_search import CandidateToken, SeenStates, best_candidate_token
+from guided.decoding.choice import ChosenToken
+from guided.decoding.contrastive_search import CandidateToken, SeenStates, pick_candidate_token
 from guided.errors import ModelError
 from guided.spec import TokenId
 
 
 def candidates(*probabilities: float) -> list[CandidateToken]:
     return [
-        CandidateToken(Choice(TokenId(token), None, budget_limited=False), probability)
+        CandidateToken(ChosenToken(TokenId(token), None, budget_limited=False), probability)
         for token, probability in enumerate(probabilities)
     ]
 
@@ -60,4 +60,4 @@ def test_a_state_without_length_is_like_nothing_and_one_that_is_no_number_is_ref
 def test_the_one_is_taken_that_is_likely_and_unlike(
     probabilities: tuple[float, ...], likeness: tuple[float, ...], alpha: float, taken: int
 ) -> None:
-    assert best_candidate_token(candidates(*probabilities), np.array(likeness), alpha) == taken
+    assert pick_candidate_token(candidates(*probabilities), np.array(likeness), alpha) == taken

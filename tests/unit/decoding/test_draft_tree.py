@@ -43,7 +43,7 @@ def test_a_chain_is_all_trunk_and_decides_behind_its_last_node() -> None:
     chain = DraftTree.chain([TokenId(5), TokenId(6), TokenId(7)], HERE)
     chain.check()
     assert chain.parents == (None, 0, 1)
-    assert (chain.trunk, chain.is_chain, chain.nodes_needing_logits) == (3, True, (2,))
+    assert (chain.trunk_length, chain.is_chain, chain.nodes_needing_logits) == (3, True, (2,))
 
 
 def test_a_chain_with_more_certain_tokens_to_come_decides_nothing() -> None:
@@ -77,7 +77,7 @@ def with_scouts(**columns: Any) -> DraftTree:
 def test_scouts_are_computed_and_no_part_of_the_draft() -> None:
     tree = with_scouts()
     tree.check()
-    assert tree.trunk == 2
+    assert tree.trunk_length == 2
     assert tree.drafted == (2,)
     assert tree.children() == ((1,), (2,), (), (), ())
     assert tree.nodes_needing_logits == (1, 2, 4)

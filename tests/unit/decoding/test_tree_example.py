@@ -55,8 +55,8 @@ def drafted() -> DraftTree:
         end_ids=VOCABULARY.end_ids,
     )
     drafter = LookupDrafter(VOCABULARY)
-    memory = drafter.open(draft_context())
-    drafter.propose([DraftRequest((*spell(PROMPT), *run), memory, builder)])
+    draft_state = drafter.open(draft_context())
+    drafter.propose([DraftRequest((*spell(PROMPT), *run), draft_state, builder)])
     return builder.tree()
 
 
@@ -95,7 +95,7 @@ def test_the_tree_of_the_page_is_drawn_by_the_code() -> None:
 def test_the_path_of_the_page_is_what_is_verified() -> None:
     tree = drafted()
     chooser = Chooser(Sampling(), seed=0, max_tokens=40, end_ids=VOCABULARY.end_ids)
-    acceptance = verify(tree, likes(tree), chooser, tree.trunk, NO_HISTORY)
+    acceptance = verify(tree, likes(tree), chooser, tree.trunk_length, NO_HISTORY)
     assert acceptance.choice is None
     tokens = [tree.tokens[node] for node in acceptance.path]
     assert VOCABULARY.decode(tokens) == ANSWER

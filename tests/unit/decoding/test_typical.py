@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from guided.decoding import (
     NO_HISTORY,
-    Choice,
     Chooser,
+    ChosenToken,
     DraftBudget,
     DraftBuilder,
     DraftTree,
     verify,
 )
 from guided.decoding.token_distribution import TokenDistribution
-from guided.decoding.typical import DELTA, EPSILON, threshold
+from guided.decoding.typical import DELTA, EPSILON, acceptance_threshold
 from guided.spec import Forcing, Sampling, TokenId, Verification
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
 
@@ -58,8 +58,10 @@ def builder() -> DraftBuilder:
 
 def test_the_bound_is_the_lower_where_the_model_is_undecided() -> None:
     tokens = np.arange(100, dtype=np.int64)
-    assert threshold(TokenDistribution(tokens[:1], np.ones(1))) == min(EPSILON, DELTA)
-    assert threshold(TokenDistribution(tokens, np.ones(100))) == pytest.approx(DELTA / 100)
+    assert acceptance_threshold(TokenDistribution(tokens[:1], np.ones(1))) == min(EPSILON, DELTA)
+    assert acceptance_threshold(TokenDistribution(tokens, np.ones(100))) == pytest.approx(
+        DELTA / 100
+    )
     assert pytest.approx(EPSILON**0.5) == DELTA
 
 
@@ -76,7 +78,7 @@ def test_the_longest_path_is_taken_though_another_begins_likelier() -> None:
     rows |= {ba: row(b=0.5, c=0.5)}
     taken = verify(tree, rows, chooser(), 0, NO_HISTORY)
     assert taken.path == (0, b, ba)
-    assert isinstance(taken.choice, Choice)  # and what follows is drawn
+    assert isinstance(taken.choice, ChosenToken)  # and what follows is drawn
 
 
 def test_of_equally_long_paths_the_likeliest_is_taken() -> None:
@@ -115,7 +117,7 @@ def test_at_temperature_0_it_is_the_greedy_choice() -> None:
     rows = {0: row(a=0.55, b=0.45), b: row(a=1.0), b + 1: row(b=0.5, c=0.5)}
     greedy = verify(made.tree(), rows, chooser(0.0), 0, NO_HISTORY)
     assert greedy.path == (0,)
-    assert isinstance(greedy.choice, Choice)
+    assert isinstance(greedy.choice, ChosenToken)
     assert greedy.choice.token == A
 
 

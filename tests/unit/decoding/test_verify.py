@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from guided.decoding import (
     NO_HISTORY,
     Acceptance,
-    Choice,
     Chooser,
+    ChosenToken,
     DraftBudget,
     DraftBuilder,
     DraftTree,
@@ -70,7 +70,7 @@ def one_at_a_time(
     while not matcher.is_complete and chooser.remaining(len(tokens)) > 0:
         here: Any = matcher
         choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens), history_of(tokens))
-        assert isinstance(choice, Choice)
+        assert isinstance(choice, ChosenToken)
         if choice.matcher is None:
             return [*tokens, choice.token], True
         tokens.append(choice.token)
@@ -116,7 +116,7 @@ def outcome(tree: DraftTree, acceptance: Acceptance) -> list[TokenId]:
     tokens = [tree.tokens[node] for node in acceptance.path[1:]]
     if acceptance.choice is None:
         return tokens
-    assert isinstance(acceptance.choice, Choice)
+    assert isinstance(acceptance.choice, ChosenToken)
     return [*tokens, acceptance.choice.token]
 
 
@@ -157,7 +157,7 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     assert len(found) >= min(1, len(expected))
     # It stops only where the tree has no node for the next token.
     drafted = {tree.tokens[child] for child in tree.children()[acceptance.path[-1]]}
-    if isinstance(acceptance.choice, Choice):
+    if isinstance(acceptance.choice, ChosenToken):
         assert acceptance.choice.token not in drafted
 
 
@@ -197,7 +197,7 @@ def test_wrong_drafts_cost_nothing_but_their_rows() -> None:
     start: Any = WordMatcher.of(["ab", "cd"])
     legal = start.legal()
     first = chooser_for().choose(logits_after(()), start, 0, NO_HISTORY)
-    assert isinstance(first, Choice)
+    assert isinstance(first, ChosenToken)
     right = first.token
     builder = growth_from(start, Forcing.OFF, room=9)
     for token in legal:

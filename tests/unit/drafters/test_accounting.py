@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guided.decoding import Acceptance, DraftContext, DraftMemory, DraftRequest, DraftTree
+from guided.decoding import Acceptance, DraftContext, DraftRequest, DraftState, DraftTree
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.judged_proposals import JudgedProposals
 from guided.drafters import DrafterUnion
 from guided.drafters.heads.growth import _count
-from guided.drafters.union import UnionMemory
+from guided.drafters.union import UnionDraftState
 from tests.engine.drafters import OneByOne
 from tests.engine.finite_language import AnythingMatcher, spell_bytes
 from tests.kit.draft_context import draft_context, verified
@@ -81,8 +81,8 @@ def test_who_has_less_drafted_makes_it_no_cheaper_for_others() -> None:
     union = DrafterUnion([drafter], drafter.clock)
     answers = Answers(union, 2, rooms=(32, 1))
     bounded = union.open(draft_context(max_drafted=1))
-    assert isinstance(bounded, UnionMemory)
-    answers.memories[1] = bounded
+    assert isinstance(bounded, UnionDraftState)
+    answers.draft_states[1] = bounded
     for _ in range(10):
         answers.step(GOOD, GOOD)
     whole, least = (
@@ -106,7 +106,7 @@ def test_what_others_know_of_a_dear_drafter_holds_for_a_bounded_request_at_first
 
 def test_where_nothing_may_be_drafted_no_drafter_is_opened() -> None:
     class Opened(OneByOne):
-        def open(self, context: DraftContext) -> DraftMemory | None:
+        def open(self, context: DraftContext) -> DraftState | None:
             raise AssertionError(context)
 
     assert DrafterUnion([Opened()]).open(draft_context(max_drafted=0)) is None
@@ -117,7 +117,7 @@ def test_a_proposal_is_judged_once() -> None:
     a, b = spell_bytes(b"xy")
     tree = DraftTree((a, b), (None, 0), (True, False), (matcher, matcher), ("", "other"))
     proposals = JudgedProposals(AcceptanceRates({"kind": 0.5}))
-    proposals.note(0, b, "kind")
+    proposals.record(0, b, "kind")
     step = verified(tree, Acceptance((0, 1), None, budget_limited=False))
     assert proposals.learn(step)
     assert not proposals.learn(step)
@@ -127,13 +127,13 @@ def test_a_proposal_is_judged_once() -> None:
 def test_states_are_wanted_where_a_drafter_of_the_request_wants_them() -> None:
     class Wants(OneByOne):
         name = "wants"
-        wants_states = True
+        wants_hidden_states = True
 
     union = DrafterUnion([OneByOne(), Wants()])
     for name, wanted in (("one by one", False), ("wants", True)):
-        memory = union.open(draft_context(drafters=(name,)))
-        assert memory is not None
-        assert memory.wants_states is wanted
+        draft_state = union.open(draft_context(drafters=(name,)))
+        assert draft_state is not None
+        assert draft_state.wants_hidden_states is wanted
 
 
 def test_all_bits_of_a_packed_mask_are_counted() -> None:

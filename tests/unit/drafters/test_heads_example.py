@@ -14,7 +14,7 @@ from guided.decoding import (
     DraftBuilder,
     DraftRequest,
     DraftTree,
-    Verified,
+    VerifiedStep,
 )
 from guided.drafters.heads import MedusaHeads, MedusaShape
 from guided.drafters.heads.medusa import MedusaDrafter
@@ -47,11 +47,11 @@ def drafted() -> DraftTree:
     matcher = ConstraintCompiler(VOCABULARY).start(JsonSchema(SCHEMA))
     run = matcher.forced_run(Forcing.CANONICAL)
     drafter = medusa()
-    memory = drafter.open(draft_context())
+    draft_state = drafter.open(draft_context())
     path = tuple(range(len(prompt)))
     states = np.ones((len(prompt), 1), np.float32)
     tree = DraftTree.chain(prompt, None)
-    memory.learn(Verified(tree, Acceptance(path, None, False), states, states[:, :0], 0))
+    draft_state.learn(VerifiedStep(tree, Acceptance(path, None, False), states, states[:, :0], 0))
     for token in run:
         matcher = matcher.advance(token)
     builder = DraftBuilder(
@@ -61,7 +61,7 @@ def drafted() -> DraftTree:
         tokens_left=40,
         end_ids=VOCABULARY.end_ids,
     )
-    drafter.propose([DraftRequest((*prompt, *run), memory, builder)])
+    drafter.propose([DraftRequest((*prompt, *run), draft_state, builder)])
     return builder.tree()
 
 

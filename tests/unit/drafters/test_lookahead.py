@@ -18,7 +18,7 @@ from guided.decoding import (
     DraftBuilder,
     DraftRequest,
     DraftTree,
-    Verified,
+    VerifiedStep,
     verify,
 )
 from guided.drafters.lookahead import LookaheadDrafter, NgramPool
@@ -63,7 +63,7 @@ class Run:
     def __init__(self, model: _Model, prompt: bytes, columns: int, ngram: int) -> None:
         self.model = model
         self.drafter = LookaheadDrafter(columns, ngram)
-        self.memory = self.drafter.open(draft_context())
+        self.draft_state = self.drafter.open(draft_context())
         self.tokens: _Text = spell_bytes(prompt)
         self.calls = 0
 
@@ -83,7 +83,7 @@ class Run:
             tokens_left=longest,
             end_ids=END_IDS,
         )
-        self.drafter.propose([DraftRequest(self.tokens, self.memory, builder)])
+        self.drafter.propose([DraftRequest(self.tokens, self.draft_state, builder)])
         tree = builder.tree()
         tree.check()
         return tree
@@ -103,7 +103,7 @@ class Run:
         acceptance = verify(tree, logits, CHOOSER, len(self.tokens), NO_HISTORY)
         scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
         none, first = np.empty((0, 0), np.float32), len(self.tokens) - 1
-        self.memory.learn(Verified(tree, acceptance, none, none, first, scouted))
+        self.draft_state.learn(VerifiedStep(tree, acceptance, none, none, first, scouted))
         assert acceptance.choice is not None
         assert hasattr(acceptance.choice, "token")
         path = [tree.tokens[node] for node in acceptance.path[1:]]
@@ -159,7 +159,7 @@ def test_the_window_moves_as_jacobi_iteration_does(columns: int, ngram: int) -> 
             pooled[first] = [(*rest, token), *others[:3]]
         expected = [*tokens[1:], said]
         run.step(tree)
-        assert {token: run.memory.pool.after(token) for token in pooled} == pooled
+        assert {token: run.draft_state.pool.after(token) for token in pooled} == pooled
 
 
 def test_what_the_window_foresees_costs_fewer_calls() -> None:
@@ -199,10 +199,10 @@ def test_a_window_that_brings_nothing_is_given_up_and_tried_again() -> None:
         tree = run.draft(costs=costs)
         rode.append(bool(tree.scouts))
         # No guess of the window is ever right.
-        memory, run.model = run.model, lambda text: one(b"!") if len(text) % 2 else one(b"?")
-        run.memory.pool.add(run.tokens[-1], (one(b"x"),))
+        model, run.model = run.model, lambda text: one(b"!") if len(text) % 2 else one(b"?")
+        run.draft_state.pool.add(run.tokens[-1], (one(b"x"),))
         run.step(tree)
-        run.model = memory
+        run.model = model
     assert rode[0]
     assert not all(rode[:40])
     assert any(rode[100:])
@@ -211,9 +211,9 @@ def test_a_window_that_brings_nothing_is_given_up_and_tried_again() -> None:
 def test_n_grams_are_drafted_best_first_and_one_after_the_other() -> None:
     run = Run(scattered, b"a", 1, 3)
     a, b, c, d, e = (one(bytes([letter])) for letter in b"avxyz")
-    run.memory.pool.add(a, (b, c))
-    run.memory.pool.add(a, (d, e))
-    run.memory.pool.add(c, (e, a))
+    run.draft_state.pool.add(a, (b, c))
+    run.draft_state.pool.add(a, (d, e))
+    run.draft_state.pool.add(c, (e, a))
     tree = run.draft(room=2 + 5)
     drafted = [run.before(tree, node) for node in tree.drafted]
     assert drafted == [(a, d), (a, b), (a, d, e), (a, b, c), (a, b, c, e)]
@@ -221,9 +221,9 @@ def test_n_grams_are_drafted_best_first_and_one_after_the_other() -> None:
 
 def test_the_constraint_prunes_n_grams_and_its_runs_come_along() -> None:
     run = Run(scattered, b"~", 1, 3)
-    run.memory.pool.add(one(b"~"), spell_bytes(b"x;"))
-    run.memory.pool.add(one(b"~"), spell_bytes(b"q1"))
-    run.memory.pool.add(one(b";"), spell_bytes(b"no"))
+    run.draft_state.pool.add(one(b"~"), spell_bytes(b"x;"))
+    run.draft_state.pool.add(one(b"~"), spell_bytes(b"q1"))
+    run.draft_state.pool.add(one(b";"), spell_bytes(b"no"))
     matcher: Any = WordMatcher.of(["~x1;more", "~y22;more"]).advance(one(b"~"))
     tree = run.draft(matcher=matcher)
     (drafted,) = tree.drafted

@@ -17,7 +17,7 @@ from guided.decoding import (
     verify,
 )
 from guided.drafters import LookupDrafter
-from guided.drafters.lookup import LookupMemory
+from guided.drafters.lookup import LookupDraftState
 from guided.spec import Forcing, Sampling, TokenId
 from tests.engine.finite_language import (
     END_IDS,
@@ -33,12 +33,12 @@ DRAFTER = LookupDrafter(make_vocabulary())
 COSTS = CostCurve(((1, 1.0), (8, 1.1), (64, 4.0)))
 
 
-def opened() -> LookupMemory:
+def opened() -> LookupDraftState:
     return DRAFTER.open(draft_context())
 
 
 def draft(
-    memory: LookupMemory,
+    draft_state: LookupDraftState,
     tokens: tuple[TokenId, ...],
     matcher: Any,
     *,
@@ -54,7 +54,7 @@ def draft(
         tokens_left=longest,
         end_ids=END_IDS,
     )
-    DRAFTER.propose([DraftRequest(tokens, memory, builder)])
+    DRAFTER.propose([DraftRequest(tokens, draft_state, builder)])
     tree = builder.tree()
     tree.check()
     return tree
@@ -72,13 +72,13 @@ def lines(tree: DraftTree) -> set[bytes]:
 
 def calls_to_say(text: bytes, *, after: bytes, costs: CostCurve | None = COSTS) -> int:
     """The number of model calls until a model that writes ``text`` is done, with drafts."""
-    memory = opened()
+    draft_state = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     prompt, answer = spell_bytes(after), (*spell_bytes(text), min(END_IDS))
     matcher: Any = AnythingMatcher()
     done = calls = 0
     while done < len(answer):
-        tree = draft(memory, (*prompt, *answer[:done]), matcher, costs=costs)
+        tree = draft(draft_state, (*prompt, *answer[:done]), matcher, costs=costs)
         wanted = {
             node: np.eye(len(TOKEN_BYTES), dtype=np.float32)[answer[done + depth]]
             for node, depth in enumerate(tree.depths())
@@ -87,7 +87,7 @@ def calls_to_say(text: bytes, *, after: bytes, costs: CostCurve | None = COSTS) 
         for node in tree.nodes_needing_logits:
             wanted.setdefault(node, np.zeros(len(TOKEN_BYTES), dtype=np.float32))
         acceptance = verify(tree, wanted, chooser, done, NO_HISTORY)
-        memory.learn(verified(tree, acceptance))
+        draft_state.learn(verified(tree, acceptance))
         done += len(acceptance.path)
         calls += 1
     return calls
@@ -100,17 +100,17 @@ def test_what_is_copied_costs_few_calls() -> None:
 
 
 def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
-    memory = opened()
+    draft_state = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     steep = CostCurve(((1, 1.0), (2, 1.3)))
     tokens = spell_bytes(b"abcde abcd")
     matcher: Any = AnythingMatcher()
     sizes = []
     for _ in range(100):
-        tree = draft(memory, tokens, matcher, costs=steep)
+        tree = draft(draft_state, tokens, matcher, costs=steep)
         wrong = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"z")[0]]
         says = dict.fromkeys(tree.nodes_needing_logits, wrong)
-        memory.learn(verified(tree, verify(tree, says, chooser, 0, NO_HISTORY)))
+        draft_state.learn(verified(tree, verify(tree, says, chooser, 0, NO_HISTORY)))
         sizes.append(len(tree) - 1)
     assert sizes[0] > 0
     assert 0 in sizes[:10]
@@ -160,24 +160,24 @@ def test_the_same_tokens_give_the_same_tree() -> None:
 def test_tokens_may_come_at_once_or_one_by_one() -> None:
     tokens = spell_bytes(b"0123456789x 789y 0123456789")
     matcher: Any = AnythingMatcher()
-    memory = opened()
+    draft_state = opened()
     for count in range(1, len(tokens)):
-        draft(memory, tokens[:count], matcher)
+        draft(draft_state, tokens[:count], matcher)
     at_once = draft(opened(), tokens, matcher)
-    assert draft(memory, tokens, matcher).tokens == at_once.tokens
+    assert draft(draft_state, tokens, matcher).tokens == at_once.tokens
 
 
 def test_what_no_model_call_judged_teaches_nothing() -> None:
     """A tree given up for lack of room, and one drafted before the sequence had to start over."""
-    memory = opened()
+    draft_state = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     matcher: Any = AnythingMatcher()
     tokens = spell_bytes(b"0123456789x 0123456789")
-    assert len(draft(memory, tokens, matcher)) > 1
-    judged = dict(memory.rates.judged)
+    assert len(draft(draft_state, tokens, matcher)) > 1
+    judged = dict(draft_state.rates.judged)
     trunk = DraftTree.chain(tokens[-1:], matcher)
     says_x = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"x")[0]]
-    memory.learn(verified(trunk, verify(trunk, {0: says_x}, chooser, 0, NO_HISTORY)))
+    draft_state.learn(verified(trunk, verify(trunk, {0: says_x}, chooser, 0, NO_HISTORY)))
     prompt = DraftTree.chain(tokens[:4], None)
-    memory.learn(verified(prompt, verify(prompt, {}, chooser, 0, NO_HISTORY)))
-    assert dict(memory.rates.judged) == judged
+    draft_state.learn(verified(prompt, verify(prompt, {}, chooser, 0, NO_HISTORY)))
+    assert dict(draft_state.rates.judged) == judged

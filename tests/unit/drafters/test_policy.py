@@ -18,12 +18,12 @@ from guided.decoding import (
     CostCurve,
     DraftBudget,
     DraftBuilder,
-    DraftMemory,
     DraftRequest,
+    DraftState,
     DraftTree,
 )
 from guided.drafters import DrafterUnion
-from guided.drafters.union import UnionMemory
+from guided.drafters.union import UnionDraftState
 from guided.spec import Forcing, TokenId
 from tests.engine.drafters import OneByOne
 from tests.engine.finite_language import END_IDS, AnythingMatcher, spell_bytes
@@ -89,36 +89,36 @@ class Answers:
     ) -> None:
         self.union, self.costs = union, costs
         self.rooms = [32] * count if rooms is None else rooms
-        self.memories: list[DraftMemory] = []
+        self.draft_states: list[DraftState] = []
         for _ in range(count):
-            memory = union.open(draft_context(**context))
-            assert memory is not None
-            self.memories.append(memory)
+            draft_state = union.open(draft_context(**context))
+            assert draft_state is not None
+            self.draft_states.append(draft_state)
 
     def step(self, *texts: bytes) -> list[tuple[DraftTree, list[str]]]:
         """Draft, and let the model choose the texts; returns trees, and the drafters left out."""
         matcher: Any = AnythingMatcher()
         drafts = []
         count = len(texts)
-        for memory, room in zip(self.memories, self.rooms, strict=True):
+        for draft_state, room in zip(self.draft_states, self.rooms, strict=True):
             budget = DraftBudget(room, self.costs, certain=count, sequences=count)
             trunk = DraftTree.chain(spell_bytes(b">"), matcher)
             builder = DraftBuilder(
                 trunk, Forcing.CANONICAL, budget=budget, tokens_left=99, end_ids=END_IDS
             )
-            drafts.append(DraftRequest(spell_bytes(b">"), memory, builder))
+            drafts.append(DraftRequest(spell_bytes(b">"), draft_state, builder))
         self.union.propose(drafts)
         for draft, text in zip(drafts, texts, strict=True):
             tree = draft.builder.tree()
             acceptance = Acceptance(_path(tree, spell_bytes(text)), None, budget_limited=False)
-            draft.memory.learn(verified(tree, acceptance))
+            draft.draft_state.learn(verified(tree, acceptance))
         return [(draft.builder.tree(), draft.skipped) for draft in drafts]
 
     def run(self, text: bytes, steps: int, name: str = "a") -> list[int]:
         """In which of a number of steps a drafter ran for the first answer."""
         asked = []
         for number in range(steps):
-            _, skipped = self.step(*[text] * len(self.memories))[0]
+            _, skipped = self.step(*[text] * len(self.draft_states))[0]
             if name not in skipped:
                 asked.append(number)
         return asked
@@ -295,7 +295,7 @@ def test_a_tree_shrinks_to_nothing_under_load_on_a_steep_curve() -> None:
     def drafted(count: int, costs: CostCurve) -> int:
         _, union = lone()
         trees = Answers(union, count, costs).step(*[GOOD] * count)
-        return max(len(tree) - tree.trunk for tree, _ in trees)
+        return max(len(tree) - tree.trunk_length for tree, _ in trees)
 
     ramp = CostCurve(((1, STEP), (8, STEP), (16, 4 * STEP)))
     assert [drafted(count, ramp) for count in (1, 2, 4, 8)] == [4, 3, 1, 0]
@@ -331,7 +331,7 @@ def test_no_answer_loses_more_than_it_was_opened_with_and_a_hundredth(
     drafter.asked = won = 0
     for accepted in right:
         ((tree, _),) = answers.step(b"a" * accepted + b".")
-        won += min(accepted, len(tree) - tree.trunk)
+        won += min(accepted, len(tree) - tree.trunk_length)
     assert drafter.asked * price - won <= opened + 0.01 * len(right) + 1e-6
 
 
@@ -340,10 +340,10 @@ def test_what_was_drafted_but_never_verified_is_not_charged() -> None:
     _, union = lone(call=STEP)
     answers = Answers(union)
     answers.run(BAD, 2)
-    (memory,) = answers.memories
-    assert isinstance(memory, UnionMemory)
-    balance = memory.accounts["a"].balance
-    memory.begin()
-    memory.charge("a", 100.0)
+    (draft_state,) = answers.draft_states
+    assert isinstance(draft_state, UnionDraftState)
+    balance = draft_state.accounts["a"].balance
+    draft_state.begin()
+    draft_state.charge("a", 100.0)
     answers.step(GOOD)
-    assert memory.accounts["a"].balance > balance
+    assert draft_state.accounts["a"].balance > balance

@@ -20,7 +20,7 @@ from guided.decoding import (
     DraftTree,
     verify,
 )
-from guided.drafters.suffix import SuffixDrafter, SuffixMemory
+from guided.drafters.suffix import SuffixDrafter, SuffixDraftState
 from guided.drafters.suffix_pools import PoolKey
 from guided.spec import Choice as OneOf
 from guided.spec import Forcing, Sampling, TokenId
@@ -42,18 +42,18 @@ def say(
 ) -> None:
     """A request answered with ``answer``, closed by ``cut``, which the model did not choose."""
     asked, said = spell_bytes(prompt), spell_bytes(answer)
-    memory = drafter.open(draft_context(prompt_length=len(asked), **context))
+    draft_state = drafter.open(draft_context(prompt_length=len(asked), **context))
     tokens = (*asked, *said)
     if tokens:
         tree = DraftTree.chain(tokens, ANYTHING)
         path = tuple(range(len(tokens)))
-        memory.learn(verified(tree, Acceptance(path, None, budget_limited=False)))
-    memory.end([*tokens, *spell_bytes(cut)])
+        draft_state.learn(verified(tree, Acceptance(path, None, budget_limited=False)))
+    draft_state.end([*tokens, *spell_bytes(cut)])
 
 
 def draft(
     drafter: SuffixDrafter,
-    memory: SuffixMemory,
+    draft_state: SuffixDraftState,
     text: bytes,
     *,
     matcher: Any = ANYTHING,
@@ -68,7 +68,7 @@ def draft(
         tokens_left=100,
         end_ids=END_IDS,
     )
-    drafter.propose([DraftRequest(tokens, memory, builder)])
+    drafter.propose([DraftRequest(tokens, draft_state, builder)])
     tree = builder.tree()
     tree.check()
     return tree
@@ -162,12 +162,12 @@ def test_contexts_that_are_wrong_are_given_up_alone() -> None:
     say(drafter, b"k5k5k5")
     steep = CostCurve(((1, 1.0), (2, 1.3)))
     wrong = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"z")[0]]
-    memory = drafter.open(draft_context())
+    draft_state = drafter.open(draft_context())
     sizes = []
     for _ in range(12):
-        tree = draft(drafter, memory, b"abcdefgh", costs=steep)
+        tree = draft(drafter, draft_state, b"abcdefgh", costs=steep)
         says = dict.fromkeys(tree.nodes_needing_logits, wrong)
-        memory.learn(verified(tree, verify(tree, says, CHOOSER, 0, NO_HISTORY)))
+        draft_state.learn(verified(tree, verify(tree, says, CHOOSER, 0, NO_HISTORY)))
         sizes.append(len(tree) - 1)
     assert sizes[0] > 0
     assert sizes[-1] == 0
@@ -221,11 +221,11 @@ def test_an_answer_that_is_too_large_alone_is_not_kept() -> None:
 def test_tokens_without_a_text_are_remembered_as_that_is_needed() -> None:
 
     drafter = SuffixDrafter()
-    memory = drafter.open(draft_context())
+    draft_state = drafter.open(draft_context())
     tokens = [TokenId(3), TokenId(0), TokenId(5)]
     tree = DraftTree.chain(tokens, ANYTHING)
-    memory.learn(verified(tree, Acceptance((0, 1, 2), None, budget_limited=False)))
-    memory.end(tokens)
+    draft_state.learn(verified(tree, Acceptance((0, 1, 2), None, budget_limited=False)))
+    draft_state.end(tokens)
     pool = drafter.pools.find(PoolKey("", ""))
     assert pool is not None
     assert pool.trie.contexts(tokens[:2])[0].followers() == [(5, 1)]

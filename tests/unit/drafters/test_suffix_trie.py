@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from guided.drafters.suffix_trie import LONGEST_CONTEXT, Contexts, SuffixTrie
+from guided.drafters.suffix_trie import MAX_CONTEXT, Contexts, SuffixTrie
 from guided.spec import TokenId
 
 _Text = tuple[TokenId, ...]
@@ -23,7 +23,7 @@ def text_of(draws: random.Random, letters: int, longest: int) -> _Text:
 def searched(texts: Sequence[_Text], tail: _Text) -> _Told:
     """By length, how often the tail's end is in the texts, and its successors; longest first."""
     found = []
-    for length in range(min(LONGEST_CONTEXT, len(tail)), -1, -1):
+    for length in range(min(MAX_CONTEXT, len(tail)), -1, -1):
         end = tail[len(tail) - length :]
         places = [
             (text, start + length)
@@ -41,7 +41,7 @@ def told(contexts: Contexts) -> _Told:
     return [
         (context.length, context.count, dict(context.followers()))
         for context in contexts
-        if 0 < context.length <= LONGEST_CONTEXT
+        if 0 < context.length <= MAX_CONTEXT
     ]
 
 

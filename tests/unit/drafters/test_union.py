@@ -35,8 +35,8 @@ class Says(OneByOne):
 
 
 def drafted(union: DrafterUnion, **context: Any) -> DraftTree | None:
-    memory = union.open(draft_context(**context))
-    if memory is None:
+    draft_state = union.open(draft_context(**context))
+    if draft_state is None:
         return None
     matcher: Any = AnythingMatcher()
     builder = DraftBuilder(
@@ -46,7 +46,7 @@ def drafted(union: DrafterUnion, **context: Any) -> DraftTree | None:
         tokens_left=100,
         end_ids=END_IDS,
     )
-    union.propose([DraftRequest(spell_bytes(b">"), memory, builder)])
+    union.propose([DraftRequest(spell_bytes(b">"), draft_state, builder)])
     tree = builder.tree()
     tree.check()
     return tree
@@ -79,7 +79,7 @@ def test_a_request_says_which_of_them_draft(
 
 def test_all_are_told_of_the_end() -> None:
     drafters = [Says("a", b"x"), Says("b", b"y")]
-    memory = DrafterUnion(drafters).open(draft_context())
-    assert memory is not None
-    memory.end(spell_bytes(b"done"))
+    draft_state = DrafterUnion(drafters).open(draft_context())
+    assert draft_state is not None
+    draft_state.end(spell_bytes(b"done"))
     assert [drafter.ended for drafter in drafters] == [[spell_bytes(b"done")]] * 2

@@ -19,22 +19,22 @@ def test_slowness_follows_what_calls_take_beside_the_curve() -> None:
     drafting = Drafting(None, 8, CURVE)
     assert drafting.slowness == 1.0
     for _ in range(100):
-        drafting.note_call(8, 6.0)
+        drafting.record_call(8, 6.0)
     assert drafting.slowness == pytest.approx(3.0, rel=0.01)
     for _ in range(100):
-        drafting.note_call(1, 1.0)
+        drafting.record_call(1, 1.0)
     assert drafting.slowness == pytest.approx(1.0, rel=0.01)
 
 
 def test_one_long_pause_changes_little() -> None:
     drafting = Drafting(None, 8, CURVE)
-    drafting.note_call(1, 1000.0)
+    drafting.record_call(1, 1000.0)
     assert drafting.slowness < 1.2
 
 
 def test_without_a_curve_there_is_nothing_to_compare_with() -> None:
     drafting = Drafting(None, 8, None)
-    drafting.note_call(1, 1000.0)
+    drafting.record_call(1, 1000.0)
     assert drafting.slowness == 1.0
 
 

@@ -153,8 +153,8 @@ def test_a_drawn_draft_demands_the_same_whatever_was_drawn() -> None:
         builder = DraftBuilder(
             tree, Forcing.OFF, budget=budget, tokens_left=8, end_ids=frozenset(END_IDS)
         )
-        memory: Any = None
-        step.draft = DraftRequest((), memory, builder)
+        draft_state: Any = None
+        step.draft = DraftRequest((), draft_state, builder)
         distribution = TokenDistribution(np.arange(40, 50, dtype=np.int64), np.ones(10))
         node = builder.root
         if not drawn:

@@ -58,7 +58,7 @@ def scripted_answer(vocabulary: Vocabulary, schema: str, prompt: str, wanted: st
             for node in tree.nodes_needing_logits
         }
         acceptance = verify(tree, logits, chooser, answer.answer_length, answer.history())
-        trace.note(answer.answer_length, tree, acceptance, builder)
+        trace.record(answer.answer_length, tree, acceptance, builder)
         answer.extend(tree, acceptance)
         memory.learn(verified(tree, acceptance))
         committed += len(acceptance.path)

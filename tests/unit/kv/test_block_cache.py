@@ -318,7 +318,7 @@ def test_groups_reserve_together_or_not_at_all() -> None:
 
 def test_a_long_text_needs_no_more_blocks_than_its_window() -> None:
     cache = BlockCache([LayerGroup(4, window=6)], block_size=2)
-    assert cache.most_tokens(step_tokens=1) is None
+    assert cache.max_tokens(step_tokens=1) is None
     sequence = cache.open()
     for number in range(100):
         compute(sequence, [TokenId(number)])
@@ -334,7 +334,7 @@ def test_most_tokens_are_what_a_sequence_alone_gets_to(
 ) -> None:
     for num_blocks in range(1, 16):
         cache = BlockCache([LayerGroup(num_blocks, window)], block_size, reuse_prefixes=False)
-        most = cache.most_tokens(step)
+        most = cache.max_tokens(step)
         sequence = cache.open()
         goal = 60 if most is None else most
         while sequence.committed < goal:

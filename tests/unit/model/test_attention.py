@@ -23,7 +23,7 @@ from guided.kv.paged_storage import PagedStorage
 from guided.model.attention import (
     KERNEL_VARIABLE,
     AttentionKernel,
-    chosen_kernel,
+    choose_kernel,
     open_attention,
 )
 from guided.model.torch_attention import ScoreOptions
@@ -254,25 +254,25 @@ def test_triton_computes_where_it_can(
     monkeypatch.delenv(KERNEL_VARIABLE, raising=False)
     found = object() if has_triton else None
     monkeypatch.setattr("guided.model.attention.find_spec", lambda _name: found)
-    assert chosen_kernel(dtype, torch.device(device)) is kernel
+    assert choose_kernel(dtype, torch.device(device)) is kernel
 
 
 def test_a_kernel_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("guided.model.attention.find_spec", lambda _name: object())
     cuda = torch.device("cuda")
     monkeypatch.setenv(KERNEL_VARIABLE, "torch")
-    assert chosen_kernel(torch.bfloat16, cuda) is AttentionKernel.TORCH
+    assert choose_kernel(torch.bfloat16, cuda) is AttentionKernel.TORCH
     monkeypatch.setenv(KERNEL_VARIABLE, "triton")
-    assert chosen_kernel(torch.bfloat16, cuda) is AttentionKernel.TRITON
+    assert choose_kernel(torch.bfloat16, cuda) is AttentionKernel.TRITON
     for dtype, device in ((torch.float64, cuda), (torch.bfloat16, torch.device("cpu"))):
         with pytest.raises(ModelError, match="needs a CUDA device, Triton"):
-            chosen_kernel(dtype, device)
+            choose_kernel(dtype, device)
 
 
 def test_a_kernel_that_nobody_knows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KERNEL_VARIABLE, "flash")
     with pytest.raises(ModelError, match="flash names none of torch, triton"):
-        chosen_kernel(torch.float32, torch.device("cpu"))
+        choose_kernel(torch.float32, torch.device("cpu"))
 
 
 @NEEDS_TRITON

@@ -11,7 +11,7 @@ import pytest
 from guided.constraint import ConstraintCompiler
 from guided.decoding.choice import advance
 from guided.engine.prompts import PreparedPrompt, Prompts
-from guided.masks.thinking import Thinking
+from guided.masks.thinking import ThinkingMatcher
 from guided.model.chat_thoughts import ChatThoughts
 from guided.model.load import ModelTexts
 from guided.model.prompt import render_prompt
@@ -65,7 +65,7 @@ def test_the_answer_follows_the_signs_as_the_tokenizer_writes_them(
     matcher = compiler_of(tokenizer).start(AfterThoughts(pieces, SCHEMA, 30))
     thought = model.tokenizer.encode("Hm, so it is.\n", add_special_tokens=False)
     matcher = advance(matcher, map(TokenId, thought))
-    assert isinstance(matcher, Thinking)
+    assert isinstance(matcher, ThinkingMatcher)
     written = model.tokenizer.encode(end + '{"a":1}', add_special_tokens=False)
     matcher = matcher.advance(TokenId(written[0]))
     assert list(matcher.forced_run(Forcing.CANONICAL)) == written[1:]

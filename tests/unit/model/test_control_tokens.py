@@ -53,7 +53,7 @@ def control_of(name: str) -> ControlTokens:
 
 def ids(name: str, messages: tuple[Message, ...], *, allow: bool = False) -> list[int]:
     encoder = encoder_of(name)
-    text = encoder.rendered(messages)
+    text = encoder.render(messages)
     return encoder.encode_messages(messages, text, allow_special_tokens=allow)
 
 
@@ -90,7 +90,7 @@ def test_texts_between_control_tokens_are_read_as_by_the_tokenizer(
     if control.find(text) != own:
         return  # the parts spell one themselves
     expected = tokenizer.encode(text, add_special_tokens=False)
-    assert named_ids(name, control.named(text)) == expected
+    assert named_ids(name, control.rename_own(text)) == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,7 +104,7 @@ def test_a_conversation_that_spells_no_control_token_is_read_as_ever(
     roles = ("user", "assistant") * 2
     messages = tuple(map(Message, roles, contents))
     tokenizer = tokenizer_of(name)
-    text = encoder_of(name).rendered(messages)
+    text = encoder_of(name).render(messages)
     assert ids(name, messages) == tokenizer.encode(text, add_special_tokens=False)
 
 

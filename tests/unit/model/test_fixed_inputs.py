@@ -17,7 +17,7 @@ from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.attention import AttentionKernel, PackedAttention, running
 from guided.model.batch import Segment, StepBatch
 from guided.model.fixed_inputs import FixedInputs
-from guided.model.packed_call import packed_call
+from guided.model.packed_call import call_packed
 from guided.model.probe import probe_model
 from guided.model.runner import ModelRunner
 from guided.spec import TokenId
@@ -66,7 +66,7 @@ def tree(text: SequenceBlocks, tokens: list[int], parents: list[int]) -> Segment
             sees[node] |= sees[parent]
     return Segment(
         committed=text.committed,
-        rows=text.reserve(len(tokens)),
+        reservations=text.reserve(len(tokens)),
         tokens=tuple(map(TokenId, tokens)),
         depths=tuple(depths),
         ancestors=sees,
@@ -90,7 +90,7 @@ def by_itself(texts: Texts, batch: StepBatch) -> torch.Tensor:
     step = PackedAttention.of_batch(
         batch, texts.storages, kernel=AttentionKernel.TRITON, dtype=torch.float32, device=DEVICE
     )
-    logits: torch.Tensor = packed_call(texts.module, batch, step, DEVICE).logits[0]
+    logits: torch.Tensor = call_packed(texts.module, batch, step, DEVICE).logits[0]
     return logits
 
 
@@ -155,5 +155,7 @@ def test_many_tokens_after_a_long_text_are_not_taken() -> None:
     (text,) = texts.texts
     batch = StepBatch((chain(text, [3] * WIDEST),))
     assert inputs.take(batch)
-    batch.segments[0].rows = (Reservation(0, np.zeros(30_000, np.int64), 1, SlotCopies.none()),)
+    batch.segments[0].reservations = (
+        Reservation(0, np.zeros(30_000, np.int64), 1, SlotCopies.none()),
+    )
     assert not inputs.take(batch)

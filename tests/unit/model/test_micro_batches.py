@@ -17,7 +17,7 @@ from guided.spec import TokenId
 def segment(tokens: int) -> Segment:
     rows = Reservation(0, np.arange(tokens, dtype=np.int64), tokens, SlotCopies.none())
     return Segment(
-        rows=(rows,),
+        reservations=(rows,),
         committed=0,
         tokens=tuple(TokenId(n) for n in range(tokens)),
         depths=tuple(range(tokens)),

@@ -21,16 +21,16 @@ def rows(start: int, slots: list[int], new: int) -> Reservation:
 
 
 CHAIN = Segment(
-    rows=(rows(0, [9, 4, 7], 2), rows(0, [3, 1, 2], 2)),
+    reservations=(rows(0, [9, 4, 7], 2), rows(0, [3, 1, 2], 2)),
     committed=1,
     tokens=(TokenId(11), TokenId(12)),
     depths=(0, 1),
     ancestors=None,
     nodes_needing_logits=(1,),
-    wants_states=True,
+    wants_hidden_states=True,
 )
 TREE_GOES_ON = Segment(
-    rows=(rows(2, [20, 21, 22, 30, 31, 32], 2), rows(4, [40, 50, 51, 52], 2)),
+    reservations=(rows(2, [20, 21, 22, 30, 31, 32], 2), rows(4, [40, 50, 51, 52], 2)),
     committed=4,
     tokens=(TokenId(5), TokenId(6)),
     depths=(1, 1),

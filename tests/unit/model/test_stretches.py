@@ -18,13 +18,13 @@ def segment(
             sees[node] |= sees[parent]
     is_chain = all(parent == node - 1 for node, parent in enumerate(parents[1:], 1))
     return Segment(
-        rows=(),
+        reservations=(),
         committed=committed,
         tokens=(TokenId(0),) * len(parents),
         depths=tuple(int(row.sum()) - 1 for row in sees),
         ancestors=None if is_chain else sees,
         nodes_needing_logits=(),
-        certain=certain,
+        trunk_length=certain,
         checkpoint=checkpoint,
     )
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from guided.model.cpu.bf16_matrix import Bf16Matrix
 from guided.model.cpu.formats import bf16_kernel
-from guided.model.cpu.instructions import InstructionSet, chosen
+from guided.model.cpu.instructions import InstructionSet, best_instructions
 from guided.model.cpu.matrix import LargePages
 
 _SHAPES = [(32, 32), (33, 5), (160, 72), (960, 576), (576, 1536)]
@@ -26,7 +26,7 @@ Make = Callable[[torch.Tensor, torch.Tensor | None], Bf16Matrix]
 def linear(instruction_set: InstructionSet) -> Make:
     """Makes matrices for the kernel of an instruction set."""
     torch.manual_seed(0)
-    assert chosen() is instruction_set
+    assert best_instructions() is instruction_set
     return partial(Bf16Matrix, memory=LargePages(), kernel=bf16_kernel())
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from guided.model.cpu import instructions
-from guided.model.cpu.instructions import InstructionSet, available, chosen, has
+from guided.model.cpu.instructions import InstructionSet, available, best_instructions, has
 
 _ZEN4 = dict.fromkeys(("avx2", "fma3", "avx512_vnni", "avx512_bf16"), True)
 _ICE_LAKE = dict.fromkeys(("avx2", "fma3", "avx512_vnni"), True)
@@ -43,7 +43,7 @@ def test_a_processor_has_what_it_tells_up_to_what_the_one_named_has(
     monkeypatch.setattr(instructions, "named_processor", lambda: name)
     monkeypatch.setattr(instructions, "available", available.__wrapped__)
     assert ", ".join(instructions.available()) == expected
-    assert chosen() == expected.split(", ")[0]
+    assert best_instructions() == expected.split(", ")[0]
     assert [each for each in InstructionSet if has(each)] == expected.split(", ")
 
 

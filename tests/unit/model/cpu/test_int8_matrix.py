@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
-from guided.model.cpu.instructions import InstructionSet, chosen, has
+from guided.model.cpu.instructions import InstructionSet, best_instructions, has
 from guided.model.cpu.int8_matrix import MOST_STREAMED, Int8Matrix
 from guided.model.cpu.matrix import LargePages
 from tests.unit.model.cpu.rounding import rounded_to_int8
@@ -22,7 +22,7 @@ needs_vnni = pytest.mark.skipif(
 def pack(instruction_set: InstructionSet) -> Pack:
     """Makes matrices for the kernel of an instruction set."""
     torch.manual_seed(0)
-    assert chosen() is instruction_set
+    assert best_instructions() is instruction_set
     return matrix_packer(WeightFormat.INT8)
 
 

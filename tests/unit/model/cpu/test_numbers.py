@@ -10,7 +10,7 @@ import torch
 
 from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.cpu.kernel import kernel
-from guided.model.cpu.numbers import exponential, farthest, narrowed
+from guided.model.cpu.numbers import exponential, farthest, narrow
 
 
 @kernel
@@ -20,9 +20,9 @@ def exponentials(numbers: Any, output: Any) -> None:
 
 
 @kernel
-def narrow(numbers: Any, output: Any) -> None:
+def narrow_each(numbers: Any, output: Any) -> None:
     for i in range(len(numbers)):
-        output[i] = narrowed(numbers[i], output[i])
+        output[i] = narrow(numbers[i], output[i])
 
 
 @kernel
@@ -50,7 +50,7 @@ def test_bf16_rounds_as_torch_does() -> None:
         [0.0, 1.00390625, 1.01171875, -1.00390625]
     )  # the last three are ties
     found = np.empty(10_000, np.uint16)
-    narrow(numbers.numpy(), found)
+    narrow_each(numbers.numpy(), found)
     expected = numbers.bfloat16()
     assert np.array_equal(found, expected.view(torch.uint16).numpy())
 

@@ -1,4 +1,4 @@
-"""Verifies and commits steps: at once where that is short, else in slices before later steps."""
+"""Verifies and commits steps: at once if that is short, else in slices before later steps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from guided.engine.sliced_work import RunningKernels
 from guided.engine.step_deadline import StepDeadline, TakesLongError
 from guided.model.batch import SegmentOutput
 
-__all__ = ["Settling"]
+__all__ = ["StepCommitter"]
 
 
-class Settling:
-    """Lets runnables verify and commit their steps, and does the engine's part of it.
+class StepCommitter:
+    """Lets runnables verify and commit their steps, and applies the effects on the engine.
 
-    ``on_resumed`` is called with each that settled after it had paused.
+    ``on_resumed`` is called with each runnable that committed its step after a pause.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Settling:
         self._kernels = kernels
         self._on_resumed = on_resumed
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
+    def commit(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
         """Let one runnable verify and commit its step; if that takes long, it pauses."""
         runnable = step.runnable
         if not runnable.verifies_first:
-            self._settle_whole(runnable, partial(runnable.settle, step, outputs, None))
+            self._commit_whole(runnable, partial(runnable.apply_output, step, outputs, None))
             return
         try:
             with self._step_deadline.within_step_time():
@@ -52,7 +52,7 @@ class Settling:
             resume = partial(self._resume_verified, step, outputs)
             self._paused.add(PausedAnswer(runnable, verify, resume, self._kernels))
             return
-        self._apply_effects(runnable, runnable.settle(step, outputs, verified))
+        self._apply_effects(runnable, runnable.apply_output(step, outputs, verified))
 
     def begin_paused(self, runnable: Runnable, begin: Callable[[], Step]) -> None:
         """Pause a runnable, and do the long work of beginning its step in slices.
@@ -61,13 +61,13 @@ class Settling:
         """
         self._paused.add(PausedAnswer(runnable, begin, _drop_step, self._kernels))
 
-    def _settle_whole(self, runnable: Runnable, settle: Callable[[], StepEffects]) -> None:
-        """Settle a step that cannot be verified before anything changes: one piece of work."""
+    def _commit_whole(self, runnable: Runnable, apply_output: Callable[[], StepEffects]) -> None:
+        """Commit a step that cannot be verified before anything changes: one piece of work."""
         if runnable.submission.request.constraint is None:
-            self._apply_effects(runnable, settle())
+            self._apply_effects(runnable, apply_output())
             return
         resume = partial(self._resume, runnable)
-        paused = PausedAnswer(runnable, settle, resume, self._kernels, is_repeatable=False)
+        paused = PausedAnswer(runnable, apply_output, resume, self._kernels, is_repeatable=False)
         # Do the first slice at once, which is enough for most.
         if not self._step_deadline.is_over and paused.work.run_slice():
             self._apply_effects(runnable, paused.work.result())
@@ -75,8 +75,8 @@ class Settling:
             self._paused.add(paused)
 
     def _apply_effects(self, runnable: Runnable, effects: StepEffects) -> None:
-        """Make the copies of a settled step, start its forks, and stop what is finished."""
-        # Rows move first: committed blocks are in the prefix index, where others may find them.
+        """Make the copies of a committed step, start its forks, and stop what is finished."""
+        # Copies come first: committed blocks are in the prefix index, where others may find them.
         self._model.copy(effects.copies)
         self._scheduler.fork(runnable, effects.forks)
         for each in (runnable, *effects.forks):
@@ -86,7 +86,7 @@ class Settling:
     def _resume_verified(
         self, step: Step, outputs: Sequence[SegmentOutput], verified: object
     ) -> None:
-        self._resume(step.runnable, step.runnable.settle(step, outputs, verified))
+        self._resume(step.runnable, step.runnable.apply_output(step, outputs, verified))
 
     def _resume(self, runnable: Runnable, effects: StepEffects) -> None:
         self._apply_effects(runnable, effects)
