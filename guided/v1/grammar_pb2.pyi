@@ -296,7 +296,7 @@ class ValidateTextResponse(_message.Message):
     """All bytes that are allowed at the offset, in rising order; empty if the text must end there."""
     may_end: _builtins.bool
     """Whether the text may end at the offset."""
-    shortest_completion: _builtins.bytes
+    shortest_end: _builtins.bytes
     """Bytes that complete the text from the offset: the fewest possible, or close to that."""
     def __init__(
         self,
@@ -305,11 +305,11 @@ class ValidateTextResponse(_message.Message):
         offset: _builtins.int = ...,
         allowed: _builtins.bytes = ...,
         may_end: _builtins.bool = ...,
-        shortest_completion: _builtins.bytes = ...,
+        shortest_end: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "fit", b"fit", "may_end", b"may_end", "offset", b"offset", "shortest_completion", b"shortest_completion"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "fit", b"fit", "may_end", b"may_end", "offset", b"offset", "shortest_end", b"shortest_end"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

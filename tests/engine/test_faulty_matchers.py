@@ -143,7 +143,7 @@ def test_a_fault_of_a_matcher_ends_its_request_alone(kind: str) -> None:
         blown.add(fuse.blown_by)
         assert type(bad) is InternalServiceError, (fuse, bad)
         assert bad.__cause__ is fuse.fault
-    assert {"start", "advance", "fits"} <= blown
+    assert {"start", "advance", "can_complete_within"} <= blown
 
 
 @pytest.mark.parametrize(
