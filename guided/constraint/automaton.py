@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from guided.constraint.character_graph import BEYOND, ESCAPE, Characters, Graph, character_graph
+from guided.constraint.character_graph import NON_ASCII, ESCAPE, Characters, Graph, character_graph
 from guided.constraint.machine import machine_of
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.work_budget import limited_work, spend
@@ -46,7 +46,9 @@ def _merge_equal_states(graph: Graph) -> Graph:
     """
     states = range(len(graph.moves))
     # The block of each state; which number a block has does not matter.
-    block = [-1 - state if state in graph.open else state in graph.accepting for state in states]
+    block = [
+        -1 - state if state in graph.truncated else state in graph.accepting for state in states
+    ]
     while True:
         spend(len(block))
         signatures = [
@@ -62,7 +64,7 @@ def _merge_equal_states(graph: Graph) -> Graph:
     for state in states:
         merged.moves[block[state]] = dict(_moves_by_block(graph.moves[state], block))
     merged.accepting = {block[state] for state in graph.accepting}
-    merged.open = {block[state] for state in graph.open}
+    merged.truncated = {block[state] for state in graph.truncated}
     return merged
 
 
@@ -97,7 +99,7 @@ def _draw(graph: Graph) -> Automaton:
     return Automaton(
         states=len(kept),
         accepting=tuple(sorted(numbers[state] for state in graph.accepting)),
-        open=tuple(sorted(numbers[state] for state in graph.open)),
+        open=tuple(sorted(numbers[state] for state in graph.truncated)),
         arrows=tuple(sorted(arrows, key=lambda arrow: (arrow.source, arrow.target, arrow.label))),
     )
 
@@ -114,32 +116,32 @@ def _states_inside_texts(graph: Graph) -> set[int]:
     return {
         state
         for state, moves in enumerate(graph.moves)
-        if state not in graph.accepting | graph.open | {0}
+        if state not in graph.accepting | graph.truncated | {0}
         and len(moves) == len(incoming[state]) == 1
         and all(map(_is_single_character, (*moves.values(), *incoming[state])))
     }
 
 
 def _is_single_character(characters: Characters) -> bool:
-    return len(characters) == 1 and max(characters) < BEYOND
+    return len(characters) == 1 and max(characters) < NON_ASCII
 
 
 def label_of(characters: Characters) -> str:
     """Return the label of some characters: one as it is, several as a class such as ``[0-9a-f]``.
 
     If only a few characters are missing, the label is ``any but ["]``. It then does not mention
-    control characters and escapes, and says "of ASCII" if BEYOND is not among the characters.
+    control characters and escapes, and says "of ASCII" if NON_ASCII is not among the characters.
     """
     if _is_single_character(characters):
         return _display(*characters)
     missing = _PRINTABLE - characters
     if len(missing) < len(_PRINTABLE) - _MAX_LISTED:
-        others = "" if BEYOND in characters else "of ASCII "
+        others = "" if NON_ASCII in characters else "of ASCII "
         return f"any {others}but {_bracket_class(missing)}" if missing else f"any {others}".rstrip()
-    ascii_ = characters - {BEYOND, ESCAPE}
+    ascii_ = characters - {NON_ASCII, ESCAPE}
     parts = [
         _bracket_class(ascii_) if ascii_ else "",
-        "beyond ASCII" if BEYOND in characters else "",
+        "beyond ASCII" if NON_ASCII in characters else "",
         "escape" if ESCAPE in characters else "",
     ]
     return " or ".join(filter(None, parts))

@@ -10,16 +10,16 @@ from typing import Final, TypeAlias
 from guided.machine.recognizer import Recognizer, State
 from guided.runtime.work_budget import spend
 
-__all__ = ["BEYOND", "ESCAPE", "MOST_STATES", "Characters", "Graph", "character_graph"]
+__all__ = ["NON_ASCII", "ESCAPE", "MAX_STATES", "Characters", "Graph", "character_graph"]
 
-BEYOND: Final = 128
+NON_ASCII: Final = 128
 """Stands for any character beyond ASCII."""
 ESCAPE: Final = 129
 """Stands for any escape in a JSON string."""
-MOST_STATES: Final = 300
+MAX_STATES: Final = 300
 """The most states of a graph."""
 
-_MOST_COUNTS: Final = 24
+_MAX_COUNTS: Final = 24
 """The most counts of characters with which a state is visited. If a string must have some
 characters, what may follow changes only with the first few."""
 _BYTE_WORK: Final = 4
@@ -35,7 +35,7 @@ _ESCAPES: Final = (
 """What may follow a backslash; a surrogate pair counts as one escape."""
 
 Characters: TypeAlias = frozenset[int]
-"""ASCII characters by code, and perhaps ``BEYOND`` and ``ESCAPE``."""
+"""ASCII characters by code, and perhaps ``NON_ASCII`` and ``ESCAPE``."""
 _Node: TypeAlias = tuple[int, int, tuple[bytes, ...]]
 """A state without its count, so that a string of bounded length becomes a cycle."""
 
@@ -47,34 +47,34 @@ class Graph:
     moves: list[dict[int, Characters]] = field(default_factory=list)
     """For each state, the possible next states, each with the characters that lead to it."""
     accepting: set[int] = field(default_factory=set)
-    open: set[int] = field(default_factory=set)
+    truncated: set[int] = field(default_factory=set)
     """States of which some moves are missing, because there would be too many states."""
 
 
 def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
     """Return the graph of a recogniser, breadth first; ``has_escapes`` says that it reads JSON.
 
-    There are at most ``MOST_STATES`` states; those with further successors are marked ``open``.
+    There are at most ``MAX_STATES`` states; those with further successors are marked ``open``.
     Raises LimitExceededError if the recogniser grows too large or this takes too much work.
     """
     graph, numbers, counts = Graph(), dict[_Node, int](), Counter[_Node]()
     seen, worklist = {machine.start}, [machine.start]
     for state in worklist:  # which grows meanwhile
-        source = _number_of(graph, numbers, state)
+        source = _get_or_add_id(graph, numbers, state)
         assert source is not None, "a state in the worklist has a number"
         machine.parts.check_room()
         if machine.is_accepting(state):
             graph.accepting.add(source)
         for character, after in _next_characters(machine, state, has_escapes=has_escapes):
-            target = _number_of(graph, numbers, after)
+            target = _get_or_add_id(graph, numbers, after)
             if target is None:
-                graph.open.add(source)
+                graph.truncated.add(source)
                 continue
             moves, node = graph.moves[source], _node(after)
             moves[target] = moves.get(target, frozenset()) | {character}
             # If a string must be long, follow it until it may end.
             is_stuck = graph.moves[target].keys() == {target}
-            if after not in seen and (counts[node] < _MOST_COUNTS or is_stuck):
+            if after not in seen and (counts[node] < _MAX_COUNTS or is_stuck):
                 counts[node] += 1
                 seen.add(after)
                 worklist.append(after)
@@ -85,13 +85,13 @@ def _node(state: State) -> _Node:
     return state.stack, state.row, state.texts
 
 
-def _number_of(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None:
+def _get_or_add_id(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None:
     """Return the number of a state; a new state gets one if there is room, else ``None``.
 
     Extends ``graph`` and ``numbers``. States that differ only in their count share a number.
     """
     number = numbers.get(_node(state))
-    if number is None and len(numbers) < MOST_STATES:
+    if number is None and len(numbers) < MAX_STATES:
         number = numbers[_node(state)] = len(numbers)
         graph.moves.append({})
     return number
@@ -103,7 +103,7 @@ def _next_characters(
     """Yield the characters that may follow, each with a state that it leads to.
 
     A character may be yielded several times, with different states. Characters beyond ASCII are all
-    yielded as BEYOND, after their last byte.
+    yielded as NON_ASCII, after their last byte.
     """
     beyond = set[State]()
     for byte in range(256):
@@ -117,7 +117,7 @@ def _next_characters(
                     )
             else:
                 yield byte, after
-    yield from ((BEYOND, after) for after in beyond)
+    yield from ((NON_ASCII, after) for after in beyond)
 
 
 def _states_after_character(machine: Recognizer, inside: set[State]) -> set[State]:

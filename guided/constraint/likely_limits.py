@@ -22,7 +22,7 @@ from guided.json_schema.machine.exit_actions import (
     KeyClass,
 )
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
+from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, AwaitedValue
 from guided.json_schema.reader.text import child_pointer
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.work_budget import limited_work, spend, units_left
@@ -98,21 +98,24 @@ class _LimitSearch:
 
         ``frame`` is the innermost frame of ``stack``. Raises LimitExceededError if a limit is hit.
         """
-        machine, labels = self.machine, self.machine.labels
+        machine, labels = self.machine, self.machine.exit_actions
         if isinstance(frame, ArrayFrame):
             return self._after_action(stack, ITEM, child_pointer(place, "*"))
         if isinstance(frame, ObjectFrame):
             names, classes = machine.evaluation.names.candidates(stack)
-            ahead = [(labels.number_of_key(name), child_pointer(place, name)) for name in names]
+            ahead = [(labels.action_of_key(name), child_pointer(place, name)) for name in names]
             ahead += [
-                (labels.number(KeyClass(number)), child_pointer(place, "*")) for number in classes
+                (labels.action_of(KeyClass(number)), child_pointer(place, "*"))
+                for number in classes
             ]
             return [
                 each for label, inner in ahead for each in self._after_action(stack, label, inner)
             ]
         return self._open_containers(stack, frame, place) + self._after_value(stack, frame, place)
 
-    def _open_containers(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+    def _open_containers(
+        self, stack: int, frame: AwaitedValue, place: str
+    ) -> list[tuple[int, str]]:
         """Build the scalars that a value may be, and return the stacks of its containers."""
         self.machine.rows.before_value(stack)
         types = frozenset().union(*map(self.machine.evaluation.restriction.types, frame.formulas))
@@ -120,13 +123,13 @@ class _LimitSearch:
         labels = [label for kind, label in opening.items() if kind in types]
         return [each for label in labels for each in self._after_action(stack, label, place)]
 
-    def _after_value(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+    def _after_value(self, stack: int, frame: AwaitedValue, place: str) -> list[tuple[int, str]]:
         """Return the stacks after a value; none in arrays, whose items are taken to be alike."""
         if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
         around = place[: place.rindex("/")]
-        vectors = self.machine.evaluation.awaited.accepted_vectors(stack)[:_MAX_OUTCOMES]
-        numbers = [self.machine.labels.number(Done(vector)) for vector in vectors]
+        vectors = self.machine.evaluation.value_stacks.accepted_vectors(stack)[:_MAX_OUTCOMES]
+        numbers = [self.machine.exit_actions.action_of(Done(vector)) for vector in vectors]
         return [each for label in numbers for each in self._after_action(stack, label, around)]
 
     def _after_action(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:

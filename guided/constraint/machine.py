@@ -36,7 +36,7 @@ class BuiltMachine:
 
 def machine_of(
     constraint: Structure,
-    missing: frozenset[int] = frozenset(),
+    unavailable_bytes: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> Recognizer:
     """Return the recogniser of those texts of a constraint that need no ``missing`` byte.
@@ -44,12 +44,12 @@ def machine_of(
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
     LimitExceededError.
     """
-    return build_machine(constraint, missing, limits).machine
+    return build_machine(constraint, unavailable_bytes, limits).machine
 
 
 def build_machine(
     constraint: Structure,
-    missing: frozenset[int] = frozenset(),
+    unavailable_bytes: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> BuiltMachine:
     """Return the recogniser of a constraint, and its schemas; raises what ``machine_of`` raises.
@@ -57,7 +57,7 @@ def build_machine(
     ``missing`` are bytes that no text may need. A schema alone gets a machine without a grammar,
     and ``look_ahead`` runs on it.
     """
-    builder = _Builder(missing, limits or RecognizerLimits())
+    builder = _Builder(unavailable_bytes, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
         machine = builder.json_machine(constraint)
         look_ahead(machine)
@@ -70,9 +70,9 @@ def build_machine(
 class _Builder:
     """Builds the recognisers of one constraint on one table; to be used once."""
 
-    def __init__(self, missing: frozenset[int], limits: RecognizerLimits) -> None:
+    def __init__(self, unavailable_bytes: frozenset[int], limits: RecognizerLimits) -> None:
         """``missing`` are bytes that no text may need, because no token spells them."""
-        self._missing = missing
+        self._unavailable_bytes = unavailable_bytes
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
@@ -98,7 +98,7 @@ class _Builder:
                 empty[number] = error
         try:
             grammar = drop_empty_holes(composition.grammar, empty)
-            network = network_from_grammar(grammar, self._missing, texts)
+            network = network_from_grammar(grammar, self._unavailable_bytes, texts)
         except UnsatisfiableError:
             # The error of a schema says where; that of the whole only says that there is no text.
             for first in empty.values():
@@ -116,7 +116,9 @@ class _Builder:
             case BareString(schema=schema):
                 lowered = lower_json_schema(schema)
                 self.schemas.append((hole.path, lowered))
-                return BareStringMachine(hole.filling, lowered.grammar, self._missing, self._table)
+                return BareStringMachine(
+                    hole.filling, lowered.grammar, self._unavailable_bytes, self._table
+                )
 
     def json_machine(self, schema: JsonSchema, path: tuple[str, ...] = ()) -> JsonMachine:
         """Return the recogniser of a schema's documents, on the table that all share.
@@ -127,9 +129,9 @@ class _Builder:
         self.schemas.append((path, lowered))
         grammar = lowered.grammar
         try:
-            return JsonMachine(grammar, options, self._missing, self._limits, self._table)
+            return JsonMachine(grammar, options, self._unavailable_bytes, self._limits, self._table)
         except UnsatisfiableError:
-            if self._missing:
+            if self._unavailable_bytes:
                 # Distinguish what no text satisfies from what this vocabulary cannot spell: this
                 # raises in the first case, and its result is not used in the second.
                 JsonMachine(grammar, options, frozenset(), self._limits)

@@ -54,7 +54,7 @@ class StackTable(Protocol):
         """Return an upper bound on the names that the innermost object may already have."""
         ...
 
-    def free_keys(self, number: int) -> set[bytes]:
+    def additional_names(self, number: int) -> set[bytes]:
         """Return the names of the innermost object so far that must not come again."""
         ...
 

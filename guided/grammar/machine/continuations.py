@@ -243,6 +243,6 @@ class GrammarStacks:
         """Return an upper bound on the names of the innermost object: 0 without holes."""
         return self.facts.item(number, NAMES_TAKEN)
 
-    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
+    def additional_names(self, number: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
         """Return the names that must not be repeated: none without holes."""
         return set()

@@ -77,7 +77,7 @@ def dump(grammar: JsonGrammar) -> str:
     if grammar.root not in nodes:
         lines += ["root", *_indent(_lines(grammar.root, MAX_LEVELS)), ""]
     for node in nodes:
-        lines.append(f"#{node.number} {node.pointer or '(root)'}")
+        lines.append(f"#{node.index} {node.pointer or '(root)'}")
         lines += [*_indent(_lines(node.formula, MAX_LEVELS)), ""]
     return "\n".join(lines)
 

@@ -111,10 +111,10 @@ class SchemaNode(_Node):
     """
 
     __match_args__: Final = ("number", "pointer")
-    __slots__ = ("_formula", "_lower", "number", "pointer")
+    __slots__ = ("_formula", "_lower", "index", "pointer")
 
     def __init__(self, number: int, pointer: str, lower: Callable[[], Formula]) -> None:
-        self.number: Final = number
+        self.index: Final = number
         self.pointer: Final = pointer
         """The JSON pointer of the schema object."""
         self._lower: Final = lower

@@ -28,7 +28,7 @@ from guided.json_schema.machine.containers import (
 )
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.shortest_values import ShortestValues
-from guided.json_schema.machine.stacks import ArrayFrame, Pending
+from guided.json_schema.machine.stacks import ArrayFrame, AwaitedValue
 
 __all__ = ["ArrayRules"]
 
@@ -47,7 +47,7 @@ class ArrayRules:
         self.restriction = restriction
         self.inliner = restriction.inliner
         self.values = values
-        self._awaited_items: dict[ArrayFrame, Pending | None] = {}
+        self._awaited_items: dict[ArrayFrame, AwaitedValue | None] = {}
         self._without_first_cache: dict[Leaf, Formula] = {}
         """What is left of an ``Items`` with a prefix after its first item."""
 
@@ -60,14 +60,14 @@ class ArrayRules:
             required,
         )
 
-    def await_item(self, frame: ArrayFrame) -> Pending | None:
+    def expect_item(self, frame: ArrayFrame) -> AwaitedValue | None:
         """Return the frame that awaits the next item; ``None`` if no item may follow."""
         if frame not in self._awaited_items:
-            self._awaited_items[frame] = self._await_item(frame)
+            self._awaited_items[frame] = self._expect_item(frame)
         return self._awaited_items[frame]
 
-    def _await_item(self, frame: ArrayFrame) -> Pending | None:
-        """Compute ``await_item``: the formulas of the item, and the frame of the array after it.
+    def _expect_item(self, frame: ArrayFrame) -> AwaitedValue | None:
+        """Compute ``expect_item``: the formulas of the item, and the frame of the array after it.
 
         ``universal`` and ``counting`` are as for ``derive_value_formulas``.
         """
@@ -76,7 +76,7 @@ class ArrayRules:
         if frame.required and isinstance(goals[0], Leaf) and _is_uniform(goals[0].assertion):
             item = self._item_formula(goals[0])
             inner = ArrayFrame(goals, required=True, has_items=True)
-            pending = Pending(
+            pending = AwaitedValue(
                 inner,
                 (item,),
                 required=True,
@@ -111,8 +111,13 @@ class ArrayRules:
             return None
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
         inner = ArrayFrame(goals, frame.required, has_items=True)
-        pending = Pending(
-            inner, value.formulas, value.required, value.links, remembers, frame.has_unknown_item
+        pending = AwaitedValue(
+            inner,
+            value.formulas,
+            value.required,
+            value.dependent_assertions,
+            remembers,
+            frame.has_unknown_item,
         )
         # If the array may close after any item that fits, every such item leaves a completion.
         if frame.required and len(value.formulas) == 1 and not remembers:
@@ -122,7 +127,7 @@ class ArrayRules:
         return pending
 
     def finish_item(
-        self, pending: Pending, truth_vector: int, text: bytes | None
+        self, pending: AwaitedValue, truth_vector: int, text: bytes | None
     ) -> ArrayFrame | None:
         """Return the array after an item with this truth vector; ``None`` if it does not fit.
 
@@ -134,7 +139,9 @@ class ArrayRules:
         assert isinstance(frame, ArrayFrame)
         if pending.required and not truth_vector & 1:
             return None
-        fits = {leaf: bool(truth_vector >> number & 1) for leaf, number in pending.links}
+        fits = {
+            leaf: bool(truth_vector >> number & 1) for leaf, number in pending.dependent_assertions
+        }
         by: dict[Leaf, Formula] = {}
         for leaf in leaves_of(frame.goals):
             assertion = leaf.assertion

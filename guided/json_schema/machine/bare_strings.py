@@ -66,17 +66,17 @@ class BareStringMachine(PushdownMachine):
         self,
         spec: BareString,
         grammar: JsonGrammar,
-        missing: frozenset[int],
+        unavailable_bytes: frozenset[int],
         table: TransitionTable,
     ) -> None:
         parts = MachineParts(table, _OneStack(), [], "lower the bounds on the length")
         super().__init__(parts, StateSharing())
         if not table.num_rows:
             table.add_row({})  # END_ROW
-        row = table.add_block(_build_block(spec, grammar, missing), {0: DONE})
-        if isinstance(spec.begin, str) and not missing.isdisjoint(spec.begin.encode()):
+        row = table.add_block(_build_block(spec, grammar, unavailable_bytes), {0: DONE})
+        if isinstance(spec.begin, str) and not unavailable_bytes.isdisjoint(spec.begin.encode()):
             raise _empty_error(grammar)
-        for byte in reversed(_spell(spec.begin)):
+        for byte in reversed(_encode(spec.begin)):
             row = table.add_row({byte: row})
         self.start = State(ROOT, row)
 
@@ -133,17 +133,19 @@ class _OneStack:
         """There are no names."""
         return 0
 
-    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002
+    def additional_names(self, number: int) -> set[bytes]:  # noqa: ARG002
         """There are no names."""
         return set()
 
 
-def _spell(text: str | SpecialToken) -> bytes:
+def _encode(text: str | SpecialToken) -> bytes:
     """Return the bytes that a recogniser reads for a text or a special token."""
     return text.encode() if isinstance(text, str) else special_bytes(text.name)
 
 
-def _build_block(spec: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
+def _build_block(
+    spec: BareString, grammar: JsonGrammar, unavailable_bytes: frozenset[int]
+) -> Block:
     """Return the block of the strings that fit, each with its end.
 
     A greatest length is counted outside the automaton, which is shared by all such bounds.
@@ -152,9 +154,12 @@ def _build_block(spec: BareString, grammar: JsonGrammar, missing: frozenset[int]
     rest, high = _split_max_length(formula, grammar.formulas)
     counts = high is not None
     block = shared_block(
-        ("bare string", spec.end, spec.without, missing, counts, Signatures().of(rest)),
-        lambda: _block_of_content(
-            _append_end(StringAutomata(grammar.formulas).formula_dfa(rest), spec, missing), counts
+        ("bare string", spec.end, spec.without, unavailable_bytes, counts, Signatures().of(rest)),
+        lambda: _make_block(
+            _append_end(
+                StringAutomata(grammar.formulas).formula_dfa(rest), spec, unavailable_bytes
+            ),
+            counts,
         ),
     )
     if block is None:
@@ -177,34 +182,38 @@ def _split_max_length(formula: Formula, formulas: Formulas) -> tuple[Formula, in
     return rest, high
 
 
-def _append_end(strings: Dfa, spec: BareString, missing: frozenset[int]) -> ByteDfa:
+def _append_end(strings: Dfa, spec: BareString, unavailable_bytes: frozenset[int]) -> ByteDfa:
     """Return the automaton of the strings followed by the end, which does not occur earlier."""
     if spec.without:
         strings = without_substring(spec.without, strings)
     if isinstance(spec.end, str):
-        return byte_dfa_from_dfa(up_to_first_end(spec.end, strings), utf8_sequences, missing)
+        return byte_dfa_from_dfa(
+            up_to_first_end(spec.end, strings), utf8_sequences, unavailable_bytes
+        )
     # What is read for a special token contains a byte that no text has, so none stands earlier.
-    return append_bytes(_spell(spec.end), byte_dfa_from_dfa(strings, utf8_sequences, missing))
+    return append_bytes(
+        _encode(spec.end), byte_dfa_from_dfa(strings, utf8_sequences, unavailable_bytes)
+    )
 
 
-def _block_of_content(content: ByteDfa, counts: bool) -> Block | None:
+def _make_block(automaton: ByteDfa, counts_code_points: bool) -> Block | None:
     """Return the block of an automaton, ``None`` if it is empty; ``counts`` for code points.
 
     State 0, where the count begins, is a copy of the automaton's first state, which may be entered
     again.
     """
-    if not len(content):
+    if not len(automaton):
         return None
-    table = np.vstack([content.next[:1], content.next])
+    table = np.vstack([automaton.next[:1], automaton.next])
     table[table != DEAD] += 1
-    label = np.concatenate([content.label[:1], content.label])
-    whole = ByteDfa(content.byte_class, table, label)
-    if not counts:
+    label = np.concatenate([automaton.label[:1], automaton.label])
+    whole = ByteDfa(automaton.byte_class, table, label)
+    if not counts_code_points:
         return make_block(whole)
-    min_remaining = min_remaining_code_points(content)
+    min_remaining = min_remaining_code_points(automaton)
     min_remaining = np.concatenate([min_remaining[:1], min_remaining])
     count_event = np.full(len(label), INSIDE, dtype=np.int8)
-    count_event[1 : 1 + content.num_boundary_states] = CODE_POINT_END
+    count_event[1 : 1 + automaton.num_boundary_states] = CODE_POINT_END
     count_event[0] = START
     completes = count_event == CODE_POINT_END
     count_event[label != DEAD] = CLOSE_STRING

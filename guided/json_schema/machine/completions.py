@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from guided.json_schema.machine.document_states import DocumentStates
+from guided.json_schema.machine.document_rows import DocumentRows
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
-from guided.json_schema.machine.free_names import FreeNames
+from guided.json_schema.machine.additional_names import AdditionalNames
 from guided.json_schema.machine.stacks import ROOT
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State
@@ -61,9 +61,9 @@ class DocumentCompletions:
         self,
         machine: PushdownMachine,
         evaluation: Evaluation,
-        rows: DocumentStates,
+        rows: DocumentRows,
         exits: Exits,
-        names: FreeNames,
+        names: AdditionalNames,
     ) -> None:
         self._machine = machine
         self._table = machine.table

@@ -24,7 +24,7 @@ from guided.json_schema.machine.stacks import (
     ArrayFrame,
     Frame,
     ObjectFrame,
-    Pending,
+    AwaitedValue,
     Stacks,
     accepts_any_fitting,
 )
@@ -62,7 +62,7 @@ class ContainerCompletions:
         self.stacks: Final = stacks
         self.searches: Final = searches
         self.accepted_vectors: Callable[[int], tuple[int, ...]] = lambda _: ()
-        """The truth vectors of a value that its stack accepts; set by ``AwaitedValues``."""
+        """The truth vectors of a value that its stack accepts; set by ``ValueStacks``."""
         self.hints: Final[dict[int, int]] = {}
         """The truth vector of a value that is known to leave a completion, by stack."""
         # Of what surrounds a container, only ``required_formula`` matters to its completion.
@@ -95,7 +95,7 @@ class ContainerCompletions:
 
         ``False`` may change only if ``set_completion`` brings one that no search found.
         """
-        assert not isinstance(frame, Pending)
+        assert not isinstance(frame, AwaitedValue)
         key = (frame, self.required_formula(frame, parent))
         found = self._is_completable.get(key)
         if found is None:
@@ -112,7 +112,7 @@ class ContainerCompletions:
         Cached, except for very long ones. Where ``can_complete`` has returned ``False``, no further
         search is made.
         """
-        assert not isinstance(frame, Pending)
+        assert not isinstance(frame, AwaitedValue)
         required_formula = self.required_formula(frame, parent)
         key = (frame, required_formula)
         found = self._cache.get(key)
@@ -187,7 +187,7 @@ class ContainerCompletions:
         That is so where the value has too many formulas to try every truth vector.
         """
         pending = self.stacks.frames[stack]
-        assert isinstance(pending, Pending), pending
+        assert isinstance(pending, AwaitedValue), pending
         many = len(pending.formulas) > MAX_ENUMERATED_FORMULAS and not accepts_any_fitting(pending)
         if many and stack not in self._counted_stacks:
             self._counted_stacks.add(stack)
@@ -195,7 +195,7 @@ class ContainerCompletions:
 
     # --- what is left of a longer completion ----------------------------------------------
 
-    def record_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
+    def record_next_item(self, frame: ArrayFrame, pending: AwaitedValue) -> None:
         """Record the first item of the cached completion of ``frame``, and what follows it.
 
         ``pending`` awaits the next item of ``frame``; what is recorded is found by its frame. Does
@@ -206,7 +206,7 @@ class ContainerCompletions:
             assert isinstance(pending.frame, ArrayFrame)
             self._recorded_items[pending.frame] = split_first_item(completion)
 
-    def reuse_completion(self, pending: Pending, frame: ArrayFrame, truth_vector: int) -> None:
+    def reuse_completion(self, pending: AwaitedValue, frame: ArrayFrame, truth_vector: int) -> None:
         """Set the completion of an array after an item, if a recorded one begins with such an item.
 
         ``frame`` is the array after an item with this truth vector. Without a record nothing is
@@ -218,7 +218,7 @@ class ContainerCompletions:
             return
         first, rest = recorded
         # If neither the truth vector nor the text matters, the same frame follows any item.
-        matters = pending.remembers_text or bool(pending.links)
+        matters = pending.remembers_text or bool(pending.dependent_assertions)
         if not matters or first == self.values.text(
             self.vectors.as_formula(pending.formulas, (truth_vector,))
         ):

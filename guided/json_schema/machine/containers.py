@@ -14,11 +14,11 @@ __all__ = ["ValueFormulas", "decrement_count", "derive_value_formulas", "replace
 
 
 class ValueFormulas(NamedTuple):
-    """The formulas asked of a value; see ``stacks.Pending`` for the fields."""
+    """The formulas asked of a value; see ``stacks.AwaitedValue`` for the fields."""
 
     formulas: tuple[Formula, ...]
     required: bool
-    links: tuple[tuple[Leaf, int], ...]
+    dependent_assertions: tuple[tuple[Leaf, int], ...]
 
 
 def derive_value_formulas(
@@ -61,8 +61,10 @@ def derive_value_formulas(
             links.append((leaf, numbers.setdefault(formula, len(numbers))))
     # A value always has a formula, or there would be no truth vector to accept.
     if not numbers:
-        return ValueFormulas((TRUE,), required=True, links=()), failed
-    return ValueFormulas(tuple(numbers), required=required, links=tuple(links)), failed
+        return ValueFormulas((TRUE,), required=True, dependent_assertions=()), failed
+    return ValueFormulas(
+        tuple(numbers), required=required, dependent_assertions=tuple(links)
+    ), failed
 
 
 def decrement_count(assertion: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:

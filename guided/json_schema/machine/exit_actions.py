@@ -53,7 +53,7 @@ class Key:
 class KeyClass:
     """A free name of this class was written, with its closing quote."""
 
-    number: int
+    class_id: int
 
 
 class ExitActions:
@@ -65,24 +65,24 @@ class ExitActions:
 
     def __init__(self) -> None:
         self._meanings: list[Hashable] = [Done(1), "close", "item", "object", "array"]
-        self._numbers: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
+        self._action_by_meaning: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
         self._actions_by_name: dict[str, int] = {}
 
-    def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
+    def action_of(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
         """Return the action that has this meaning.
 
         A new meaning gets the next number; equal meanings share one.
         """
-        number = self._numbers.setdefault(meaning, len(self._meanings))
+        number = self._action_by_meaning.setdefault(meaning, len(self._meanings))
         if number == len(self._meanings):
             self._meanings.append(meaning)
         return number
 
-    def number_of_key(self, name: str) -> int:
+    def action_of_key(self, name: str) -> int:
         """Return ``number(Key(name))``, cached by name."""
         number = self._actions_by_name.get(name)
         if number is None:
-            number = self._actions_by_name[name] = self.number(Key(name))
+            number = self._actions_by_name[name] = self.action_of(Key(name))
         return number
 
     def meaning(self, action: int) -> Hashable:

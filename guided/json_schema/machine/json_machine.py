@@ -10,11 +10,11 @@ from __future__ import annotations
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine.completions import DocumentCompletions
-from guided.json_schema.machine.document_states import DocumentStates
+from guided.json_schema.machine.document_rows import DocumentRows
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
-from guided.json_schema.machine.free_names import FreeNames
+from guided.json_schema.machine.additional_names import AdditionalNames
 from guided.json_schema.machine.search import MAX_TRIES
 from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.stacks import ROOT
@@ -42,13 +42,15 @@ class JsonMachine(PushdownMachine):
         self,
         grammar: JsonGrammar,
         options: JsonOptions | None = None,
-        missing: frozenset[int] = frozenset(),
+        unavailable_bytes: frozenset[int] = frozenset(),
         limits: RecognizerLimits | None = None,
         table: TransitionTable | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
         table = TransitionTable(limits.max_cells) if table is None else table
-        evaluation = Evaluation(grammar, options or JsonOptions(), missing, limits.max_stacks)
+        evaluation = Evaluation(
+            grammar, options or JsonOptions(), unavailable_bytes, limits.max_stacks
+        )
         stacks = evaluation.stacks
         parts = MachineParts(
             table,
@@ -62,10 +64,10 @@ class JsonMachine(PushdownMachine):
         self._grammar = grammar
         self.evaluation = evaluation
         self.stacks = stacks
-        self.rows = DocumentStates(evaluation, table)
-        self.labels = self.rows.labels
+        self.rows = DocumentRows(evaluation, table)
+        self.exit_actions = self.rows.exit_actions
         self.exits = Exits(evaluation, self.rows)
-        self._names = FreeNames(evaluation, table)
+        self._names = AdditionalNames(evaluation, table)
         self._completions = DocumentCompletions(
             self, evaluation, self.rows, self.exits, self._names
         )
@@ -130,7 +132,7 @@ class JsonMachine(PushdownMachine):
             texts = (*texts, b"")
         # The text without the closing quote, which is the byte.
         key = texts_before[-1] if role == KEY_CLOSED else None
-        if key is not None and key in self.stacks.free_keys(stack):
+        if key is not None and key in self.stacks.additional_names(stack):
             return None
         if role == IN_RARE_KEY and not self._names.can_close(stack, row, texts[-1]):
             return None

@@ -32,7 +32,7 @@ class MemberRules:
         """By patterns and formulas for names. Never evicted: ``NameStates`` keys by identity."""
         # Caches, which may be cleared.
         self._spaces_by_goals: dict[tuple[Formula, ...], NameSpace] = {}
-        self._pattern_leaves: dict[int, Leaf] = {}
+        self._leaf_by_pattern: dict[int, Leaf] = {}
         """The assertion of each pattern, by the identity of the pattern, which it keeps alive."""
         self._named_formulas: dict[Leaf, dict[str, Formula]] = {}
         """``Members.named`` of an assertion, for look-ups."""
@@ -82,9 +82,9 @@ class MemberRules:
     def _pattern_dfa(self, pattern: Regular) -> Dfa:
         """Return the automaton of the names in which a pattern of the grammar matches."""
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
-        leaf = self._pattern_leaves.get(id(pattern))
+        leaf = self._leaf_by_pattern.get(id(pattern))
         if leaf is None:
-            leaf = self._pattern_leaves[id(pattern)] = self.formulas.leaf(Matches(pattern))
+            leaf = self._leaf_by_pattern[id(pattern)] = self.formulas.leaf(Matches(pattern))
         return self.scalars.strings.leaf_dfa(leaf)
 
     def name_fits(self, assertion: Names, name: str | NameClass) -> bool:
@@ -118,7 +118,10 @@ class MemberRules:
             key = (tuple(patterns), tuple(formulas))
             if key not in self._spaces:
                 self._spaces[key] = NameSpace(
-                    *key, self._pattern_dfa, self.scalars.strings.formula_dfa, self.scalars.missing
+                    *key,
+                    self._pattern_dfa,
+                    self.scalars.strings.formula_dfa,
+                    self.scalars.unavailable_bytes,
                 )
             found = self._spaces_by_goals[goals] = self._spaces[key]
         return found

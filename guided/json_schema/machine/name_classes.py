@@ -46,11 +46,11 @@ class NameSpace:
         formulas: tuple[Formula, ...],
         pattern_dfa: Callable[[Regular], Dfa],
         formula_dfa: Callable[[Formula], Dfa],
-        missing: Collection[int],
+        unavailable_bytes: Collection[int],
     ) -> None:
         self.patterns = patterns
         self.formulas = formulas
-        self.missing = frozenset(missing)
+        self.unavailable_bytes = frozenset(unavailable_bytes)
         self.classes: list[NameClass] = []
         numbers: dict[NameClass, int] = {}
 
@@ -72,12 +72,12 @@ class NameSpace:
         dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
         if dfas:
             names = combine(dfas, decide)
-            self._content = byte_dfa_from_dfa(names, json_string_sequences, missing)
+            self._content = byte_dfa_from_dfa(names, json_string_sequences, unavailable_bytes)
         else:
             # All names are of one class, 0, as in ``_any_names``, which all recognisers share.
             decide(())
             assert len(self.classes) == 1
-            self._content = _any_names(self.missing).dfa
+            self._content = _any_names(self.unavailable_bytes).dfa
         self._blocks: dict[frozenset[int], Block | None] = {}
         self._names_by_class: dict[int, ShortestTexts] = {}
         self._infinite: dict[int, bool] = {}
@@ -93,7 +93,7 @@ class NameSpace:
                 content = self._content.keep(allowed)
                 self._blocks[allowed] = make_block(content) if len(content) else None
             else:
-                self._blocks[allowed] = _any_names(self.missing) if allowed else None
+                self._blocks[allowed] = _any_names(self.unavailable_bytes) if allowed else None
         return self._blocks[allowed]
 
     def is_infinite(self, number: int) -> bool:
@@ -193,10 +193,10 @@ class ShortestTexts:
 
 
 @functools.lru_cache(maxsize=16)
-def _any_names(missing: frozenset[int]) -> Block:
+def _any_names(unavailable_bytes: frozenset[int]) -> Block:
     """Return the block of all names, which recognisers share."""
     dfa = combine([], lambda _: 0)
-    return make_block(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
+    return make_block(byte_dfa_from_dfa(dfa, json_string_sequences, unavailable_bytes))
 
 
 def _sample(bytes_: list[int]) -> list[int]:

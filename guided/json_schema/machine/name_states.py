@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from guided.json_schema.machine.exit_actions import ExitActions, KeyClass
 from guided.json_schema.machine.name_classes import NameSpace
 from guided.json_schema.machine.name_trie import BYTE, CONTENT_ROW, PARENT, build_name_trie
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.spelled_texts import Chain, Chains
 from guided.machine.block import Block, make_block
 from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
@@ -38,10 +38,10 @@ class NameStates:
     LimitExceededError past the limit of the table.
     """
 
-    def __init__(self, chains: Chains, labels: ExitActions) -> None:
+    def __init__(self, chains: Chains, exit_actions: ExitActions) -> None:
         self.chains = chains
         self.table = chains.table
-        self.labels = labels
+        self.exit_actions = exit_actions
         self._chain_by_name: dict[str, Chain] = {}
         # Caches; a content is identified by its first row.
         self._only_spelled: dict[tuple[str, ...], int] = {}
@@ -64,7 +64,9 @@ class NameStates:
         """Return the chains of names with their closing quotes, in a new list."""
         unknown = [name for name in names if name not in self._chain_by_name]
         if unknown:
-            texts = [(json_key(name)[1:], self.labels.number_of_key(name)) for name in unknown]
+            texts = [
+                (json_literal(name)[1:], self.exit_actions.action_of_key(name)) for name in unknown
+            ]
             added = self.chains.get_or_add(texts)
             self._chain_by_name.update(zip(unknown, added, strict=True))
         return [self._chain_by_name[name] for name in names]
@@ -104,7 +106,7 @@ class NameStates:
 
     def _build_trie(self, content: int, names: Sequence[str]) -> _NameTrie:
         """Return the trie of names over the states of the content; adds no rows."""
-        keys = [json_key(name)[1:-1] for name in names]
+        keys = [json_literal(name)[1:-1] for name in names]
         text = np.frombuffer(b"".join(keys) + b"\0", dtype=np.uint8)
         name_ends = np.array(list(accumulate(map(len, keys))), dtype=np.int32)
         nodes = np.empty((len(text), 5), dtype=np.int32)
@@ -124,7 +126,7 @@ class NameStates:
         nodes, last_nodes = self._build_trie(content, names)
         edges: list[tuple[int, int, int]] = []
         leaving: dict[int, list[str]] = {}
-        exits = self.chains.exit_states([self.labels.number_of_key(name) for name in names])
+        exits = self.chains.exit_states([self.exit_actions.action_of_key(name) for name in names])
         for name, node, exit_state in zip(names, last_nodes, exits, strict=True):
             if node >= 0:
                 edges.append((node, _QUOTE, exit_state))
@@ -164,7 +166,8 @@ class NameStates:
             assert block is not None, allowed
             closed, role, names_left = _add_closing_quotes(block)
             labels = {
-                number: self.labels.number(KeyClass(number)) for number in closed.truth_vectors
+                number: self.exit_actions.action_of(KeyClass(number))
+                for number in closed.truth_vectors
             }
             self._contents[key] = self.table.add_block(closed, labels, role, names_left)
         return self._contents[key]

@@ -12,9 +12,9 @@ from typing import Final
 from guided.json_schema.formulas.assertions import Members
 from guided.json_schema.formulas.formula import FALSE, Leaf
 from guided.json_schema.formulas.values import read_value
-from guided.json_schema.machine.awaited_values import AwaitedValues
+from guided.json_schema.machine.value_stacks import ValueStacks
 from guided.json_schema.machine.objects import ObjectRules, PlainGoal
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.stacks import ObjectFrame
 
 __all__ = ["NextNames"]
@@ -27,32 +27,32 @@ class NextNames:
     which takes any. ``None`` is for a name that must not be written, or without a known completion.
     """
 
-    def __init__(self, awaited: AwaitedValues) -> None:
-        self.awaited: Final = awaited
-        self.completions: Final = awaited.completions
-        self.objects: Final = awaited.objects
-        self.members: Final = awaited.objects.members
-        self.values: Final = awaited.values
-        self.scalars: Final = awaited.vectors.scalars
-        self.stacks: Final = awaited.stacks
-        self._skipped: dict[int, int] = {}
+    def __init__(self, value_stacks: ValueStacks) -> None:
+        self.value_stacks: Final = value_stacks
+        self.completions: Final = value_stacks.completions
+        self.objects: Final = value_stacks.objects
+        self.members: Final = value_stacks.objects.members
+        self.values: Final = value_stacks.values
+        self.scalars: Final = value_stacks.vectors.scalars
+        self.stacks: Final = value_stacks.stacks
+        self._skipped_stack: dict[int, int] = {}
         self._possible_by_members: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
         """By the ``Members`` assertions of a plain goal, and the order."""
-        self._classes: dict[PlainGoal, frozenset[int]] = {}
+        self._classes_by_goal: dict[PlainGoal, frozenset[int]] = {}
         """The classes of names that a plain goal allows, also those whose names are all taken."""
 
     def enter_named_value(self, stack: int, name: str) -> int | None:
         """Return the stack of the value of a name that the schema spells out."""
         frame = self._object_frame(stack)
-        return self.awaited.enter(stack, self.objects.await_named_value(frame, name))
+        return self.value_stacks.enter(stack, self.objects.expect_named_value(frame, name))
 
     def enter_class_value(self, stack: int, number: int, key: bytes | None) -> int | None:
         """Return the stack of the value of a free name of a class.
 
-        ``key`` is as for ``ObjectRules.await_class_value``.
+        ``key`` is as for ``ObjectRules.expect_class_value``.
         """
         frame = self._object_frame(stack)
-        return self.awaited.enter(stack, self.objects.await_class_value(frame, number, key))
+        return self.value_stacks.enter(stack, self.objects.expect_class_value(frame, number, key))
 
     def skip_spelled_names(self, stack: int) -> int:
         """Return the stack in which all spelled-out names count as written or skipped.
@@ -61,9 +61,9 @@ class NextNames:
         names were written lead to the same one, and so share masks. It is ``stack`` itself if names
         may come in any order, or if the goal is not plain or owes names.
         """
-        found = self._skipped.get(stack)
+        found = self._skipped_stack.get(stack)
         if found is None:
-            found = self._skipped[stack] = self._skip_spelled_names(stack)
+            found = self._skipped_stack[stack] = self._skip_spelled_names(stack)
         return found
 
     def _skip_spelled_names(self, stack: int) -> int:
@@ -72,11 +72,16 @@ class NextNames:
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
             return stack
         plain = self.objects.plain_goal(frame)
-        if plain is None or self.objects.first_owed_place(frame, plain) is not None:
+        if plain is None or self.objects.first_owed_index(frame, plain) is not None:
             return stack
         written = len(self.objects.orders[frame.order].names)
         after = ObjectFrame(
-            frame.goals, frame.required, frame.order, written, frame.keys, has_members=True
+            frame.goals,
+            frame.required,
+            frame.order,
+            written,
+            frame.additional_set,
+            has_members=True,
         )
         return self.stacks.enter(after, self.stacks.parents[stack])
 
@@ -111,7 +116,7 @@ class NextNames:
             and self.enter_class_value(stack, number, None) is not None
         )
         # The stack has a completion, or it would not have been entered: so there must be a name.
-        if not names and not classes and not self.awaited.may_close(stack):
+        if not names and not classes and not self.value_stacks.may_close(stack):
             return self._candidate_from_completion(stack, frame)
         return names, classes
 
@@ -126,14 +131,14 @@ class NextNames:
         members = read_value(b"{" + self.completions.shortest(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:
-            pending = self.objects.await_named_value(frame, name)
+            pending = self.objects.expect_named_value(frame, name)
             assert pending is not None, name
-            found = self.awaited.enter_by_value(stack, pending, value) is not None
+            found = self.value_stacks.enter_by_value(stack, pending, value) is not None
             return ((name,) if found else ()), frozenset()
         number = self.members.class_of(frame, name)
-        pending = self.objects.await_class_value(frame, number, None)
+        pending = self.objects.expect_class_value(frame, number, None)
         assert pending is not None, name
-        found = self.awaited.enter_by_value(stack, pending, value) is not None
+        found = self.value_stacks.enter_by_value(stack, pending, value) is not None
         return (), frozenset((number,) if found else ())
 
     def _candidates_of_plain(
@@ -145,10 +150,10 @@ class NextNames:
         free names come after all others.
         """
         possible = self._possible_names(plain.members, frame.order)
-        owed = None if self.objects.any_order else self.objects.first_owed_place(frame, plain)
-        ahead: Iterable[int] = self.objects.places_ahead(frame)
+        owed = None if self.objects.any_order else self.objects.first_owed_index(frame, plain)
+        ahead: Iterable[int] = self.objects.indices_ahead(frame)
         if owed is not None:
-            ahead = range(frame.written + 1, owed + 1)
+            ahead = range(frame.names_passed + 1, owed + 1)
         names = tuple(name for place in ahead if (name := possible[place]) is not None)
         return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
@@ -158,10 +163,10 @@ class NextNames:
         A plain goal stays the same with every member, so the classes that it allows are cached.
         Which names are taken changes, and is checked each time.
         """
-        found = self._classes.get(plain)
+        found = self._classes_by_goal.get(plain)
         if found is None:
             found = frozenset()
-            if self._allows_free_names(plain):
+            if self._allows_additional_names(plain):
                 space = self.members.name_space(frame.goals)
                 found = frozenset(
                     number
@@ -170,7 +175,7 @@ class NextNames:
                     if self.values.text(self.members.value_formula(plain.members, named))
                     is not None
                 )
-            self._classes[plain] = found
+            self._classes_by_goal[plain] = found
         return frozenset(n for n in found if self.objects.has_unused_name(frame, n))
 
     def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
@@ -184,12 +189,12 @@ class NextNames:
     def _spellable_names_ahead(self, frame: ObjectFrame) -> Iterator[str]:
         """Yield the names ahead that can be spelled without the bytes ``missing``."""
         names = self.objects.orders[frame.order].names
-        missing = self.scalars.missing
-        for place in self.objects.places_ahead(frame):
-            if not missing or missing.isdisjoint(json_key(names[place])):
+        missing = self.scalars.unavailable_bytes
+        for place in self.objects.indices_ahead(frame):
+            if not missing or missing.isdisjoint(json_literal(names[place])):
                 yield names[place]
 
-    def _allows_free_names(self, plain: PlainGoal) -> bool:
+    def _allows_additional_names(self, plain: PlainGoal) -> bool:
         """Return whether a plain goal may allow free names.
 
         Decided without classes, which need not be made for most objects where it is ``False``.
@@ -218,7 +223,7 @@ class _PossibleNames(dict[int, str | None]):
         """Return the name at a place if it can be spelled and some value fits; else ``None``."""
         objects, name = self.objects, self.names[place]
         is_possible = (
-            objects.scalars.missing.isdisjoint(json_key(name))
+            objects.scalars.unavailable_bytes.isdisjoint(json_literal(name))
             and objects.values.text(objects.members.value_formula(self.members, name)) is not None
         )
         found = self[place] = name if is_possible else None

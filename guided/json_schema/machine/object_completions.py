@@ -10,7 +10,7 @@ from guided.json_schema.formulas.assertions import HasMember, MemberCount, Membe
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
 from guided.json_schema.machine.name_classes import NameClass
 from guided.json_schema.machine.objects import ObjectRules
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.runtime.work_budget import spend
@@ -130,7 +130,7 @@ class ObjectCompletion:
         # Names are chosen in any order, and written in that of the schema.
         placed = sorted(self.named, key=self.order.index.__getitem__)
         for key, formula in chain(
-            ((json_key(name), self.named[name]) for name in placed),
+            ((json_literal(name), self.named[name]) for name in placed),
             ((b'"' + key + b'"', formula) for key, (formula, _) in self.free.items()),
         ):
             value = self.objects.values.text(formula)
@@ -167,9 +167,9 @@ class ObjectCompletion:
         It must come after those written, can be spelled, and fits all ``Names`` that have to hold.
         """
         return (
-            not self.objects.is_written_or_skipped(self.frame, self.order.index[name])
+            not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned
-            and self.objects.scalars.missing.isdisjoint(json_key(name))
+            and self.objects.scalars.unavailable_bytes.isdisjoint(json_literal(name))
             and all(self.members.name_fits(assertion, name) for assertion in self.names_to_hold)
         )
 
@@ -179,7 +179,7 @@ class ObjectCompletion:
         ``False`` if none has. It adds fewer where the class ends: callers call again.
         """
         for number, found, formula in self._usable_classes():
-            keys = list(islice(self._unused_free_names(number), most))
+            keys = list(islice(self._unused_additional_names(number), most))
             for key in keys:
                 self.free[key] = formula, found
             if keys:
@@ -200,7 +200,7 @@ class ObjectCompletion:
                 continue
             if formula is FALSE or self.objects.values.text(formula) is None:
                 continue
-            key = next(self._unused_free_names(number), None)
+            key = next(self._unused_additional_names(number), None)
             if key is not None:
                 self.free[key] = formula, found
                 yield
@@ -222,14 +222,14 @@ class ObjectCompletion:
                 if formula is not FALSE and self.objects.values.text(formula) is not None:
                     yield number, found, formula
 
-    def _unused_free_names(self, number: int) -> Iterator[bytes]:
+    def _unused_additional_names(self, number: int) -> Iterator[bytes]:
         """Yield names of a class that the object does not have.
 
         ``free`` is read once, at the start. A search that gave up is counted only if the caller
         requests more names than were found.
         """
-        keys = self.objects.stacks.iterate_keys(self.frame.keys)
-        taken = {*keys, *self.order.spelled, *self.free}
+        keys = self.objects.stacks.iterate_names(self.frame.additional_set)
+        taken = {*keys, *self.order.encoded, *self.free}
         space = self.members.name_space(self.frame.goals)
         yield from space.unused_names(number, taken)
         self.objects.values.searches.num_missed += space.gave_up(number)
@@ -309,6 +309,6 @@ class ObjectCompletion:
         ``named`` is checked for each in turn, so it may change meanwhile.
         """
         names = self.order.names
-        for place in self.objects.places_ahead(self.frame):
+        for place in self.objects.indices_ahead(self.frame):
             if names[place] not in self.named:
                 yield names[place]

@@ -27,10 +27,10 @@ from guided.json_schema.machine.containers import (
 from guided.json_schema.machine.members import MemberRules
 from guided.json_schema.machine.name_classes import NameClass
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.shortest_values import ShortestValues
-from guided.json_schema.machine.stacks import UNKNOWN_KEYS, ObjectFrame, Pending, Stacks
+from guided.json_schema.machine.stacks import UNKNOWN_NAMES, ObjectFrame, AwaitedValue, Stacks
 from guided.spec import KeyOrder
 
 __all__ = ["ObjectRules", "PlainGoal"]
@@ -59,7 +59,7 @@ class Order:
 
     names: tuple[str, ...]
     index: dict[str, int]
-    spelled: frozenset[bytes]
+    encoded: frozenset[bytes]
     """The names as JSON spells them, without the quotes."""
 
 
@@ -82,23 +82,23 @@ class ObjectRules:
         self.any_order = scalars.options.key_order is KeyOrder.ANY
         self.orders: list[Order] = []
         """By the number in ``ObjectFrame.order``; ``Stacks.order_sizes`` goes with it."""
-        self._order_numbers: dict[tuple[str, ...], int] = {}
+        self._order_by_names: dict[tuple[str, ...], int] = {}
         """The number of an order by its names: the inverse of ``orders``."""
-        self._opened: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
+        self._frame_by_formulas: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
         self._plain_goals: dict[Formula, PlainGoal | None] = {}
         """By goal: one object for each goal, which other caches use as their key."""
-        self._required_places: dict[tuple[PlainGoal, int], tuple[int, ...]] = {}
+        self._required_indices: dict[tuple[PlainGoal, int], tuple[int, ...]] = {}
         """The places of the required names, ascending, by plain goal and order."""
-        self._awaited: dict[tuple[ObjectFrame, str], Pending | None] = {}
+        self._awaited_values: dict[tuple[ObjectFrame, str], AwaitedValue | None] = {}
 
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, formulas: tuple[Formula, ...], *, required: bool) -> ObjectFrame:
         """Return the frame of an object before its first member, which is to fit these formulas."""
         key = (formulas, required)
-        found = self._opened.get(key)
+        found = self._frame_by_formulas.get(key)
         if found is None:
-            found = self._opened[key] = self._open(formulas, required=required)
+            found = self._frame_by_formulas[key] = self._open(formulas, required=required)
         return found
 
     def _open(self, formulas: tuple[Formula, ...], *, required: bool) -> ObjectFrame:
@@ -119,15 +119,15 @@ class ObjectRules:
                 as_string = self.restriction.to_type(JsonType.STRING, leaf.assertion.name)
                 names.update(dict.fromkeys(self.scalars.strings.list_strings(as_string) or ()))
         key = tuple(names)
-        number = self._order_numbers.setdefault(key, len(self.orders))
+        number = self._order_by_names.setdefault(key, len(self.orders))
         if number == len(self.orders):
-            spelled = frozenset(json_key(name)[1:-1] for name in key)
+            spelled = frozenset(json_literal(name)[1:-1] for name in key)
             self.stacks.order_sizes.append(len(key))
             self.orders.append(Order(key, {name: i for i, name in enumerate(key)}, spelled))
         # Nothing written: no bit is set, and no place comes before the first.
         return ObjectFrame(goals, required, number, 0 if self.any_order else -1)
 
-    def places_ahead(self, frame: ObjectFrame) -> Iterator[int]:
+    def indices_ahead(self, frame: ObjectFrame) -> Iterator[int]:
         """Yield the places of the names that are neither written nor skipped, ascending.
 
         Whether a name is allowed and can be spelled is not checked.
@@ -135,29 +135,29 @@ class ObjectRules:
         count = len(self.orders[frame.order].names)
         if self.any_order:
             for place in range(count):
-                if not frame.written >> place & 1:
+                if not frame.names_passed >> place & 1:
                     yield place
         else:
-            yield from range(frame.written + 1, count)
+            yield from range(frame.names_passed + 1, count)
 
-    def await_named_value(self, frame: ObjectFrame, name: str) -> Pending | None:
+    def expect_named_value(self, frame: ObjectFrame, name: str) -> AwaitedValue | None:
         """Return the frame that awaits the value of a name in the order of the object.
 
         ``None`` if the name must not stand here.
         """
         key = (frame, name)
-        if key not in self._awaited:
-            self._awaited[key] = self._await_named_value(frame, name)
-        return self._awaited[key]
+        if key not in self._awaited_values:
+            self._awaited_values[key] = self._expect_named_value(frame, name)
+        return self._awaited_values[key]
 
-    def _await_named_value(self, frame: ObjectFrame, name: str) -> Pending | None:
-        """Compute ``await_named_value``."""
+    def _expect_named_value(self, frame: ObjectFrame, name: str) -> AwaitedValue | None:
+        """Compute ``expect_named_value``."""
         place = self.orders[frame.order].index[name]
-        if self.is_written_or_skipped(frame, place):
+        if self.is_passed(frame, place):
             return None
         # In the order of the schema one number suffices: names before it were written or skipped.
-        written = frame.written | 1 << place if self.any_order else place
-        return self._await_value(frame, name, written, frame.keys)
+        written = frame.names_passed | 1 << place if self.any_order else place
+        return self._expect_value(frame, name, written, frame.additional_set)
 
     def has_unused_name(self, frame: ObjectFrame, number: int) -> bool:
         """Return whether a class has a name that the object does not have yet.
@@ -168,15 +168,18 @@ class ObjectRules:
         if space.is_infinite(number):
             return True
         # A name that the schema spells out is never free, written or not.
-        taken = {*self.stacks.iterate_keys(frame.keys), *self.orders[frame.order].spelled}
+        taken = {
+            *self.stacks.iterate_names(frame.additional_set),
+            *self.orders[frame.order].encoded,
+        }
         found = next(space.unused_names(number, taken), None) is not None
         if not found and space.gave_up(number):
             self.values.searches.num_incomplete += 1
         return found
 
-    def await_class_value(
+    def expect_class_value(
         self, frame: ObjectFrame, number: int, key: bytes | None
-    ) -> Pending | None:
+    ) -> AwaitedValue | None:
         """Return the frame that awaits a free name's value; ``None`` if it must not stand here.
 
         ``number`` is the class of the name and ``key`` the name, ``None`` if it is not known: then
@@ -184,13 +187,13 @@ class ObjectRules:
         not have the key, and that its keys are known if ``key`` is.
         """
         found = self.members.name_space(frame.goals).classes[number]
-        keys = UNKNOWN_KEYS if key is None else self.stacks.add_key(frame.keys, key)
+        keys = UNKNOWN_NAMES if key is None else self.stacks.add_name(frame.additional_set, key)
         count = len(self.orders[frame.order].names)
         # In the order of the schema, free names come after all that are spelled out.
-        written = frame.written if self.any_order else count
-        return self._await_value(frame, found, written, keys)
+        written = frame.names_passed if self.any_order else count
+        return self._expect_value(frame, found, written, keys)
 
-    def finish_value(self, pending: Pending, truth_vector: int) -> ObjectFrame | None:
+    def finish_value(self, pending: AwaitedValue, truth_vector: int) -> ObjectFrame | None:
         """Return the object after a value with this truth vector; ``None`` if it does not fit.
 
         The frame of ``pending`` already has the name in it; the value only decides links.
@@ -199,12 +202,19 @@ class ObjectRules:
         assert isinstance(frame, ObjectFrame)
         if pending.required and not truth_vector & 1:
             return None
-        failed = {leaf for leaf, number in pending.links if not truth_vector >> number & 1}
+        failed = {
+            leaf for leaf, number in pending.dependent_assertions if not truth_vector >> number & 1
+        }
         if not failed:
             return frame
         goals = replace_leaves(self.formulas, frame.goals, dict.fromkeys(failed, FALSE))
         return ObjectFrame(
-            goals, frame.required, frame.order, frame.written, frame.keys, has_members=True
+            goals,
+            frame.required,
+            frame.order,
+            frame.names_passed,
+            frame.additional_set,
+            has_members=True,
         )
 
     def closing_vector(self, frame: ObjectFrame) -> int:
@@ -212,7 +222,7 @@ class ObjectRules:
         # A plain goal is the only one, and all members so far fit it.
         plain = self.plain_goal(frame)
         if plain is not None:
-            return int(self.first_owed_place(frame, plain) is None)
+            return int(self.first_owed_index(frame, plain) is None)
         holds = self.holds_at_close(frame)
         return pack_truth_vector(evaluate(goal, holds) for goal in frame.goals)
 
@@ -231,27 +241,27 @@ class ObjectRules:
 
         return holds
 
-    def _await_value(
+    def _expect_value(
         self,
         frame: ObjectFrame,
         name: str | NameClass,
         written: int,
         keys: int,
-    ) -> Pending | None:
+    ) -> AwaitedValue | None:
         """Return the frame that awaits the value of a name; ``None`` if it must not stand here.
 
         ``written`` and ``keys`` are those of the object with the name in it.
         """
         goals, plain = frame.goals, self.plain_goal(frame)
         if plain is not None:
-            owed = self.first_owed_place(frame, plain)
+            owed = self.first_owed_index(frame, plain)
             # A required name would be skipped.
             if owed is not None and not self.any_order and owed < written:
                 return None
             formula = self.members.value_formula(plain.members, name)
             if formula is FALSE:
                 return None
-            value = ValueFormulas((formula,), required=True, links=())
+            value = ValueFormulas((formula,), required=True, dependent_assertions=())
         else:
             # First what the name decides, then what the rest asks of its value.
             goals = replace_leaves(self.formulas, goals, self._decide_by_name(frame, name, written))
@@ -266,8 +276,12 @@ class ObjectRules:
             if frame.required and (goals[0] is FALSE or value.formulas[0] is FALSE):
                 return None
         inner = ObjectFrame(goals, frame.required, frame.order, written, keys, has_members=True)
-        return Pending(
-            inner, value.formulas, value.required, value.links, always_completable=plain is not None
+        return AwaitedValue(
+            inner,
+            value.formulas,
+            value.required,
+            value.dependent_assertions,
+            always_completable=plain is not None,
         )
 
     def _decide_by_name(
@@ -308,32 +322,32 @@ class ObjectRules:
             self._plain_goals[goal] = _as_plain_goal(goal)
         return self._plain_goals[goal]
 
-    def is_written_or_skipped(self, frame: ObjectFrame, place: int) -> bool:
+    def is_passed(self, frame: ObjectFrame, place: int) -> bool:
         """Return whether the name at a place of the order was written, or can no longer come."""
-        return bool(frame.written >> place & 1) if self.any_order else place <= frame.written
+        return (
+            bool(frame.names_passed >> place & 1) if self.any_order else place <= frame.names_passed
+        )
 
     def has(self, frame: ObjectFrame, name: str) -> bool:
         """Return whether an object has a member with this name, that of an open ``HasMember``."""
-        return self.is_written_or_skipped(frame, self.orders[frame.order].index[name])
+        return self.is_passed(frame, self.orders[frame.order].index[name])
 
-    def first_owed_place(self, frame: ObjectFrame, plain: PlainGoal) -> int | None:
+    def first_owed_index(self, frame: ObjectFrame, plain: PlainGoal) -> int | None:
         """Return the place of the first required name that an object does not have; else ``None``.
 
         ``plain`` is the goal of the frame.
         """
         key = (plain, frame.order)
-        places = self._required_places.get(key)
+        places = self._required_indices.get(key)
         if places is None:
             index = self.orders[frame.order].index
-            places = self._required_places[key] = tuple(
+            places = self._required_indices[key] = tuple(
                 sorted(index[n] for n in plain.required_names)
             )
         if self.any_order:
-            return next(
-                (place for place in places if not self.is_written_or_skipped(frame, place)), None
-            )
+            return next((place for place in places if not self.is_passed(frame, place)), None)
         # Required names are never skipped, so all places up to the last one were written.
-        number = bisect_right(places, frame.written)
+        number = bisect_right(places, frame.names_passed)
         return places[number] if number < len(places) else None
 
 

@@ -43,7 +43,7 @@ __all__ = [
     "Signatures",
     "VectorLabels",
     "is_infinite",
-    "json_key",
+    "json_literal",
     "pattern_dfa",
     "shared_block",
     "split_forbidden_choices",
@@ -59,17 +59,17 @@ _blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
 )
 _DFA_BYTES: Final = 1_000
 _RANGE_BYTES: Final = 128
-_LAZY: Final = 4
+_BYTES_PER_TABLE_BYTE: Final = 4
 """About how many bytes an automaton takes per byte of its table, with what it computes later."""
 _dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(MAX_CACHED_BYTES, getsizeof=lambda dfa: _size(dfa))
 _lock: Final = threading.RLock()
-_LONGEST_CACHED: Final = 256
+_MAX_CACHED_LENGTH: Final = 256
 """The most code points of a string whose spelling is cached."""
 
 
-def json_key(text: str) -> bytes:
+def json_literal(text: str) -> bytes:
     """Return the canonical spelling of a string in JSON, quotes included."""
-    return _cached_json_key(text) if len(text) <= _LONGEST_CACHED else _json_key(text)
+    return _cached_json_key(text) if len(text) <= _MAX_CACHED_LENGTH else _json_key(text)
 
 
 def _json_key(text: str) -> bytes:
@@ -114,7 +114,7 @@ def pattern_dfa(pattern: Regular) -> Dfa:
 def _size(dfa: Dfa) -> int:
     """Return about how many bytes an automaton takes."""
     ranges = sum([len(chars.ranges) for chars in dfa.classes])
-    return _DFA_BYTES + _LAZY * dfa.next.nbytes + _RANGE_BYTES * ranges
+    return _DFA_BYTES + _BYTES_PER_TABLE_BYTE * dfa.next.nbytes + _RANGE_BYTES * ranges
 
 
 class VectorLabels:
@@ -132,7 +132,7 @@ class VectorLabels:
         self.wanted = wanted
         self.vectors: list[int] = []
         """The truth vector of each label; ``_numbers`` is the inverse."""
-        self._numbers: dict[int, int] = {}
+        self._label_by_vector: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
         """Return the label of values for which the leaves hold as ``fits`` says; DEAD if unwanted.
@@ -147,7 +147,7 @@ class VectorLabels:
         )
         if self.wanted is not None and truth_vector not in self.wanted:
             return DEAD
-        number = self._numbers.setdefault(truth_vector, len(self.vectors))
+        number = self._label_by_vector.setdefault(truth_vector, len(self.vectors))
         if number == len(self.vectors):
             self.vectors.append(truth_vector)
         return number

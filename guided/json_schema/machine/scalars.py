@@ -21,12 +21,14 @@ class Scalars:
     strings or to numbers (``Restriction.to``).
     """
 
-    def __init__(self, formulas: Formulas, options: JsonOptions, missing: frozenset[int]) -> None:
+    def __init__(
+        self, formulas: Formulas, options: JsonOptions, unavailable_bytes: frozenset[int]
+    ) -> None:
         self.formulas: Final = formulas
         self.options: Final = options
-        self.missing: Final = missing
+        self.unavailable_bytes: Final = unavailable_bytes
         # Blocks are shared between schemas, so what is equal for them is found once for both.
         signatures = Signatures()
-        self.strings: Final = StringRules(formulas, options, missing, signatures)
+        self.strings: Final = StringRules(formulas, options, unavailable_bytes, signatures)
         self.shortest_strings: Final = ShortestStrings(self.strings)
-        self.numbers: Final = NumberRules(formulas, options, missing, signatures)
+        self.numbers: Final = NumberRules(formulas, options, unavailable_bytes, signatures)

@@ -99,7 +99,7 @@ class ShortestValues:
 
         Scalars that are too long or left out of automata are counted (``num_given_up``).
         """
-        restriction, missing = self.restriction, self.scalars.missing
+        restriction, missing = self.restriction, self.scalars.unavailable_bytes
         texts: list[bytes] = []
         if restriction.null(formula):
             texts.append(b"null")

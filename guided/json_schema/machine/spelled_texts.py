@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import pause_if_due, with_pauses
@@ -260,7 +260,7 @@ def _build_overlay_trie(
     trie = _OverlayTrie(table.step(start, _QUOTE))
     for text, label in texts.items():
         node = 0
-        spelled = json_key(text)[1:]
+        spelled = json_literal(text)[1:]
         for depth, byte in enumerate(spelled[:-1]):
             if byte not in trie.children[node]:
                 state = table.step(trie.rows_under[node], byte)

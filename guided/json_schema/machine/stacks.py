@@ -4,13 +4,13 @@ Equal stacks have equal numbers, so that results can be cached by number. A stac
 number of the stack around it:
 
     {"a":[1,        number  frame                                     parent
-      ^  ^          0 ROOT  Pending    the document is awaited        0
+      ^  ^          0 ROOT  AwaitedValue    the document is awaited        0
       |  |          1       ObjectFrame  between two members          0
-      |  |          2       Pending    the value of "a" is awaited    0
+      |  |          2       AwaitedValue    the value of "a" is awaited    0
       |  |          3       ArrayFrame   between two items            2
-      |  `--------  4       Pending    the second item is awaited     2
+      |  `--------  4       AwaitedValue    the second item is awaited     2
 
-A ``Pending`` takes the place of its container, which it holds. When its value is done the container
+A ``AwaitedValue`` takes the place of its container, which it holds. When its value is done the container
 comes back, with less left to fit.
 """
 
@@ -28,22 +28,22 @@ from guided.machine.facts import KNOWLEDGE, KNOWN, NAMES_TAKEN, NONE, NUM_TEXTS,
 
 __all__ = [
     "MANY_NAMES",
-    "NO_KEYS",
+    "NO_NAMES",
     "ROOT",
-    "UNKNOWN_KEYS",
+    "UNKNOWN_NAMES",
     "ArrayFrame",
     "Frame",
     "ObjectFrame",
-    "Pending",
+    "AwaitedValue",
     "Stacks",
     "accepts_any_fitting",
 ]
 
 ROOT: Final = 0
 """The stack of the whole document: its value is awaited."""
-NO_KEYS: Final = 0
+NO_NAMES: Final = 0
 """The number of the empty set of free keys."""
-UNKNOWN_KEYS: Final = -1
+UNKNOWN_NAMES: Final = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
 MANY_NAMES: Final = 2**30
 """The number of taken names of an object whose free keys are unknown."""
@@ -58,10 +58,10 @@ class ObjectFrame(NamedTuple):
     """Whether there is one goal, and it has to be reached."""
     order: int
     """The number of the list of names that the schema spells out for this object."""
-    written: int
+    names_passed: int
     """Which of those names were written or skipped: the place of the last one, or if any order is
     allowed, one bit for each."""
-    keys: int = NO_KEYS
+    additional_set: int = NO_NAMES
     """The set of other keys so far."""
     has_members: bool = False
 
@@ -78,7 +78,7 @@ class ArrayFrame(NamedTuple):
     tokens at once does not know its text."""
 
 
-class Pending(NamedTuple):
+class AwaitedValue(NamedTuple):
     """A container whose next value is awaited, and the formulas asked of that value.
 
     ``frame`` is the container with that value counted in, ``None`` for the whole document. With
@@ -89,7 +89,7 @@ class Pending(NamedTuple):
     frame: ObjectFrame | ArrayFrame | None
     formulas: tuple[Formula, ...]
     required: bool
-    links: tuple[tuple[Leaf, int], ...] = ()
+    dependent_assertions: tuple[tuple[Leaf, int], ...] = ()
     remembers_text: bool = False
     """Whether what may follow the value depends on its text."""
     has_unknown_item: bool = False
@@ -99,12 +99,12 @@ class Pending(NamedTuple):
     as when it opened, or the array may close after it."""
 
 
-def accepts_any_fitting(pending: Pending) -> bool:
+def accepts_any_fitting(pending: AwaitedValue) -> bool:
     """Return whether any value that fits may be written, whatever else is open around it."""
     return pending.frame is None or pending.always_completable
 
 
-Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
+Frame: TypeAlias = ObjectFrame | ArrayFrame | AwaitedValue
 
 
 class Stacks:
@@ -113,7 +113,7 @@ class Stacks:
     It only grows: a number keeps its meaning, so caches and compiled code may store it.
     """
 
-    def __init__(self, root: Pending, max_stacks: int) -> None:
+    def __init__(self, root: AwaitedValue, max_stacks: int) -> None:
         self.max_stacks = max_stacks
         self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
@@ -123,13 +123,13 @@ class Stacks:
         """The stacks whose knowledge is KNOWN."""
         self.order_sizes: list[int] = []
         """The number of names in each order of an object; ``ObjectRules`` keeps it up to date."""
-        self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
+        self._stack_by_frame: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
         """The stack by frame and parent: the inverse of ``frames`` and ``parents``."""
-        self._key_set_entries: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
+        self._name_set_entries: list[tuple[int, bytes]] = [(NO_NAMES, b"")]
         """By the number of a set of free keys: the set before its latest key, and that key."""
-        self._key_counts: list[int] = [0]
+        self._name_counts: list[int] = [0]
         """How many keys each of these sets has."""
-        self._key_numbers: dict[tuple[int, bytes], int] = {}
+        self._name_set_by_entry: dict[tuple[int, bytes], int] = {}
         """The inverse of ``_key_set_entries``."""
 
     def _set_facts(self, facts: NDArray[np.int32]) -> None:
@@ -149,16 +149,16 @@ class Stacks:
     def enter(self, frame: Frame, parent: int) -> int:
         """Return the stack of ``frame`` inside ``parent``, added if it is new.
 
-        A ``Pending`` has the parent of its container. The order of an object has to be in
+        A ``AwaitedValue`` has the parent of its container. The order of an object has to be in
         ``order_sizes`` already. Raises LimitExceededError past ``max_stacks``.
         """
         # One look-up decides whether the stack is known or new: this runs for each transition.
         next_number = len(self.frames)
-        number = self._numbers.setdefault((frame, parent), next_number)
+        number = self._stack_by_frame.setdefault((frame, parent), next_number)
         if number == next_number:
             if number >= self.max_stacks:
                 # Removed again, or the stack would seem to exist.
-                del self._numbers[frame, parent]
+                del self._stack_by_frame[frame, parent]
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.max_stacks} stacks",
                     limit=self.max_stacks,
@@ -176,7 +176,7 @@ class Stacks:
                 if knowledge == KNOWN:
                     self.with_keys.append(number)
                 facts[at + KNOWLEDGE], facts[at + NAMES_TAKEN] = knowledge, self._max_taken(frame)
-            elif isinstance(frame, Pending):
+            elif isinstance(frame, AwaitedValue):
                 num_texts += frame.remembers_text
             if num_texts:
                 facts[at + NUM_TEXTS] = num_texts
@@ -193,38 +193,38 @@ class Stacks:
         """
         return self._flat[3 * number + NAMES_TAKEN]
 
-    def free_keys(self, number: int) -> set[bytes]:
+    def additional_names(self, number: int) -> set[bytes]:
         """Return the names of an open object so far that the schema does not spell out."""
         frame = self.frames[number]
         assert isinstance(frame, ObjectFrame), frame
-        return set(self.iterate_keys(frame.keys))
+        return set(self.iterate_names(frame.additional_set))
 
-    def add_key(self, keys: int, key: bytes) -> int:
+    def add_name(self, keys: int, key: bytes) -> int:
         """Return the number of the set ``keys`` with one more key, which must not be in it yet.
 
         ``keys`` must not be UNKNOWN_KEYS. The same keys in another order have another number.
         """
-        number = self._key_numbers.setdefault((keys, key), len(self._key_set_entries))
-        if number == len(self._key_set_entries):
-            self._key_set_entries.append((keys, key))
-            self._key_counts.append(self._key_counts[keys] + 1)
+        number = self._name_set_by_entry.setdefault((keys, key), len(self._name_set_entries))
+        if number == len(self._name_set_entries):
+            self._name_set_entries.append((keys, key))
+            self._name_counts.append(self._name_counts[keys] + 1)
         return number
 
     def _max_taken(self, frame: ObjectFrame) -> int:
         """Compute ``max_names_taken``: MANY_NAMES if the free keys are unknown."""
-        if frame.keys == UNKNOWN_KEYS:
+        if frame.additional_set == UNKNOWN_NAMES:
             return MANY_NAMES
-        return self._key_counts[frame.keys] + self.order_sizes[frame.order]
+        return self._name_counts[frame.additional_set] + self.order_sizes[frame.order]
 
-    def iterate_keys(self, keys: int) -> Iterator[bytes]:
+    def iterate_names(self, keys: int) -> Iterator[bytes]:
         """Yield the keys of a set, the latest first; none for an unknown set."""
-        while keys not in (NO_KEYS, UNKNOWN_KEYS):
-            keys, key = self._key_set_entries[keys]
+        while keys not in (NO_NAMES, UNKNOWN_NAMES):
+            keys, key = self._name_set_entries[keys]
             yield key
 
 
 def _key_knowledge(frame: ObjectFrame) -> int:
     """Return the KNOWLEDGE fact of a stack; see ``guided.machine.facts``."""
-    if frame.keys == NO_KEYS:
+    if frame.additional_set == NO_NAMES:
         return NONE
-    return UNKNOWN if frame.keys == UNKNOWN_KEYS else KNOWN
+    return UNKNOWN if frame.additional_set == UNKNOWN_NAMES else KNOWN

@@ -20,11 +20,11 @@ class StructuralStates:
     """
 
     def __init__(
-        self, table: TransitionTable, max_spaces: int | None, missing: Collection[int]
+        self, table: TransitionTable, max_spaces: int | None, unavailable_bytes: Collection[int]
     ) -> None:
         self._table = table
         self._max_spaces = max_spaces
-        self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
+        self._spaces = tuple(byte for byte in _SPACES if byte not in unavailable_bytes)
         self.between: set[int] = set()
         """The states of an open container between two members or items."""
 

@@ -116,7 +116,7 @@ class TruthVectors:
         """Return all truth vectors of scalars, by automata, and likely ones of containers.
 
         Containers may have others as well: callers that may not miss one use
-        ``AwaitedValues.accepts``.
+        ``ValueStacks.accepts``.
         """
         restriction = self.restriction
         likely: dict[int, None] = {}

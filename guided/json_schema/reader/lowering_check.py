@@ -100,7 +100,7 @@ def refuse_infinite_recursion(nodes: Sequence[SchemaNode]) -> None:
 
     That is, without going into a member or an item. Lowers every node, by which ``nodes`` grows.
     """
-    successors = {node.number: _applied_nodes(node.formula) for node in nodes}
+    successors = {node.index: _applied_nodes(node.formula) for node in nodes}
     endless = nodes_reaching_cycles(successors)
     if not endless:
         return
@@ -125,4 +125,4 @@ def _applied_nodes(formula: Formula) -> set[int]:
     seen: dict[Formula, None] = {}
     for node in postorder(formula, seen):
         seen[node] = None
-    return {node.number for node in seen if isinstance(node, SchemaNode)}
+    return {node.index for node in seen if isinstance(node, SchemaNode)}

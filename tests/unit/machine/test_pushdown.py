@@ -41,7 +41,7 @@ class _Depths:
     def max_names_taken(self, number: int) -> int:
         return int(self.facts[number, 2])
 
-    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - there are none
+    def additional_names(self, number: int) -> set[bytes]:  # noqa: ARG002 - there are none
         return set()
 
 

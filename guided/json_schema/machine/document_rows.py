@@ -13,12 +13,12 @@ from guided.json_schema.machine.structural_states import StructuralStates
 from guided.json_schema.machine.value_edges import ValueEdges
 from guided.machine.table import END_ROW, TransitionTable
 
-__all__ = ["DocumentStates"]
+__all__ = ["DocumentRows"]
 
 _COLON: Final = ord(":")
 
 
-class DocumentStates:
+class DocumentRows:
     """Adds the states between and before values; equal places of different stacks share them.
 
     A state here is the number of a row. The first machine that uses a table adds END_ROW, the state
@@ -30,25 +30,25 @@ class DocumentStates:
         self.evaluation = evaluation
         self.scalars = evaluation.scalars
         self.table = table
-        self.labels = ExitActions()
+        self.exit_actions = ExitActions()
         self.structural = StructuralStates(
-            table, self.scalars.options.whitespace, self.scalars.missing
+            table, self.scalars.options.whitespace, self.scalars.unavailable_bytes
         )
         # Caches of states, which never change: a key has to contain all that its states depend on.
-        self._values: dict[object, int] = {}
-        self._colons: dict[int, int] = {}
+        self._row_before_value: dict[object, int] = {}
+        self._row_before_colon: dict[int, int] = {}
         """By the state of the value after it."""
-        self._members: dict[object, int] = {}
-        self._member_rows: dict[object, int] = {}
-        self._items: dict[object, int] = {}
+        self._row_before_member: dict[object, int] = {}
+        self._row_by_member_edges: dict[object, int] = {}
+        self._row_in_array: dict[object, int] = {}
         """For ``after_bracket``, ``after_item`` and ``_only_close``, whose keys always differ."""
         # State 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})
             assert end_row == END_ROW, end_row
         self.chains = Chains(self.table)
-        self.names = NameStates(self.chains, self.labels)
-        self._value_edges = ValueEdges(evaluation, self.chains, self.labels)
+        self.names = NameStates(self.chains, self.exit_actions)
+        self._value_edges = ValueEdges(evaluation, self.chains, self.exit_actions)
 
     # --- values ---------------------------------------------------------------------------
 
@@ -58,12 +58,12 @@ class DocumentStates:
         ``spaced`` allows white space before it, as the options do; else its first byte comes next.
         """
         key = self._value_key(stack, spaced)
-        found = self._values.get(key)
+        found = self._row_before_value.get(key)
         if found is None:
             # The first byte of a short value. The table cannot find it by itself: an opening
             # bracket looks like a value of one byte.
             edges, next_byte = self._value_edges.first_bytes(stack)
-            found = self._values[key] = self.structural.add(
+            found = self._row_before_value[key] = self.structural.add(
                 edges, spaced=spaced, next_byte=next_byte
             )
         return found
@@ -71,9 +71,9 @@ class DocumentStates:
     def after_name(self, stack: int) -> int:
         """Return the state after a name: a colon, then the value that ``stack`` awaits."""
         value = self.before_value(stack)
-        found = self._colons.get(value)
+        found = self._row_before_colon.get(value)
         if found is None:
-            found = self._colons[value] = self.structural.add({_COLON: value})
+            found = self._row_before_colon[value] = self.structural.add({_COLON: value})
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
@@ -90,12 +90,12 @@ class DocumentStates:
         """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
-        closable = self.evaluation.awaited.may_close(stack)
+        closable = self.evaluation.value_stacks.may_close(stack)
         plain = self.evaluation.objects.plain_goal(frame) is not None
         place: object = (frame, closable) if plain else stack
-        found = self._members.get(place)
+        found = self._row_before_member.get(place)
         if found is None:
-            found = self._members[place] = self._build_members(stack, frame, closable)
+            found = self._row_before_member[place] = self._build_members(stack, frame, closable)
         return found
 
     def _build_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
@@ -103,7 +103,7 @@ class DocumentStates:
         names, classes = self.evaluation.names.candidates(stack)
         after_quote = self._add_name(frame, names, classes) if names or classes else None
         key = (frame.has_members, closable, after_quote)
-        if key not in self._member_rows:
+        if key not in self._row_by_member_edges:
             edges = {ord("}"): self.chains.exit_state(CLOSE)} if closable else {}
             if after_quote is not None:
                 quote = {ord('"'): after_quote}
@@ -112,8 +112,10 @@ class DocumentStates:
                 else:
                     edges |= quote
             next_byte = ord("}") if closable else None
-            self._member_rows[key] = self.structural.add(edges, next_byte=next_byte, between=True)
-        return self._member_rows[key]
+            self._row_by_member_edges[key] = self.structural.add(
+                edges, next_byte=next_byte, between=True
+            )
+        return self._row_by_member_edges[key]
 
     def _add_name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
         """Return the state after the opening quote of a name.
@@ -135,23 +137,23 @@ class DocumentStates:
         ``item`` is the stack of the first item, ``None`` if there must not be one: then the array
         may close, or it would not have been opened.
         """
-        closable = self.evaluation.awaited.may_close(stack)
+        closable = self.evaluation.value_stacks.may_close(stack)
         if item is None:
             assert closable, self.evaluation.stacks.frames[stack]
             return stack, self._only_close()
-        truth_vector = self.evaluation.awaited.closing_vector(stack) if closable else None
+        truth_vector = self.evaluation.value_stacks.closing_vector(stack) if closable else None
         key = (self._value_key(item, True), truth_vector)
-        if key not in self._items:
+        if key not in self._row_in_array:
             edges, next_byte = self._value_edges.first_bytes(item)
             if truth_vector is not None:
                 # Edges are shared by all places that await this value.
                 edges = dict(edges)
                 edges[ord("]")] = self.chains.exit_state(
-                    self.labels.number(EmptyArray(truth_vector))
+                    self.exit_actions.action_of(EmptyArray(truth_vector))
                 )
                 next_byte = ord("]")
-            self._items[key] = self.structural.add(edges, next_byte=next_byte)
-        return item, self._items[key]
+            self._row_in_array[key] = self.structural.add(edges, next_byte=next_byte)
+        return item, self._row_in_array[key]
 
     def after_item(self, stack: int) -> int:
         """Return the state after an item: before a comma, the closing bracket, or both.
@@ -159,22 +161,22 @@ class DocumentStates:
         All arrays share these states, as ITEM finds the next item from the stack. Each has at least
         one edge, since the stack has a completion.
         """
-        closable = self.evaluation.awaited.may_close(stack)
+        closable = self.evaluation.value_stacks.may_close(stack)
         more = self.evaluation.items.enter_item(stack) is not None
         key = (closable, more)
-        if key not in self._items:
+        if key not in self._row_in_array:
             edges = {ord("]"): self.chains.exit_state(CLOSE)} if closable else {}
             if more:
                 edges[ord(",")] = self.chains.exit_state(ITEM)
-            self._items[key] = self.structural.add(
+            self._row_in_array[key] = self.structural.add(
                 edges, next_byte=ord("]") if closable else None, between=True
             )
-        return self._items[key]
+        return self._row_in_array[key]
 
     def _only_close(self) -> int:
         """Return the state in which only the closing bracket of an array may come."""
-        if "close" not in self._items:
-            self._items["close"] = self.structural.add(
+        if "close" not in self._row_in_array:
+            self._row_in_array["close"] = self.structural.add(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True
             )
-        return self._items["close"]
+        return self._row_in_array["close"]

@@ -12,12 +12,12 @@ from guided.json_schema.machine.stacks import (
     ArrayFrame,
     Frame,
     ObjectFrame,
-    Pending,
+    AwaitedValue,
     accepts_any_fitting,
 )
 from guided.json_schema.machine.truth_vectors import TruthVectors
 
-__all__ = ["AwaitedValues"]
+__all__ = ["ValueStacks"]
 
 _ONLY_FITTING: Final = (1,)
 """The truth vectors accepted where ``accepts_any_fitting``: there is one formula, which holds."""
@@ -26,7 +26,7 @@ MAX_JOINED_VECTORS: Final = 64
 """With more accepted truth vectors than this, ``short_value`` tries them one by one."""
 
 
-class AwaitedValues:
+class ValueStacks:
     """The stacks in which a value is awaited, and the moves into and out of containers.
 
     A truth vector is *accepted* in a stack if a completion follows a value that has it. Results are
@@ -63,7 +63,7 @@ class AwaitedValues:
         ``kind`` is OBJECT or ARRAY. ``None`` if no completion of it was found. The container has
         the formulas of the value, so its truth vector is that of the value.
         """
-        pending = self.pending(stack)
+        pending = self.awaited_value(stack)
         # With one formula that must hold there is one goal to reach, which keeps frames equal.
         required = pending.required and len(pending.formulas) == 1
         frame = (
@@ -81,7 +81,7 @@ class AwaitedValues:
         ``None`` if the value does not fit, or nothing completes its container after it. ``text`` is
         as for ``ArrayRules.finish_item``.
         """
-        pending = self.pending(stack)
+        pending = self.awaited_value(stack)
         parent = self.stacks.parents[stack]
         frame: Frame | None
         if isinstance(pending.frame, ObjectFrame):
@@ -114,7 +114,7 @@ class AwaitedValues:
 
     # --- stacks in which a value is awaited -----------------------------------------------
 
-    def enter(self, stack: int, pending: Pending | None) -> int | None:
+    def enter(self, stack: int, pending: AwaitedValue | None) -> int | None:
         """Return the stack in which ``pending`` takes the place of its container in ``stack``.
 
         ``None`` if no value is known after which the document can be completed.
@@ -124,7 +124,7 @@ class AwaitedValues:
         inner = self.stacks.enter(pending, self.stacks.parents[stack])
         return inner if self.has_completion(inner) else None
 
-    def enter_by_value(self, stack: int, pending: Pending, value: Json) -> int | None:
+    def enter_by_value(self, stack: int, pending: AwaitedValue, value: Json) -> int | None:
         """Like ``enter``, where a search has found a value after which there is a completion.
 
         Its truth vector may be none of the likely ones: it is stored as a hint, and results found
@@ -137,7 +137,7 @@ class AwaitedValues:
             cache.pop(inner, None)
         return inner if self.has_completion(inner) else None
 
-    def enter_only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
+    def enter_only_value(self, stack: int, pending: AwaitedValue, value: Json) -> int | None:
         """Like ``enter_by_value``, but allow only ``value``; count that others are left out.
 
         For where other values with the same truth vector may be dead ends.
@@ -146,14 +146,14 @@ class AwaitedValues:
         only = self.require_also(pending, formula_of_value(value, self.vectors.formulas))
         return None if only is None else self.enter_by_value(stack, only, value)
 
-    def require_also(self, pending: Pending, also: Formula) -> Pending | None:
+    def require_also(self, pending: AwaitedValue, also: Formula) -> AwaitedValue | None:
         """Return ``pending`` with one more formula that the value has to fit.
 
         ``None`` if no value can fit it. The formula joins the required one, or becomes that: then
         links move up by one. The result is not ``always_completable``, so completions are searched
         for by truth vector.
         """
-        formulas, links = pending.formulas, pending.links
+        formulas, links = pending.formulas, pending.dependent_assertions
         if pending.required:
             formulas = (self.vectors.formulas.all_of([formulas[0], also]), *formulas[1:])
         else:
@@ -161,7 +161,7 @@ class AwaitedValues:
             links = tuple([(leaf, number + 1) for leaf, number in links])
         if formulas[0] is FALSE:
             return None
-        return Pending(
+        return AwaitedValue(
             pending.frame, formulas, True, links, pending.remembers_text, pending.has_unknown_item
         )
 
@@ -169,7 +169,7 @@ class AwaitedValues:
         """Return whether a completion follows some value; ``False`` also if a search gave up."""
         found = self._has_completion.get(stack)
         if found is None:
-            pending = self.pending(stack)
+            pending = self.awaited_value(stack)
             # If any value that fits will do, there only has to be one.
             found = (
                 self.values.text(pending.formulas[0]) is not None
@@ -179,7 +179,7 @@ class AwaitedValues:
             self._has_completion[stack] = found
         return found
 
-    def _find_completion(self, stack: int, pending: Pending) -> bool:
+    def _find_completion(self, stack: int, pending: AwaitedValue) -> bool:
         """Compute ``has_completion``, by truth vector.
 
         If only likely truth vectors were tried, ``False`` is counted as a possible miss.
@@ -228,7 +228,7 @@ class AwaitedValues:
         """
         found = self._accepted_vectors.get(stack)
         if found is None:
-            pending = self.pending(stack)
+            pending = self.awaited_value(stack)
             if accepts_any_fitting(pending):
                 return _ONLY_FITTING
             possible = self.possible_vectors(stack, pending)
@@ -236,7 +236,7 @@ class AwaitedValues:
             self._accepted_vectors[stack] = found
         return found
 
-    def possible_vectors(self, stack: int, pending: Pending) -> list[int]:
+    def possible_vectors(self, stack: int, pending: AwaitedValue) -> list[int]:
         """Return the truth vectors that a value may have: all, or only likely ones of very many.
 
         Includes the hint for the stack (``ContainerCompletions.hints``). The list may be shared:
@@ -254,7 +254,7 @@ class AwaitedValues:
         If later items have to differ from the value, an example stands for all values with the
         vector. ``accepted_vectors`` and ``accepts`` cache the result.
         """
-        pending = self.pending(stack)
+        pending = self.awaited_value(stack)
         if accepts_any_fitting(pending):
             return truth_vector == 1
         if pending.required and not truth_vector & 1:
@@ -271,7 +271,7 @@ class AwaitedValues:
         parent = self.stacks.parents[stack]
         return frame is not None and self.completions.can_complete(frame, parent)
 
-    def _example_text(self, pending: Pending, truth_vector: int) -> bytes | None:
+    def _example_text(self, pending: AwaitedValue, truth_vector: int) -> bytes | None:
         """Return an item with this truth vector where what follows depends on its text.
 
         Else ``None``, and also if an earlier item is not known either, or if none was found.
@@ -288,7 +288,10 @@ class AwaitedValues:
         """
         found = self._short_values.get(stack)
         if found is None:
-            formulas, truth_vectors = self.pending(stack).formulas, self.accepted_vectors(stack)
+            formulas, truth_vectors = (
+                self.awaited_value(stack).formulas,
+                self.accepted_vectors(stack),
+            )
             # The formula of all vectors gives the shortest value, but its search may give up where
             # one for a single vector succeeds.
             choices: list[tuple[int, ...]] = [(truth_vector,) for truth_vector in truth_vectors]
@@ -303,8 +306,8 @@ class AwaitedValues:
             found = self._short_values[stack] = text
         return found
 
-    def pending(self, stack: int) -> Pending:
+    def awaited_value(self, stack: int) -> AwaitedValue:
         """Return the frame of a stack in which a value is awaited."""
         pending = self.stacks.frames[stack]
-        assert isinstance(pending, Pending), pending
+        assert isinstance(pending, AwaitedValue), pending
         return pending

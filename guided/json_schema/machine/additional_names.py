@@ -12,11 +12,11 @@ from cachetools import LRUCache
 
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.objects import Order
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.machine.table import TransitionTable
 
-__all__ = ["FreeNames"]
+__all__ = ["AdditionalNames"]
 
 _MAX_CACHED: Final = 16_384
 """The most results of ``can_close`` that are cached."""
@@ -24,7 +24,7 @@ _KEY_TRIES: Final = 2_000
 """The most names tried in ``can_close``."""
 
 
-class FreeNames:
+class AdditionalNames:
     """Finds how a free name that was begun may end.
 
     ``stack`` is that of the object, ``row`` the row inside the name, and ``prefix`` the bytes of
@@ -49,7 +49,7 @@ class FreeNames:
         found = self._can_close_cache.get(at)
         if found is None:
             closing_texts = itertools.islice(self._closing_texts(row), _KEY_TRIES)
-            taken = self._stacks.free_keys(stack)
+            taken = self._stacks.additional_names(stack)
             found = any(
                 self._is_allowed(stack, prefix + text[:-1], taken) for text in closing_texts
             )
@@ -65,12 +65,12 @@ class FreeNames:
         """
         owed = self._evaluation.completions.shortest(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
-            key = json_key(name)[1:]
+            key = json_literal(name)[1:]
             # A name late in the order may not be allowed until others were written.
             if key.startswith(prefix) and self._is_allowed(stack, key[:-1], ()):
                 return key[len(prefix) :]
-        taken = self._stacks.free_keys(stack)
-        refused = len(taken) + len(self._order(stack).spelled)
+        taken = self._stacks.additional_names(stack)
+        refused = len(taken) + len(self._order(stack).encoded)
         for text in itertools.islice(self._closing_texts(row), refused + 1):
             if self._is_allowed(stack, prefix + text[:-1], taken):
                 return text
@@ -87,7 +87,7 @@ class FreeNames:
         ``taken`` are the free names of the object. The class of a free name is not checked: the row
         that it was found from implies it.
         """
-        if key in self._order(stack).spelled:
+        if key in self._order(stack).encoded:
             name = json.loads(b'"' + key + b'"')
             return self._evaluation.names.enter_named_value(stack, name) is not None
         return key not in taken
