@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from guided.constraint.character_graph import NON_ASCII, ESCAPE, Characters, Graph, character_graph
+from guided.constraint.character_graph import ESCAPE, NON_ASCII, Characters, Graph, character_graph
 from guided.constraint.machine import machine_of
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.work_budget import limited_work, spend
@@ -45,7 +45,7 @@ def _merge_equal_states(graph: Graph) -> Graph:
     0, remains state 0.
     """
     states = range(len(graph.moves))
-    # The block of each state; which number a block has does not matter.
+    # The block of each state; which id a block has does not matter.
     block = [
         -1 - state if state in graph.truncated else state in graph.accepting for state in states
     ]
@@ -55,12 +55,12 @@ def _merge_equal_states(graph: Graph) -> Graph:
             (block[state], _moves_by_block(graph.moves[state], block)) for state in states
         ]
         # Numbered in the order of their first states, so that state 0 is in block 0.
-        numbers = {each: number for number, each in enumerate(dict.fromkeys(signatures))}
-        is_final = len(numbers) == len(set(block))
-        block = [numbers[each] for each in signatures]
+        block_by_signature = {each: index for index, each in enumerate(dict.fromkeys(signatures))}
+        is_final = len(block_by_signature) == len(set(block))
+        block = [block_by_signature[each] for each in signatures]
         if is_final:
             break
-    merged = Graph([{} for _ in numbers])
+    merged = Graph([{} for _ in block_by_signature])
     for state in states:
         merged.moves[block[state]] = dict(_moves_by_block(graph.moves[state], block))
     merged.accepting = {block[state] for state in graph.accepting}
@@ -86,7 +86,7 @@ def _draw(graph: Graph) -> Automaton:
     """
     inside_texts = _states_inside_texts(graph)
     kept = [state for state in range(len(graph.moves)) if state not in inside_texts]
-    numbers = {state: number for number, state in enumerate(kept)}
+    new_id = {state: index for index, state in enumerate(kept)}
     arrows = []
     for state in kept:
         for target, characters in graph.moves[state].items():
@@ -95,11 +95,11 @@ def _draw(graph: Graph) -> Automaton:
                 ((end, characters),) = graph.moves[end].items()
                 label += label_of(characters)
             is_text = target in inside_texts or _is_single_character(characters)
-            arrows.append(Arrow(numbers[state], numbers[end], label, is_text))
+            arrows.append(Arrow(new_id[state], new_id[end], label, is_text))
     return Automaton(
         states=len(kept),
-        accepting=tuple(sorted(numbers[state] for state in graph.accepting)),
-        open=tuple(sorted(numbers[state] for state in graph.truncated)),
+        accepting=tuple(sorted(new_id[state] for state in graph.accepting)),
+        open=tuple(sorted(new_id[state] for state in graph.truncated)),
         arrows=tuple(sorted(arrows, key=lambda arrow: (arrow.source, arrow.target, arrow.label))),
     )
 

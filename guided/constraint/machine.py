@@ -39,7 +39,7 @@ def machine_of(
     unavailable_bytes: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> Recognizer:
-    """Return the recogniser of those texts of a constraint that need no ``missing`` byte.
+    """Return the recogniser of a constraint's texts that need none of the ``unavailable_bytes``.
 
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
     LimitExceededError.
@@ -54,8 +54,8 @@ def build_machine(
 ) -> BuiltMachine:
     """Return the recogniser of a constraint, and its schemas; raises what ``machine_of`` raises.
 
-    ``missing`` are bytes that no text may need. A schema alone gets a machine without a grammar,
-    and ``look_ahead`` runs on it.
+    ``unavailable_bytes`` are bytes that no text may need. A schema alone gets a machine without a
+    grammar, and ``look_ahead`` runs on it.
     """
     builder = _Builder(unavailable_bytes, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
@@ -71,7 +71,7 @@ class _Builder:
     """Builds the recognisers of one constraint on one table; to be used once."""
 
     def __init__(self, unavailable_bytes: frozenset[int], limits: RecognizerLimits) -> None:
-        """``missing`` are bytes that no text may need, because no token spells them."""
+        """``unavailable_bytes`` are those without a token, so no text may need them."""
         self._unavailable_bytes = unavailable_bytes
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
@@ -84,18 +84,18 @@ class _Builder:
         If no document satisfies a schema, the texts that need it are left out. If no text is left,
         the error of the first such schema is raised, in the order of ``composition.holes``.
         """
-        # By the number of the hole among those left, as ``drop_empty_holes`` renumbers them.
+        # By the index of the hole among those left, as ``drop_empty_holes`` renumbers them.
         fillings: list[PushdownMachine] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
-        for number, hole in enumerate(composition.holes):
+        for index, hole in enumerate(composition.holes):
             try:
                 with naming(hole.path):
                     fillings.append(self._filling(hole))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
                 # Other alternatives may be possible without it.
-                empty[number] = error
+                empty[index] = error
         try:
             grammar = drop_empty_holes(composition.grammar, empty)
             network = network_from_grammar(grammar, self._unavailable_bytes, texts)

@@ -20,7 +20,7 @@ MAX_SHOWN: Final = 200
 
 
 def describe_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary) -> MaskReport:
-    """Return which tokens may follow ``tokens``, the first of which is read at ``start``.
+    """Return a report on the tokens that may follow ``tokens``, read from ``start`` on.
 
     Raises RequestError for a token that is not allowed or does not exist, and LimitExceededError if
     the constraint hits a limit. At most ``MAX_SHOWN`` allowed tokens are listed, those with the

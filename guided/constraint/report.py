@@ -34,9 +34,9 @@ def check_structure(
 ) -> CheckedConstraint:
     """Compile a constraint on a recogniser built only for this, and report how it is enforced.
 
-    ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` raises, and
-    LimitExceededError if building it, or judging each keyword afterwards, takes too much work or
-    room. The cost is that of building alone, in seconds of this thread.
+    ``unavailable_bytes`` are those for which a vocabulary has no token. Raises what ``machine_of``
+    raises, and LimitExceededError if building it, or judging each keyword afterwards, takes too
+    much work or room. The cost is that of building alone, in seconds of this thread.
 
     The machine is dropped afterwards, so nothing that answers use grows.
     """

@@ -37,7 +37,7 @@ from guided_service.http.fields import Body, Listed, given
 from guided_service.messages import Inspect
 from guided_service.object_sizes import memory_of
 
-__all__ = ["Findings", "read_drawing", "describe_mask", "told"]
+__all__ = ["Findings", "describe_mask", "read_drawing", "told"]
 
 
 class Look(msgspec.Struct, frozen=True):

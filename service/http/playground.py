@@ -10,7 +10,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from guided_service.http.call import Answers, Face
-from guided_service.http.findings import Findings, read_drawing, describe_mask
+from guided_service.http.findings import Findings, describe_mask, read_drawing
 from guided_service.http.page_files import PageFile, Redirect, page_files
 from guided_service.http.watched import read_watched
 

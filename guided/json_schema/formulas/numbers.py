@@ -49,8 +49,8 @@ from guided.spec import Spelling
 __all__ = [
     "MAX_LISTED_MULTIPLES",
     "digit_limit",
-    "number_fits",
     "number_dfa",
+    "number_fits",
     "number_verdicts",
     "omits_multiples",
 ]

@@ -25,7 +25,7 @@ _KEY_TRIES: Final = 2_000
 
 
 class AdditionalNames:
-    """Finds how a free name that was begun may end.
+    """Finds how an additional name that was begun may end.
 
     ``stack`` is that of the object, ``row`` the row inside the name, and ``prefix`` the bytes of
     the name so far. A key is a name as JSON spells it, without the quotes.
@@ -36,6 +36,7 @@ class AdditionalNames:
         self._stacks = evaluation.stacks
         self._table = table
         self._can_close_cache: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_MAX_CACHED)
+        """The results of ``can_close`` by its arguments."""
 
     def can_close(self, stack: int, row: int, prefix: bytes) -> bool:
         """Return whether a name that begins with ``prefix`` is left that may be written.
@@ -84,8 +85,8 @@ class AdditionalNames:
     def _is_allowed(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
         """Return whether the name ``key`` may be written here.
 
-        ``taken`` are the free names of the object. The class of a free name is not checked: the row
-        that it was found from implies it.
+        ``taken`` are the additional names of the object. The class of an additional name is not
+        checked: the row that it was found from implies it.
         """
         if key in self._order(stack).encoded:
             name = json.loads(b'"' + key + b'"')
@@ -97,7 +98,8 @@ class AdditionalNames:
 
         There may be infinitely many. Names that the schema spells out are included.
         """
-        # The order: bytes in all, minus those so far, a number for ties. Then the row and the text.
+        # The order: bytes in all, minus those so far, a counter for ties. Then the row and the
+        # text.
         ties = itertools.count()
         heap = [(int(self._table.distance[row]), 0, next(ties), row, b"")]
         while heap:

@@ -48,6 +48,7 @@ class ArrayRules:
         self.inliner = restriction.inliner
         self.values = values
         self._awaited_items: dict[ArrayFrame, AwaitedValue | None] = {}
+        """The results of ``expect_item`` by frame."""
         self._without_first_cache: dict[Leaf, Formula] = {}
         """What is left of an ``Items`` with a prefix after its first item."""
 
@@ -76,14 +77,14 @@ class ArrayRules:
         if frame.required and isinstance(goals[0], Leaf) and _is_uniform(goals[0].assertion):
             item = self._item_formula(goals[0])
             inner = ArrayFrame(goals, required=True, has_items=True)
-            pending = AwaitedValue(
+            awaited = AwaitedValue(
                 inner,
                 (item,),
                 required=True,
                 has_unknown_item=frame.has_unknown_item,
                 always_completable=True,
             )
-            return None if item is FALSE else pending
+            return None if item is FALSE else awaited
         leaves = leaves_of(goals)
         by: dict[Leaf, Formula] = {}
         for leaf in leaves:
@@ -111,7 +112,7 @@ class ArrayRules:
             return None
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
         inner = ArrayFrame(goals, frame.required, has_items=True)
-        pending = AwaitedValue(
+        awaited = AwaitedValue(
             inner,
             value.formulas,
             value.required,
@@ -121,13 +122,13 @@ class ArrayRules:
         )
         # If the array may close after any item that fits, every such item leaves a completion.
         if frame.required and len(value.formulas) == 1 and not remembers:
-            after = self.finish_item(pending, 1, None)
+            after = self.finish_item(awaited, 1, None)
             if after is not None and evaluate(after.goals[0], holds_at_close):
-                return pending._replace(always_completable=True)
-        return pending
+                return awaited._replace(always_completable=True)
+        return awaited
 
     def finish_item(
-        self, pending: AwaitedValue, truth_vector: int, text: bytes | None
+        self, awaited: AwaitedValue, truth_vector: int, text: bytes | None
     ) -> ArrayFrame | None:
         """Return the array after an item with this truth vector; ``None`` if it does not fit.
 
@@ -135,18 +136,18 @@ class ArrayRules:
         not compared with it, and if they had to be, the frame says so (``has_unknown_item``). An
         ``ItemCount`` was lowered when the item began.
         """
-        frame = pending.frame
+        frame = awaited.frame
         assert isinstance(frame, ArrayFrame)
-        if pending.required and not truth_vector & 1:
+        if awaited.required and not truth_vector & 1:
             return None
         fits = {
-            leaf: bool(truth_vector >> number & 1) for leaf, number in pending.dependent_assertions
+            leaf: bool(truth_vector >> index & 1) for leaf, index in awaited.dependent_assertions
         }
         by: dict[Leaf, Formula] = {}
         for leaf in leaves_of(frame.goals):
             assertion = leaf.assertion
             if isinstance(assertion, Contains):
-                # Without a link it holds of every item, or of none.
+                # If it does not depend on the value, it holds of every item, or of none.
                 met = fits.get(leaf, self.inliner.inline(assertion.item) is TRUE)
                 by[leaf] = decrement_count(assertion, self.formulas) if met else leaf
             elif not fits.get(leaf, True):
@@ -162,7 +163,7 @@ class ArrayRules:
             goals,
             frame.required,
             has_items=True,
-            has_unknown_item=pending.remembers_text and text is None,
+            has_unknown_item=awaited.remembers_text and text is None,
         )
 
     def closing_vector(self, frame: ArrayFrame) -> int:

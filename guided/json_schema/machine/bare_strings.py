@@ -58,7 +58,7 @@ _END: Final = State(ROOT, END_ROW)
 class BareStringMachine(PushdownMachine):
     """Recognises the strings of ``spec``, byte by byte; ``grammar`` is made from its schema.
 
-    ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError if no
+    ``unavailable_bytes`` are those without a token. Raises UnsatisfiableError if no
     string is left, and LimitExceededError past the limit of the table.
     """
 
@@ -125,15 +125,15 @@ class _OneStack:
     def __len__(self) -> int:
         return 1
 
-    def num_texts(self, number: int) -> int:  # noqa: ARG002 - there is but one
+    def num_texts(self, stack: int) -> int:  # noqa: ARG002 - there is but one
         """None is remembered."""
         return 0
 
-    def max_names_taken(self, number: int) -> int:  # noqa: ARG002
+    def max_names_taken(self, stack: int) -> int:  # noqa: ARG002
         """There are no names."""
         return 0
 
-    def additional_names(self, number: int) -> set[bytes]:  # noqa: ARG002
+    def additional_names(self, stack: int) -> set[bytes]:  # noqa: ARG002
         """There are no names."""
         return set()
 
@@ -152,14 +152,21 @@ def _build_block(
     """
     formula = Restriction(grammar.formulas).to_type(JsonType.STRING, grammar.root)
     rest, high = _split_max_length(formula, grammar.formulas)
-    counts = high is not None
+    counts_code_points = high is not None
     block = shared_block(
-        ("bare string", spec.end, spec.without, unavailable_bytes, counts, Signatures().of(rest)),
+        (
+            "bare string",
+            spec.end,
+            spec.without,
+            unavailable_bytes,
+            counts_code_points,
+            Signatures().of(rest),
+        ),
         lambda: _make_block(
             _append_end(
                 StringAutomata(grammar.formulas).formula_dfa(rest), spec, unavailable_bytes
             ),
-            counts,
+            counts_code_points,
         ),
     )
     if block is None:
@@ -197,40 +204,43 @@ def _append_end(strings: Dfa, spec: BareString, unavailable_bytes: frozenset[int
 
 
 def _make_block(automaton: ByteDfa, counts_code_points: bool) -> Block | None:
-    """Return the block of an automaton, ``None`` if it is empty; ``counts`` for code points.
+    """Return the block of an automaton of strings with their end; ``None`` if it is empty.
 
-    State 0, where the count begins, is a copy of the automaton's first state, which may be entered
-    again.
+    If ``counts_code_points``, entering a row also counts. State 0, where the count starts, is a
+    copy of the automaton's first state, which loops may enter again.
     """
     if not len(automaton):
         return None
     table = np.vstack([automaton.next[:1], automaton.next])
     table[table != DEAD] += 1
     label = np.concatenate([automaton.label[:1], automaton.label])
-    whole = ByteDfa(automaton.byte_class, table, label)
+    copied = ByteDfa(automaton.byte_class, table, label)
     if not counts_code_points:
-        return make_block(whole)
+        return make_block(copied)
     min_remaining = min_remaining_code_points(automaton)
     min_remaining = np.concatenate([min_remaining[:1], min_remaining])
+    # Later lines overrule earlier ones.
     count_event = np.full(len(label), INSIDE, dtype=np.int8)
+    # The states between two code points come first in ``automaton``.
     count_event[1 : 1 + automaton.num_boundary_states] = CODE_POINT_END
     count_event[0] = START
     completes = count_event == CODE_POINT_END
+    # Where the end was read: there is no quote that closes the string, but it ends here.
     count_event[label != DEAD] = CLOSE_STRING
     block = make_block(
-        whole, count_event=count_event, min_remaining=min_remaining, bounds=(0, None)
+        copied, count_event=count_event, min_remaining=min_remaining, bounds=(0, None)
     )
     return limit_path_code_points(block, completes, min_remaining, is_schema_bound=True)
 
 
 def _empty_error(grammar: JsonGrammar) -> UnsatisfiableError:
     """Return the error for a schema with no string that can stand without quotes."""
-    place = grammar.root
+    node = grammar.root
     # If the schema is only a reference, its target says more.
-    if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):
-        place = place.formula
+    if isinstance(node, SchemaNode) and isinstance(node.formula, SchemaNode):
+        node = node.formula
     return UnsatisfiableError(
         "no string satisfies the schema and can be written without the quotes of JSON",
-        pointer=place.pointer if isinstance(place, SchemaNode) else "",
+        pointer=node.pointer if isinstance(node, SchemaNode) else "",
         hint="look for bounds that cross, and for listed texts with the end of their own tag",
     )

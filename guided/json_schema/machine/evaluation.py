@@ -16,7 +16,6 @@ from typing import Final
 
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine.arrays import ArrayRules
-from guided.json_schema.machine.value_stacks import ValueStacks
 from guided.json_schema.machine.container_completions import ContainerCompletions
 from guided.json_schema.machine.next_items import NextItems
 from guided.json_schema.machine.next_names import NextNames
@@ -27,6 +26,7 @@ from guided.json_schema.machine.search import Searches
 from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import AwaitedValue, Stacks
 from guided.json_schema.machine.truth_vectors import TruthVectors
+from guided.json_schema.machine.value_stacks import ValueStacks
 from guided.spec import JsonOptions
 
 __all__ = ["Evaluation"]

@@ -45,16 +45,17 @@ class Exits:
         self._after_value_cache: dict[tuple[int, int], tuple[int, int] | None] = {}
         """By stack and truth vector, for values whose text is unknown or does not matter."""
         self._after_unknown_name_cache: dict[tuple[int, int], tuple[int, int] | None] = {}
-        """By a stack of ``skip_spelled_names`` and the number of a class."""
+        """By a stack of ``skip_spelled_names`` and the id of a class."""
 
     def take(
         self, stack: int, action: int, texts: tuple[bytes, ...], key: bytes | None = None
     ) -> State | None:
         """Return the state after an action with the texts that are being remembered.
 
-        ``texts`` has one for each value that ``stack`` remembers; that of a free name may follow.
-        The state keeps those of values that are still being written, and gets an empty one for a
-        value that begins. ``None`` if the action must not be taken; ``key`` as for ``resolve``.
+        ``texts`` has one for each value that ``stack`` remembers; that of an additional name may
+        follow. The state keeps those of values that are still being written, and gets an empty one
+        for a value that begins. ``None`` if the action must not be taken; ``key`` as for
+        ``resolve``.
         """
         ended = self._ended_value_stack(stack, action)
         item = None
@@ -77,8 +78,9 @@ class Exits:
         ``stack`` is that of the container for CLOSE, ITEM and names, that of the awaited value for
         DONE, ``Done``, OPEN_OBJECT and OPEN_ARRAY, and that of the first item for ``EmptyArray``.
         ``item`` is the text of the value that ends, where the stack remembers it. ``key`` is the
-        free name that ends; without it the keys of the object become unknown. Without both the
-        result depends only on stack and action, as ``JsonMachine.transition`` requires.
+        additional name that ends; without it the additional names of the object become unknown.
+        Without both the result depends only on stack and action, as ``JsonMachine.transition``
+        requires.
         """
         evaluation, rows = self._evaluation, self._rows
         if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
@@ -155,14 +157,14 @@ class Exits:
         frame = self._stacks.frames[stack]
         return isinstance(frame, AwaitedValue) and frame.remembers_text
 
-    def _after_unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """Return what follows an unknown free name of a class; ``None`` if none may be written.
+    def _after_unknown_name(self, stack: int, class_id: int) -> tuple[int, int] | None:
+        """Return what follows an unknown name of a class; ``None`` if none may be written.
 
         ``stack`` is one that ``skip_spelled_names`` returned.
         """
-        at = stack, number
+        at = stack, class_id
         if at not in self._after_unknown_name_cache:
-            named = self._evaluation.names.enter_class_value(stack, number, None)
+            named = self._evaluation.names.enter_class_value(stack, class_id, None)
             found = None if named is None else (named, self._rows.after_name(named))
             self._after_unknown_name_cache[at] = found
         return self._after_unknown_name_cache[at]

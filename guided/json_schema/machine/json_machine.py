@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.additional_names import AdditionalNames
 from guided.json_schema.machine.completions import DocumentCompletions
 from guided.json_schema.machine.document_rows import DocumentRows
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
-from guided.json_schema.machine.additional_names import AdditionalNames
 from guided.json_schema.machine.search import MAX_TRIES
 from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.stacks import ROOT
@@ -32,7 +32,7 @@ __all__ = ["JsonMachine", "State"]
 class JsonMachine(PushdownMachine):
     """Recognises the documents of a ``JsonGrammar``, byte by byte.
 
-    ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.
+    ``unavailable_bytes`` are those without a token; no text that needs one is recognised.
     ``table`` is one that several recognisers share, whose own limit replaces ``limits.max_cells``.
     Raises UnsatisfiableError if no document is left, and LimitExceededError, from any method
     that may add rows to the table, past ``limits``.
@@ -115,9 +115,10 @@ class JsonMachine(PushdownMachine):
     def _enter_row(self, before: State, row: int, byte: int) -> State | None:
         """Return the state after a byte that leads to a row; ``None`` if it must not be read.
 
-        The byte is refused if a count passes its bounds or a free name occurs twice. All remembered
-        texts grow by the byte: those of values by depth, then that of a free name. Rows that read
-        no byte are left at once by their exit action; only the first of them can end a free name.
+        The byte is refused if a count passes its bounds or an additional name occurs twice. All
+        remembered texts grow by the byte: those of values by depth, then that of an additional
+        name. Rows that read no byte are left at once by their exit action; only the first of them
+        can end an additional name.
         """
         stack, _, count, texts = before
         new_count = self._update_count(row, count)
@@ -127,7 +128,8 @@ class JsonMachine(PushdownMachine):
         if texts:
             texts = tuple(text + bytes((byte,)) for text in texts)
         role = self.table.role[row]
-        # The opening quote of a free name leads here: from now on its text is remembered, last.
+        # The opening quote of an additional name leads here: from now on its text is remembered,
+        # last.
         if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.stacks.num_texts(stack):
             texts = (*texts, b"")
         # The text without the closing quote, which is the byte.
@@ -196,7 +198,7 @@ class JsonMachine(PushdownMachine):
 
 
 class _Sharing(StateSharing):
-    """Lets overlays on states of free names share their mask in all members of an object."""
+    """Lets overlays on states of additional names share their mask in all members of an object."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation

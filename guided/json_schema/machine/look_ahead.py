@@ -12,7 +12,7 @@ from typing import Final
 from guided.errors import LimitExceededError
 from guided.json_schema.machine.exit_actions import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.json_schema.machine.stacks import ROOT, ObjectFrame, AwaitedValue
+from guided.json_schema.machine.stacks import ROOT, AwaitedValue, ObjectFrame
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import limited_work
 
@@ -73,5 +73,5 @@ def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
 
 
 def _rank(label: int) -> int:
-    """Return the place of an action in the order in which they are followed."""
+    """Return the rank of an action in the order in which they are followed."""
     return _ORDER.index(label) if label in _ORDER else len(_ORDER) + (label == ITEM)

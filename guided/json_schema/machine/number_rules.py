@@ -21,8 +21,8 @@ from guided.json_schema.formulas.number_spellings import exact_text, shortest_sp
 from guided.json_schema.formulas.number_tables import HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
-    number_fits,
     number_dfa,
+    number_fits,
     number_verdicts,
     omits_multiples,
 )
@@ -48,7 +48,7 @@ class NumberRules:
     """The rules of numbers.
 
     All formulas are over assertions about numbers. Numbers that cannot be spelled without the bytes
-    ``missing``, which no token of the vocabulary has, are left out of blocks.
+    ``unavailable_bytes``, which no token of the vocabulary has, are left out of blocks.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class NumberRules:
         self.unavailable_bytes: Final = unavailable_bytes
         self._signatures: Final = signatures
         self._infinite: dict[Formula, bool] = {}
+        """Whether infinitely many numbers fit, by formula."""
 
     def fits(self, formula: Formula, value: Decimal) -> bool:
         """Return whether one number fits a formula over assertions about numbers."""

@@ -69,14 +69,16 @@ _MAX_CACHED_LENGTH: Final = 256
 
 def json_literal(text: str) -> bytes:
     """Return the canonical spelling of a string in JSON, quotes included."""
-    return _cached_json_key(text) if len(text) <= _MAX_CACHED_LENGTH else _json_key(text)
+    return _cached_json_literal(text) if len(text) <= _MAX_CACHED_LENGTH else _json_literal(text)
 
 
-def _json_key(text: str) -> bytes:
+def _json_literal(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode()
 
 
-_cached_json_key: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_384)(_json_key)
+_cached_json_literal: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_384)(
+    _json_literal
+)
 
 
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
@@ -118,7 +120,7 @@ def _size(dfa: Dfa) -> int:
 
 
 class VectorLabels:
-    """Numbers truth vectors as labels of a product automaton, in the order in which they come up.
+    """Assigns truth vectors the labels of a product automaton: 0, 1, …, as they come up.
 
     ``leaves`` are the assertions of ``formulas``. Truth vectors that are not ``wanted`` get DEAD;
     ``None`` wants all.
@@ -131,7 +133,7 @@ class VectorLabels:
         self.formulas = formulas
         self.wanted = wanted
         self.vectors: list[int] = []
-        """The truth vector of each label; ``_numbers`` is the inverse."""
+        """The truth vector of each label; ``_label_by_vector`` is the inverse."""
         self._label_by_vector: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
@@ -196,6 +198,7 @@ class Signatures:
 
     def __init__(self) -> None:
         self._cache: dict[Formula, Signature] = {}
+        """The results of ``of`` by formula."""
 
     def of(self, formula: Formula) -> Signature:
         """Return the signature of a formula without schema nodes.

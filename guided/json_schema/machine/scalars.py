@@ -17,8 +17,8 @@ __all__ = ["Scalars"]
 class Scalars:
     """The rules of strings and numbers of one recogniser.
 
-    ``missing`` are bytes that the vocabulary cannot spell. The formulas passed in are restricted to
-    strings or to numbers (``Restriction.to``).
+    ``unavailable_bytes`` are those without a token. The formulas passed in are restricted to
+    strings or to numbers (``Restriction.to_type``).
     """
 
     def __init__(

@@ -48,8 +48,8 @@ class ShortestStrings:
         listed = self._strings.list_strings(formula)
         if listed is not None:
             texts = [json_literal(text) for text in with_pauses(listed)]
-            missing = self._strings.unavailable_bytes
-            texts = [text for text in with_pauses(texts) if missing.isdisjoint(text)]
+            unavailable = self._strings.unavailable_bytes
+            texts = [text for text in with_pauses(texts) if unavailable.isdisjoint(text)]
             return min(with_pauses(texts), key=lambda text: (len(text), text), default=None)
         guess = self._guess(formula)
         if guess is not None:

@@ -52,8 +52,8 @@ class StringRules(StringAutomata):
     """The rules of strings.
 
     All formulas are over assertions about strings. Listed strings and the names of members have
-    their canonical spelling, however others are spelled. ``missing`` are bytes that no token of the
-    vocabulary has: strings that need one are left out.
+    their canonical spelling, however others are spelled. ``unavailable_bytes`` are those that no
+    token of the vocabulary has: strings that need one are left out.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class StringRules(StringAutomata):
         self.unavailable_bytes: Final = unavailable_bytes
         self._signatures: Final = signatures
         self._infinite: dict[Formula, bool] = {}
+        """Whether infinitely many strings fit, by formula."""
 
     # --- which strings fit ----------------------------------------------------------------
 
@@ -82,10 +83,10 @@ class StringRules(StringAutomata):
         # One bit for each formula whose strings are all listed: a string with one of these bits in
         # its truth vector is in a list.
         listed_bits = 0
-        for number, formula in enumerate(formulas):
+        for bit, formula in enumerate(formulas):
             listed = [] if formula is FALSE else self.list_strings(formula)
             if listed is not None:
-                listed_bits |= 1 << number
+                listed_bits |= 1 << bit
                 texts.update(dict.fromkeys(with_pauses(listed)))
         if not listed_bits or not all(truth_vector & listed_bits for truth_vector in truth_vectors):
             return None
@@ -182,7 +183,7 @@ class StringRules(StringAutomata):
     def _find_infinite(self, formula: Formula) -> bool:
         """Compute ``are_infinite`` by an automaton, which has a cycle if they are.
 
-        It reads bytes if some are ``missing``, which may cut cycles.
+        It reads bytes if some are unavailable, which may cut cycles.
         """
         if self.list_strings(formula) is not None:
             return False
@@ -303,9 +304,9 @@ class StringRules(StringAutomata):
 
 
 def longest_listed_length(formulas: Iterable[Formula]) -> int:
-    """Return the number of code points of the longest string that assertions list.
+    """Return the length in code points of the longest string that assertions list.
 
-    Also of those in lists under a negation; -1 for none.
+    Lists under a negation count too; -1 without lists.
     """
     return max(
         (

@@ -16,7 +16,7 @@ class StructuralStates:
     """Adds states in which one of a few bytes comes next, or white space before it.
 
     ``max_spaces`` is how much white space may stand in one place, ``None`` for any amount.
-    ``missing`` are bytes that the vocabulary cannot spell.
+    ``unavailable_bytes`` are those without a token.
     """
 
     def __init__(

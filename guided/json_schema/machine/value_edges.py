@@ -40,12 +40,13 @@ class ValueEdges:
         self._blocks: dict[Block, int] = {}
         """The state where a block begins."""
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
+        """The results of ``first_bytes`` by ``cache_key``."""
 
     def cache_key(self, stack: int) -> tuple[tuple[Formula, ...], tuple[int, ...]]:
         """Return all that the edges depend on: the formulas and the accepted truth vectors."""
-        pending = self._evaluation.stacks.frames[stack]
-        assert isinstance(pending, AwaitedValue), pending
-        return pending.formulas, self._evaluation.value_stacks.accepted_vectors(stack)
+        awaited = self._evaluation.stacks.frames[stack]
+        assert isinstance(awaited, AwaitedValue), awaited
+        return awaited.formulas, self._evaluation.value_stacks.accepted_vectors(stack)
 
     def first_bytes(self, stack: int) -> tuple[dict[int, int], int]:
         """Return the state after each first byte of a value, and the first byte of a short value.

@@ -105,20 +105,20 @@ def refuse_infinite_recursion(nodes: Sequence[SchemaNode]) -> None:
     if not endless:
         return
     # Follow edges until a node repeats, which is then in the cycle.
-    number = min(endless)
+    index = min(endless)
     seen: set[int] = set()
-    while number not in seen:
-        seen.add(number)
-        number = next(target for target in successors[number] if target in endless)
+    while index not in seen:
+        seen.add(index)
+        index = next(target for target in successors[index] if target in endless)
     raise InvalidConstraintError(
         "the schema refers to nothing but itself: it applies itself to the same value without end",
-        pointer=nodes[number].pointer,
+        pointer=nodes[index].pointer,
         hint="refer to it from a member or an item",
     )
 
 
 def _applied_nodes(formula: Formula) -> set[int]:
-    """Return the numbers of the nodes that a formula applies to the same value.
+    """Return the indices of the nodes that a formula applies to the same value.
 
     Nodes inside assertions apply to other values, and are left out.
     """

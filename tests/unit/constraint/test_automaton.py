@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from guided.constraint.automaton import automaton_of, label_of
-from guided.constraint.character_graph import NON_ASCII, ESCAPE, MAX_STATES
+from guided.constraint.character_graph import ESCAPE, MAX_STATES, NON_ASCII
 from guided.spec import Choice, JsonSchema, Lark, Regex, Structure
 from guided.spec.findings import Automaton
 

@@ -17,8 +17,8 @@ from guided.json_schema.formulas.number_spellings import exact_text
 from guided.json_schema.formulas.number_tables import FAILS, HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
-    number_fits,
     number_dfa,
+    number_fits,
     number_verdicts,
     omits_multiples,
 )

@@ -12,8 +12,8 @@ from guided.json_schema.machine.stacks import (
     ROOT,
     UNKNOWN_NAMES,
     ArrayFrame,
-    ObjectFrame,
     AwaitedValue,
+    ObjectFrame,
     Stacks,
 )
 from guided.machine.facts import KNOWLEDGE, KNOWN, NONE, UNKNOWN
