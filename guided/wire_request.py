@@ -18,7 +18,7 @@ from typing import Any
 
 from guided.errors import InvalidConstraintError, RequestError, naming
 from guided.spec import (
-    LONGEST_DEADLINE,
+    MAX_DEADLINE,
     Choice,
     Constraint,
     Ebnf,
@@ -142,9 +142,9 @@ def decode_request(
     Its deadline is the earlier of its own and ``latest_seconds``.
     """
     refuse_unknown_fields(message)
-    own = seconds_of(message.deadline) if message.HasField("deadline") else LONGEST_DEADLINE
+    own = seconds_of(message.deadline) if message.HasField("deadline") else MAX_DEADLINE
     others: dict[str, Any] = {}
-    if latest_seconds is not None and latest_seconds <= own <= LONGEST_DEADLINE:
+    if latest_seconds is not None and latest_seconds <= own <= MAX_DEADLINE:
         others["deadline"] = latest_seconds
     return read(
         message,

@@ -14,7 +14,7 @@ from google.rpc import status_pb2
 from typing_extensions import override
 
 from guided.errors import GuidedError, LimitExceededError
-from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
+from guided.spec import MAX_DEADLINE, GenerationRequest, GenerationResult
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import FORMATS, HERMES
 from guided.stats import EngineStats, ModelInfo
@@ -293,7 +293,7 @@ class GenerationServicer(GenerationServiceServicer):
         remaining, seconds = context.time_remaining(), None
         if remaining is not None:
             # The engine refuses a deadline that has almost passed.
-            seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
+            seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), MAX_DEADLINE)
 
         def read() -> GenerationRequest:
             if is_stream:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from guided.constraint.character_graph import BEYOND, ESCAPE, Characters, Graph, character_graph
+from guided.constraint.character_graph import ESCAPE, NON_ASCII, Characters, Graph, character_graph
 from guided.constraint.machine import machine_of
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.work_budget import limited_work, spend
@@ -45,24 +45,26 @@ def _merge_equal_states(graph: Graph) -> Graph:
     0, remains state 0.
     """
     states = range(len(graph.moves))
-    # The block of each state; which number a block has does not matter.
-    block = [-1 - state if state in graph.open else state in graph.accepting for state in states]
+    # The block of each state; which id a block has does not matter.
+    block = [
+        -1 - state if state in graph.truncated else state in graph.accepting for state in states
+    ]
     while True:
         spend(len(block))
         signatures = [
             (block[state], _moves_by_block(graph.moves[state], block)) for state in states
         ]
         # Numbered in the order of their first states, so that state 0 is in block 0.
-        numbers = {each: number for number, each in enumerate(dict.fromkeys(signatures))}
-        is_final = len(numbers) == len(set(block))
-        block = [numbers[each] for each in signatures]
+        block_by_signature = {each: index for index, each in enumerate(dict.fromkeys(signatures))}
+        is_final = len(block_by_signature) == len(set(block))
+        block = [block_by_signature[each] for each in signatures]
         if is_final:
             break
-    merged = Graph([{} for _ in numbers])
+    merged = Graph([{} for _ in block_by_signature])
     for state in states:
         merged.moves[block[state]] = dict(_moves_by_block(graph.moves[state], block))
     merged.accepting = {block[state] for state in graph.accepting}
-    merged.open = {block[state] for state in graph.open}
+    merged.truncated = {block[state] for state in graph.truncated}
     return merged
 
 
@@ -84,7 +86,7 @@ def _draw(graph: Graph) -> Automaton:
     """
     inside_texts = _states_inside_texts(graph)
     kept = [state for state in range(len(graph.moves)) if state not in inside_texts]
-    numbers = {state: number for number, state in enumerate(kept)}
+    new_id = {state: index for index, state in enumerate(kept)}
     arrows = []
     for state in kept:
         for target, characters in graph.moves[state].items():
@@ -93,11 +95,11 @@ def _draw(graph: Graph) -> Automaton:
                 ((end, characters),) = graph.moves[end].items()
                 label += label_of(characters)
             is_text = target in inside_texts or _is_single_character(characters)
-            arrows.append(Arrow(numbers[state], numbers[end], label, is_text))
+            arrows.append(Arrow(new_id[state], new_id[end], label, is_text))
     return Automaton(
         states=len(kept),
-        accepting=tuple(sorted(numbers[state] for state in graph.accepting)),
-        open=tuple(sorted(numbers[state] for state in graph.open)),
+        accepting=tuple(sorted(new_id[state] for state in graph.accepting)),
+        open=tuple(sorted(new_id[state] for state in graph.truncated)),
         arrows=tuple(sorted(arrows, key=lambda arrow: (arrow.source, arrow.target, arrow.label))),
     )
 
@@ -114,32 +116,32 @@ def _states_inside_texts(graph: Graph) -> set[int]:
     return {
         state
         for state, moves in enumerate(graph.moves)
-        if state not in graph.accepting | graph.open | {0}
+        if state not in graph.accepting | graph.truncated | {0}
         and len(moves) == len(incoming[state]) == 1
         and all(map(_is_single_character, (*moves.values(), *incoming[state])))
     }
 
 
 def _is_single_character(characters: Characters) -> bool:
-    return len(characters) == 1 and max(characters) < BEYOND
+    return len(characters) == 1 and max(characters) < NON_ASCII
 
 
 def label_of(characters: Characters) -> str:
     """Return the label of some characters: one as it is, several as a class such as ``[0-9a-f]``.
 
     If only a few characters are missing, the label is ``any but ["]``. It then does not mention
-    control characters and escapes, and says "of ASCII" if BEYOND is not among the characters.
+    control characters and escapes, and says "of ASCII" if NON_ASCII is not among the characters.
     """
     if _is_single_character(characters):
         return _display(*characters)
     missing = _PRINTABLE - characters
     if len(missing) < len(_PRINTABLE) - _MAX_LISTED:
-        others = "" if BEYOND in characters else "of ASCII "
+        others = "" if NON_ASCII in characters else "of ASCII "
         return f"any {others}but {_bracket_class(missing)}" if missing else f"any {others}".rstrip()
-    ascii_ = characters - {BEYOND, ESCAPE}
+    ascii_ = characters - {NON_ASCII, ESCAPE}
     parts = [
         _bracket_class(ascii_) if ascii_ else "",
-        "beyond ASCII" if BEYOND in characters else "",
+        "beyond ASCII" if NON_ASCII in characters else "",
         "escape" if ESCAPE in characters else "",
     ]
     return " or ".join(filter(None, parts))

@@ -1,4 +1,7 @@
-"""The graph of a recogniser by characters instead of bytes, without the counts of lengths."""
+"""The graph of a recogniser by characters instead of bytes, without the counts of lengths.
+
+``automaton.py`` merges its states and draws it, for people to read; nothing is decided by it.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from typing import Final, TypeAlias
 from guided.machine.recognizer import Recognizer, State
 from guided.runtime.work_budget import spend
 
-__all__ = ["BEYOND", "ESCAPE", "MOST_STATES", "Characters", "Graph", "character_graph"]
+__all__ = ["ESCAPE", "MAX_STATES", "NON_ASCII", "Characters", "Graph", "character_graph"]
 
-BEYOND: Final = 128
+NON_ASCII: Final = 128
 """Stands for any character beyond ASCII."""
 ESCAPE: Final = 129
 """Stands for any escape in a JSON string."""
-MOST_STATES: Final = 300
+MAX_STATES: Final = 300
 """The most states of a graph."""
 
-_MOST_COUNTS: Final = 24
-"""The most counts of characters with which a state is visited. If a string must have some
-characters, what may follow changes only with the first few."""
+_MAX_COUNTS: Final = 24
+"""The most counts of characters with which a node is visited. If a string must have some
+characters, what may follow changes only with the first few; see ``is_stuck`` for an exception."""
 _BYTE_WORK: Final = 4
 """Units of work for following a byte."""
 _HEX: Final = b"0123456789abcdefABCDEF"
@@ -35,46 +38,49 @@ _ESCAPES: Final = (
 """What may follow a backslash; a surrogate pair counts as one escape."""
 
 Characters: TypeAlias = frozenset[int]
-"""ASCII characters by code, and perhaps ``BEYOND`` and ``ESCAPE``."""
+"""ASCII characters by code, and perhaps ``NON_ASCII`` and ``ESCAPE``."""
 _Node: TypeAlias = tuple[int, int, tuple[bytes, ...]]
-"""A state without its count, so that a string of bounded length becomes a cycle."""
+"""A state of the recogniser without its count, so that a string of bounded length is a cycle."""
 
 
 @dataclass(slots=True)
 class Graph:
-    """A graph of states by number; 0 is the start."""
+    """A directed graph; states are indices into ``moves``, and 0 is the start."""
 
     moves: list[dict[int, Characters]] = field(default_factory=list)
     """For each state, the possible next states, each with the characters that lead to it."""
     accepting: set[int] = field(default_factory=set)
-    open: set[int] = field(default_factory=set)
-    """States of which some moves are missing, because there would be too many states."""
+    truncated: set[int] = field(default_factory=set)
+    """States that have further moves, left out because there would be too many states."""
 
 
 def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
     """Return the graph of a recogniser, breadth first; ``has_escapes`` says that it reads JSON.
 
-    There are at most ``MOST_STATES`` states; those with further successors are marked ``open``.
-    Raises LimitExceededError if the recogniser grows too large or this takes too much work.
+    There are at most ``MAX_STATES`` states; those with further successors are in
+    ``Graph.truncated``. Raises LimitExceededError if the recogniser grows too large or this takes
+    too much work.
     """
-    graph, numbers, counts = Graph(), dict[_Node, int](), Counter[_Node]()
+    graph, id_by_node, counts = Graph(), dict[_Node, int](), Counter[_Node]()
     seen, worklist = {machine.start}, [machine.start]
     for state in worklist:  # which grows meanwhile
-        source = _number_of(graph, numbers, state)
-        assert source is not None, "a state in the worklist has a number"
+        source = _get_or_add_id(graph, id_by_node, state)
+        assert source is not None, "the nodes of states in the worklist are in the graph"
         machine.parts.check_room()
         if machine.is_accepting(state):
             graph.accepting.add(source)
         for character, after in _next_characters(machine, state, has_escapes=has_escapes):
-            target = _number_of(graph, numbers, after)
+            target = _get_or_add_id(graph, id_by_node, after)
             if target is None:
-                graph.open.add(source)
+                graph.truncated.add(source)
                 continue
             moves, node = graph.moves[source], _node(after)
             moves[target] = moves.get(target, frozenset()) | {character}
-            # If a string must be long, follow it until it may end.
+            # A node whose only move found so far leads to itself may be inside a long string that
+            # has to be longer still (minLength): it is followed past ``_MAX_COUNTS``, or the graph
+            # would not show how the string ends.
             is_stuck = graph.moves[target].keys() == {target}
-            if after not in seen and (counts[node] < _MOST_COUNTS or is_stuck):
+            if after not in seen and (counts[node] < _MAX_COUNTS or is_stuck):
                 counts[node] += 1
                 seen.add(after)
                 worklist.append(after)
@@ -85,16 +91,17 @@ def _node(state: State) -> _Node:
     return state.stack, state.row, state.texts
 
 
-def _number_of(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None:
-    """Return the number of a state; a new state gets one if there is room, else ``None``.
+def _get_or_add_id(graph: Graph, id_by_node: dict[_Node, int], state: State) -> int | None:
+    """Return the state of the graph for one of the recogniser; ``None`` if there is no room for it.
 
-    Extends ``graph`` and ``numbers``. States that differ only in their count share a number.
+    Extends ``graph`` and ``id_by_node``. States that differ only in their count share one.
     """
-    number = numbers.get(_node(state))
-    if number is None and len(numbers) < MOST_STATES:
-        number = numbers[_node(state)] = len(numbers)
+    node = _node(state)
+    found = id_by_node.get(node)
+    if found is None and len(id_by_node) < MAX_STATES:
+        found = id_by_node[node] = len(id_by_node)
         graph.moves.append({})
-    return number
+    return found
 
 
 def _next_characters(
@@ -103,13 +110,13 @@ def _next_characters(
     """Yield the characters that may follow, each with a state that it leads to.
 
     A character may be yielded several times, with different states. Characters beyond ASCII are all
-    yielded as BEYOND, after their last byte.
+    yielded as NON_ASCII, after their last byte.
     """
-    beyond = set[State]()
+    after_non_ascii = set[State]()
     for byte in range(256):
         for after in _states_after(machine, {state}, bytes((byte,))):
             if byte >= 0x80:
-                beyond |= _states_after_character(machine, {after})
+                after_non_ascii |= _states_after_character(machine, {after})
             elif byte == ord("\\") and has_escapes:
                 for escape in _ESCAPES:
                     yield from (
@@ -117,7 +124,7 @@ def _next_characters(
                     )
             else:
                 yield byte, after
-    yield from ((BEYOND, after) for after in beyond)
+    yield from ((NON_ASCII, after) for after in after_non_ascii)
 
 
 def _states_after_character(machine: Recognizer, inside: set[State]) -> set[State]:

@@ -219,8 +219,8 @@ class ConstraintCompiler:
 
     def _compile(self, constraint: Structure) -> CompiledConstraint:
         with limited_work(self.limits.compile_work):
-            missing = self.binding.vocabulary.missing_bytes
-            built = build_machine(constraint, missing, self.limits.recognizer)
+            unavailable = self.binding.vocabulary.missing_bytes
+            built = build_machine(constraint, unavailable, self.limits.recognizer)
             built.machine.parts.check_room()
         binding = self._binding_of(built.special)
         return CompiledConstraint(built.machine, binding, self._masks, self.limits)

@@ -22,7 +22,7 @@ from guided.json_schema.machine.exit_actions import (
     KeyClass,
 )
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
+from guided.json_schema.machine.stacks import ROOT, ArrayFrame, AwaitedValue, Frame, ObjectFrame
 from guided.json_schema.reader.text import child_pointer
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.work_budget import limited_work, spend, units_left
@@ -74,7 +74,7 @@ class _LimitSearch:
         """
         steps, num_reported = 0, 0
         while self.worklist and steps < MAX_STEPS and num_reported < MAX_LIMITS and self.work > 0:
-            stack, place = self.worklist.popleft()
+            stack, pointer = self.worklist.popleft()
             frame = self.machine.stacks.frames[stack]
             if frame in self.seen:
                 continue
@@ -83,53 +83,60 @@ class _LimitSearch:
             with limited_work(self.limits.step_work, "going on from one position"):
                 try:
                     self.machine.parts.check_room()
-                    self.worklist += self._next_stacks(stack, frame, place)
+                    self.worklist += self._next_stacks(stack, frame, pointer)
                 except LimitExceededError as error:
                     num_reported += 1
-                    yield LikelyLimit(place, str(error))
+                    yield LikelyLimit(pointer, str(error))
                 spent = self.limits.step_work - (units_left() or 0)
             self.work -= spent
             # Each step has its own work budget, usually too small for work to pause in it. So the
             # units it spent are spent again here, where work can pause.
             spend(spent + _STEP_WORK)
 
-    def _next_stacks(self, stack: int, frame: Frame, place: str) -> list[tuple[int, str]]:
-        """Return the stacks that may come next, each with its place in an answer.
+    def _next_stacks(self, stack: int, frame: Frame, pointer: str) -> list[tuple[int, str]]:
+        """Return the stacks that may come next, each with its JSON pointer in an answer.
 
         ``frame`` is the innermost frame of ``stack``. Raises LimitExceededError if a limit is hit.
         """
-        machine, labels = self.machine, self.machine.labels
+        machine, exit_actions = self.machine, self.machine.exit_actions
         if isinstance(frame, ArrayFrame):
-            return self._after_action(stack, ITEM, child_pointer(place, "*"))
+            return self._after_action(stack, ITEM, child_pointer(pointer, "*"))
         if isinstance(frame, ObjectFrame):
             names, classes = machine.evaluation.names.candidates(stack)
-            ahead = [(labels.number_of_key(name), child_pointer(place, name)) for name in names]
+            ahead = [
+                (exit_actions.action_of_key(name), child_pointer(pointer, name)) for name in names
+            ]
             ahead += [
-                (labels.number(KeyClass(number)), child_pointer(place, "*")) for number in classes
+                (exit_actions.action_of(KeyClass(class_id)), child_pointer(pointer, "*"))
+                for class_id in classes
             ]
             return [
-                each for label, inner in ahead for each in self._after_action(stack, label, inner)
+                each for action, inner in ahead for each in self._after_action(stack, action, inner)
             ]
-        return self._open_containers(stack, frame, place) + self._after_value(stack, frame, place)
+        return self._open_containers(stack, frame, pointer) + self._after_value(
+            stack, frame, pointer
+        )
 
-    def _open_containers(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+    def _open_containers(
+        self, stack: int, frame: AwaitedValue, pointer: str
+    ) -> list[tuple[int, str]]:
         """Build the scalars that a value may be, and return the stacks of its containers."""
         self.machine.rows.before_value(stack)
         types = frozenset().union(*map(self.machine.evaluation.restriction.types, frame.formulas))
         opening = {JsonType.OBJECT: OPEN_OBJECT, JsonType.ARRAY: OPEN_ARRAY}
-        labels = [label for kind, label in opening.items() if kind in types]
-        return [each for label in labels for each in self._after_action(stack, label, place)]
+        actions = [action for kind, action in opening.items() if kind in types]
+        return [each for action in actions for each in self._after_action(stack, action, pointer)]
 
-    def _after_value(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+    def _after_value(self, stack: int, frame: AwaitedValue, pointer: str) -> list[tuple[int, str]]:
         """Return the stacks after a value; none in arrays, whose items are taken to be alike."""
         if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
-        around = place[: place.rindex("/")]
-        vectors = self.machine.evaluation.awaited.accepted_vectors(stack)[:_MAX_OUTCOMES]
-        numbers = [self.machine.labels.number(Done(vector)) for vector in vectors]
-        return [each for label in numbers for each in self._after_action(stack, label, around)]
+        around = pointer[: pointer.rindex("/")]
+        vectors = self.machine.evaluation.value_stacks.accepted_vectors(stack)[:_MAX_OUTCOMES]
+        actions = [self.machine.exit_actions.action_of(Done(vector)) for vector in vectors]
+        return [each for action in actions for each in self._after_action(stack, action, around)]
 
-    def _after_action(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:
-        """Return the stack after an exit action, with its place; none if it is not allowed."""
-        resolved = self.machine.exits.resolve(stack, label)
-        return [] if resolved is None else [(resolved[0], place)]
+    def _after_action(self, stack: int, action: int, pointer: str) -> list[tuple[int, str]]:
+        """Return the stack after an exit action and its JSON pointer; nothing if it is refused."""
+        resolved = self.machine.exits.resolve(stack, action)
+        return [] if resolved is None else [(resolved[0], pointer)]

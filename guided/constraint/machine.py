@@ -35,28 +35,28 @@ class BuiltMachine:
 
 def machine_of(
     constraint: Structure,
-    missing: frozenset[int] = frozenset(),
+    unavailable_bytes: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> Recognizer:
-    """Return the recogniser of those texts of a constraint that need no ``missing`` byte.
+    """Return the recogniser of a constraint's texts that need none of the ``unavailable_bytes``.
 
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
     LimitExceededError.
     """
-    return build_machine(constraint, missing, limits).machine
+    return build_machine(constraint, unavailable_bytes, limits).machine
 
 
 def build_machine(
     constraint: Structure,
-    missing: frozenset[int] = frozenset(),
+    unavailable_bytes: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> BuiltMachine:
     """Return the recogniser of a constraint, and its schemas; raises what ``machine_of`` raises.
 
-    ``missing`` are bytes that no text may need. A schema alone gets a machine without a grammar,
-    and ``look_ahead`` runs on it.
+    ``unavailable_bytes`` are bytes that no text may need. A schema alone gets a machine without a
+    grammar, and ``look_ahead`` runs on it.
     """
-    builder = _Builder(missing, limits or RecognizerLimits())
+    builder = _Builder(unavailable_bytes, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
         machine = builder.json_machine(constraint)
         look_ahead(machine)
@@ -69,9 +69,9 @@ def build_machine(
 class _Builder:
     """Builds the recognisers of one constraint on one table; to be used once."""
 
-    def __init__(self, missing: frozenset[int], limits: RecognizerLimits) -> None:
-        """``missing`` are bytes that no text may need, because no token spells them."""
-        self._missing = missing
+    def __init__(self, unavailable_bytes: frozenset[int], limits: RecognizerLimits) -> None:
+        """``unavailable_bytes`` are those without a token, so no text may need them."""
+        self._unavailable_bytes = unavailable_bytes
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
@@ -83,21 +83,21 @@ class _Builder:
         If no document satisfies a schema, the texts that need it are left out. If no text is left,
         the error of the first such schema is raised, in the order of ``composition.holes``.
         """
-        # By the number of the hole among those left, as ``drop_empty_holes`` renumbers them.
+        # By the index of the hole among those left, as ``drop_empty_holes`` renumbers them.
         fillings: list[Recognizer] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
-        for number, hole in enumerate(composition.holes):
+        for index, hole in enumerate(composition.holes):
             try:
                 with naming(hole.path):
                     fillings.append(self._filling(hole))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
                 # Other alternatives may be possible without it.
-                empty[number] = error
+                empty[index] = error
         try:
             grammar = drop_empty_holes(composition.grammar, empty)
-            network = network_from_grammar(grammar, self._missing, texts)
+            network = network_from_grammar(grammar, self._unavailable_bytes, texts)
         except UnsatisfiableError:
             # The error of a schema says where; that of the whole only says that there is no text.
             for first in empty.values():
@@ -115,7 +115,9 @@ class _Builder:
             case BareString(schema=schema):
                 lowered = lower_json_schema(schema)
                 self.schemas.append((hole.path, lowered))
-                return BareStringMachine(hole.filling, lowered.grammar, self._missing, self._table)
+                return BareStringMachine(
+                    hole.filling, lowered.grammar, self._unavailable_bytes, self._table
+                )
 
     def json_machine(self, schema: JsonSchema, path: tuple[str, ...] = ()) -> JsonMachine:
         """Return the recogniser of a schema's documents, on the table that all share.
@@ -126,9 +128,9 @@ class _Builder:
         self.schemas.append((path, lowered))
         grammar = lowered.grammar
         try:
-            return JsonMachine(grammar, options, self._missing, self._limits, self._table)
+            return JsonMachine(grammar, options, self._unavailable_bytes, self._limits, self._table)
         except UnsatisfiableError:
-            if self._missing:
+            if self._unavailable_bytes:
                 # Distinguish what no text satisfies from what this vocabulary cannot spell: this
                 # raises in the first case, and its result is not used in the second.
                 JsonMachine(grammar, options, frozenset(), self._limits)

@@ -13,17 +13,17 @@ from guided.runtime.work_budget import spend
 from guided.spec import Forcing, TokenId
 from guided.spec.findings import AllowedToken, MaskReport
 
-__all__ = ["MOST_SHOWN", "read_mask"]
+__all__ = ["MAX_SHOWN", "describe_mask"]
 
-MOST_SHOWN: Final = 200
+MAX_SHOWN: Final = 200
 """The most allowed tokens that are listed."""
 
 
-def read_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary) -> MaskReport:
-    """Return which tokens may follow ``tokens``, the first of which is read at ``start``.
+def describe_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary) -> MaskReport:
+    """Return a report on the tokens that may follow ``tokens``, read from ``start`` on.
 
     Raises RequestError for a token that is not allowed or does not exist, and LimitExceededError if
-    the constraint hits a limit. At most ``MOST_SHOWN`` allowed tokens are listed, those with the
+    the constraint hits a limit. At most ``MAX_SHOWN`` allowed tokens are listed, those with the
     lowest ids. Each token costs one unit of work, if the caller limits work.
     """
     matcher = start
@@ -46,6 +46,6 @@ def read_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary)
         forced=vocabulary.decode(matcher.forced_run(Forcing.CANONICAL)),
         first=tuple(
             AllowedToken(TokenId(token), vocabulary.token_bytes[token] or b"")
-            for token in allowed[:MOST_SHOWN].tolist()
+            for token in allowed[:MAX_SHOWN].tolist()
         ),
     )

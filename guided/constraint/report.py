@@ -17,9 +17,9 @@ from guided.masks.limits import ConstraintLimits
 from guided.runtime.work_budget import limited_work
 from guided.spec import CheckedConstraint, CompileCost, SchemaReport, Structure, Verdict
 
-__all__ = ["MOST_REPORT_BYTES", "check_structure", "memory_of_machine", "shorten_report"]
+__all__ = ["MAX_REPORT_BYTES", "check_structure", "memory_of_machine", "shorten_report"]
 
-MOST_REPORT_BYTES = 2**20
+MAX_REPORT_BYTES = 2**20
 """The most bytes of verdicts in a report that is sent; nested schemas have long pointers."""
 
 _VERDICT_BYTES = 100
@@ -30,20 +30,20 @@ _STACK_BYTES = 300
 def check_structure(
     constraint: Structure,
     limits: ConstraintLimits | None = None,
-    missing: frozenset[int] = frozenset(),
+    unavailable_bytes: frozenset[int] = frozenset(),
 ) -> CheckedConstraint:
     """Compile a constraint on a recogniser built only for this, and report how it is enforced.
 
-    ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` raises, and
-    LimitExceededError if building it, or judging each keyword afterwards, takes too much work or
-    room. The cost is that of building alone, in seconds of this thread.
+    ``unavailable_bytes`` are those for which a vocabulary has no token. Raises what ``machine_of``
+    raises, and LimitExceededError if building it, or judging each keyword afterwards, takes too
+    much work or room. The cost is that of building alone, in seconds of this thread.
 
     The machine is dropped afterwards, so nothing that answers use grows.
     """
     limits = limits or ConstraintLimits()
     started_at = time.thread_time()
     with limited_work(limits.compile_work):
-        built = build_machine(constraint, missing, limits.recognizer)
+        built = build_machine(constraint, unavailable_bytes, limits.recognizer)
         machine = built.machine
         machine.parts.check_room()
         seconds = time.thread_time() - started_at
@@ -82,7 +82,7 @@ def shorten_report(found: CheckedConstraint) -> CheckedConstraint:
         len(each.pointer) + len(each.note) + len(each.part) + _VERDICT_BYTES
         for each in report.verdicts
     )
-    fitting = sum(size <= MOST_REPORT_BYTES for size in sizes)
+    fitting = sum(size <= MAX_REPORT_BYTES for size in sizes)
     omitted = len(report.verdicts) - fitting
     if not omitted:
         return found

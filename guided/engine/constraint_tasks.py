@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeAlias
 
 from guided.constraint.automaton import automaton_of
-from guided.constraint.mask_reading import read_mask
+from guided.constraint.mask_reading import describe_mask
 from guided.constraint.reading import read_text
 from guided.constraint.report import check_structure, shorten_report
 from guided.engine.compile_queue import StartMatcher
@@ -194,11 +194,11 @@ class ConstraintTasks:
                 return read_text(constraint, text)
             case ReadMask(constraint, tokens):
                 # In the cache of answers, which has most masks: the report is about theirs.
-                return read_mask(self._start(constraint), tokens, self._vocabulary)
+                return describe_mask(self._start(constraint), tokens, self._vocabulary)
             case DrawAutomaton(constraint):
                 return automaton_of(constraint)
         found = shorten_report(
-            check_structure(task.constraint, missing=self._vocabulary.missing_bytes)
+            check_structure(task.constraint, unavailable_bytes=self._vocabulary.missing_bytes)
         )
         if isinstance(task, Compile):
             self._start(task.constraint)

@@ -26,7 +26,7 @@ class StackTable(Generic[_Frame]):
         self.frames: list[_Frame] = list(frames)
         """What each stack stands for. No stack is ever dropped."""
         self.with_keys: list[int] = []
-        """The stacks whose KNOWLEDGE is KNOWN: the free keys that their object already has."""
+        """The stacks whose KNOWLEDGE is KNOWN: the additional names that their object has."""
         self._set_facts(np.zeros((256, 3), dtype=np.int32))
 
     def _set_facts(self, facts: NDArray[np.int32]) -> None:
@@ -49,17 +49,17 @@ class StackTable(Generic[_Frame]):
         if len(self.frames) > len(self.facts):
             self._set_facts(np.append(self.facts, np.zeros_like(self.facts), axis=0))
 
-    def num_texts(self, number: int) -> int:
+    def num_texts(self, stack: int) -> int:
         """Return how many texts (``State.texts``) have to be remembered, without a name."""
-        return self._flat[3 * number + NUM_TEXTS]
+        return self._flat[3 * stack + NUM_TEXTS]
 
-    def max_names_taken(self, number: int) -> int:
+    def max_names_taken(self, stack: int) -> int:
         """Return an upper bound on the names that the innermost object may already have.
 
-        It counts the free keys so far, and all names that the schema spells out.
+        It counts the additional names so far, and all names that the schema spells out.
         """
-        return self._flat[3 * number + NAMES_TAKEN]
+        return self._flat[3 * stack + NAMES_TAKEN]
 
-    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
+    def additional_names(self, stack: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
         """Return the names of the innermost object so far that must not come again."""
         return set()

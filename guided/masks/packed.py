@@ -97,7 +97,7 @@ class PackedMachine:
         stacks = self._stacks
         # Stacks are only ever added, so those up to ``_num_checked`` need not be looked at again.
         for stack in stacks.with_keys[self._num_checked :]:
-            if self._quoted.isdisjoint(stacks.free_keys(stack)):
+            if self._quoted.isdisjoint(stacks.additional_names(stack)):
                 stacks.facts[stack, KNOWLEDGE] = HARMLESS
         self._num_checked = len(stacks.with_keys)
 

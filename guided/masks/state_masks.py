@@ -216,7 +216,7 @@ class StateMasks:
             return []
         tokens: list[int] = []
         written = state.texts[-1]
-        for key in parts.stacks.free_keys(state.stack):
+        for key in parts.stacks.additional_names(state.stack):
             if key.startswith(written):
                 node = trie.find(key[len(written) :] + b'"')
                 if node is not None:

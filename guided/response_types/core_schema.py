@@ -80,11 +80,11 @@ def parts(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:
                 yield schema[name], step
 
 
-def join_path(place: str, step: str) -> str:
+def join_path(path: str, step: str) -> str:
     """Append a step to a dotted path: ``a`` and ``b`` -> ``a.b``, ``a`` and ``[]`` -> ``a[]``."""
-    if not step or not place:
-        return place + step
-    return f"{place}{step}" if step[0] in "[{" else f"{place}.{step}"
+    if not step or not path:
+        return path + step
+    return f"{path}{step}" if step[0] in "[{" else f"{path}.{step}"
 
 
 def path_of(ancestors: Sequence[CoreSchema]) -> str:
@@ -92,14 +92,14 @@ def path_of(ancestors: Sequence[CoreSchema]) -> str:
 
     If a type refers to another by name, the path begins there.
     """
-    place = ""
+    path = ""
     for index, schema in enumerate(ancestors):
         if schema["type"] == "definitions":
-            place = ""
+            path = ""
         following = [id(other) for other in ancestors[index + 1 : index + 3]]
         steps = [step for part, step in _parts_of(schema) if id(part) in following]
-        place = join_path(place, steps[0] if steps else "")
-    return place
+        path = join_path(path, steps[0] if steps else "")
+    return path
 
 
 def _parts_of(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:

@@ -95,7 +95,7 @@ _ENFORCEABLE = {
 
 _CHARACTER = r'[^"\\\u0000-\u001f]'
 _NUMBER = r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,6})?"
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _SCALAR = rf'(?:"{_CHARACTER}{{0,100}}"|{_NUMBER}|true|false|null)'
 _ANY = (
     rf"(?:{_SCALAR}|\[(?:{_SCALAR}(?:,{_SCALAR}){{0,20}})?\]"
@@ -141,7 +141,7 @@ class JsonText:
             case "boolean":
                 return "(?:true|false)"
             case "integer":
-                return integers_between(*_whole_bounds(schema, 10**_MOST_DIGITS))
+                return integers_between(*_whole_bounds(schema, 10**_MAX_DIGITS))
             case "number":
                 return _NUMBER
             case "string":

@@ -61,6 +61,7 @@ class PathSchema(GenerateJsonSchema):
         self.core_definitions: dict[str, Any] = {}
         """Core schemas that others refer to, by name."""
         self._ancestors: list[Any] = []
+        """The core schemas from the outermost to the current one; errors name its path."""
 
     @override
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
@@ -70,8 +71,8 @@ class PathSchema(GenerateJsonSchema):
         except _PathError:
             raise
         except PydanticInvalidForJsonSchema as error:
-            place = path_of(self._ancestors)
-            raise _PathError(f"{place}: {error.message}" if place else error.message) from error
+            path = path_of(self._ancestors)
+            raise _PathError(f"{path}: {error.message}" if path else error.message) from error
         finally:
             self._ancestors.pop()
 

@@ -30,6 +30,7 @@ class _HashCheck:
     def __init__(self, definitions: Mapping[str, CoreSchema]) -> None:
         self.definitions = definitions
         self.visited: set[str] = set()
+        """Names of the definitions visited so far."""
 
     def check(self, schema: CoreSchema) -> bool:
         kind = schema["type"]

@@ -53,7 +53,7 @@ _CHARACTERS = r"[A-Za-z0-9._~!$&'()*+,;=:@/-]"
 _AFTER_HOST = (
     rf"(?:/{_CHARACTERS}{{0,200}})?(?:\?{_CHARACTERS}{{0,200}})?(?:#{_CHARACTERS}{{0,60}})?"
 )
-_LONGEST_URL = 900
+_MAX_URL_LENGTH = 900
 """Longer than any URL of these patterns; only shorter limits are written out."""
 
 # RFC 5321: unquoted local parts and domain names only.
@@ -91,7 +91,7 @@ def url_pattern(schemes: list[str] | None, *, max_length: int | None) -> dict[st
         user = "" if schemes is None or "http" in schemes else _USER
         pattern = rf"^(?:{named})://{user}{_HOST}(?::{_PORT})?{_AFTER_HOST}$"
     schema: dict[str, object] = {"pattern": pattern}
-    if max_length is not None and max_length < _LONGEST_URL:
+    if max_length is not None and max_length < _MAX_URL_LENGTH:
         schema["maxLength"] = max_length
     return schema
 

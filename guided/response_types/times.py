@@ -35,8 +35,8 @@ _DURATION = (
     r"(?:T(?:\d{1,5}H(?:\d{1,7}M(?:\d{1,9}S)?)?|\d{1,7}M(?:\d{1,9}S)?|\d{1,9}S))?"
     r"|T(?:\d{1,5}H(?:\d{1,7}M(?:\d{1,9}S)?)?|\d{1,7}M(?:\d{1,9}S)?|\d{1,9}S))"
 )
-_MOST_SECONDS = 999_999_999
-_MOST_DAYS = 99_999_999
+_MAX_SECONDS = 999_999_999
+_MAX_DAYS = 99_999_999
 
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
@@ -98,9 +98,9 @@ def duration_schema(bounds: dict[str, Any]) -> dict[str, object]:
     low, high = _duration_bounds(bounds, _SECOND)
     if low is None and high is None:
         return _string([f"^{_DURATION}$"], format="duration")
-    unit, shape, most = _SECOND, "PT{}S", _MOST_SECONDS
+    unit, shape, most = _SECOND, "PT{}S", _MAX_SECONDS
     if (low or 0) > most or (high or 0) < -most:
-        unit, shape, most = _DAY, "P{}D", _MOST_DAYS
+        unit, shape, most = _DAY, "P{}D", _MAX_DAYS
         low, high = _duration_bounds(bounds, unit)
     if high is not None and high < 0:
         # RFC 3339 has no sign, so this is no "format" of JSON Schema.

@@ -36,30 +36,32 @@ class _ValidatorSearch:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.definitions: dict[str, Mapping[str, Any]] = {}
+        """Core schemas that others refer to, by name."""
         self.visited: set[str] = set()
+        """Names of the definitions visited so far."""
         if schema["type"] == "definitions":
             self.definitions = {part["ref"]: part for part in schema["definitions"]}
 
     def visit(
-        self, schema: Mapping[str, Any], place: str, config: Mapping[str, Any]
+        self, schema: Mapping[str, Any], path: str, config: Mapping[str, Any]
     ) -> Iterator[UnenforcedValidator]:
         """Yield the validators of a core schema and of its parts, under the surrounding config."""
         kind, config = schema["type"], schema.get("config", config)
         if kind == "definitions":
-            yield from self.visit(schema["schema"], place, config)
+            yield from self.visit(schema["schema"], path, config)
         elif kind == "definition-ref":
             name = schema["schema_ref"]
             if name not in self.visited:
                 self.visited.add(name)
-                yield from self.visit(self.definitions[name], place, config)
+                yield from self.visit(self.definitions[name], path, config)
         else:
-            yield from _own_validators(schema, place, config)
+            yield from _own_validators(schema, path, config)
             for part, step in parts(schema):
-                yield from self.visit(part, join_path(place, step), config)
+                yield from self.visit(part, join_path(path, step), config)
 
 
 def _own_validators(
-    schema: Mapping[str, Any], place: str, config: Mapping[str, Any]
+    schema: Mapping[str, Any], path: str, config: Mapping[str, Any]
 ) -> Iterator[UnenforcedValidator]:
     kind = schema["type"]
     if kind.startswith("function-"):
@@ -73,18 +75,18 @@ def _own_validators(
         if encoder is not None and (is_custom or has_case_conversion(schema["schema"], config)):
             name = _name(encoder.decode)
         if name is not None:
-            yield UnenforcedValidator(place, name, kind.removeprefix("function-"))
+            yield UnenforcedValidator(path, name, kind.removeprefix("function-"))
     elif kind == "tagged-union" and callable(schema["discriminator"]):
-        yield UnenforcedValidator(place, _name(schema["discriminator"]), "discriminator")
+        yield UnenforcedValidator(path, _name(schema["discriminator"]), "discriminator")
     elif kind in ("model", "dataclass"):
-        yield from _class_validators(schema, place)
+        yield from _class_validators(schema, path)
     elif kind == "chain":
-        yield UnenforcedValidator(place, "steps after the first", "chain")
+        yield UnenforcedValidator(path, "steps after the first", "chain")
     elif kind == "timedelta" and "multiple_of" in schema:
-        yield UnenforcedValidator(place, f"multiple_of={schema['multiple_of']!r}", kind)
+        yield UnenforcedValidator(path, f"multiple_of={schema['multiple_of']!r}", kind)
     elif schema.get("min_length", 0) > 1 and _may_become_equal(schema):
         # The length counts what is left after equal items have become one.
-        yield UnenforcedValidator(place, f"min_length={schema['min_length']}", kind)
+        yield UnenforcedValidator(path, f"min_length={schema['min_length']}", kind)
 
 
 def _may_become_equal(schema: Mapping[str, Any]) -> bool:
@@ -94,15 +96,15 @@ def _may_become_equal(schema: Mapping[str, Any]) -> bool:
     return "keys_schema" in schema and not stays_distinct(schema["keys_schema"])
 
 
-def _class_validators(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]:
+def _class_validators(schema: Mapping[str, Any], path: str) -> Iterator[UnenforcedValidator]:
     owner = schema["cls"]
     if schema.get("custom_init"):
-        yield UnenforcedValidator(place, _name(owner.__init__), "__init__")
+        yield UnenforcedValidator(path, _name(owner.__init__), "__init__")
     hook = "__post_init__" if schema["type"] == "dataclass" else schema.get("post_init")
     if hook and schema.get("post_init"):
         function = getattr(owner, hook)
         if _module(function) != "pydantic._internal._model_construction":
-            yield UnenforcedValidator(place, _name(function), hook)
+            yield UnenforcedValidator(path, _name(function), hook)
 
 
 def _custom_name(function: Callable[..., object]) -> str | None:

@@ -9,5 +9,5 @@ __all__ = ["is_native"]
 
 def is_native() -> bool:
     """Return whether they are compiled here; interpreted, they do the same, a quarter slower."""
-    found = find_spec("guided.json_schema.machine.document_states")
+    found = find_spec("guided.json_schema.machine.document_rows")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

@@ -16,10 +16,10 @@ from guided.spec.report import (
 )
 from guided.spec.request import (
     HIGHEST_PRIORITY,
-    LONGEST_DEADLINE,
-    MOST_MESSAGES,
-    MOST_STOPS,
-    MOST_TOP_LOGPROBS,
+    MAX_DEADLINE,
+    MAX_MESSAGES,
+    MAX_STOPS,
+    MAX_TOP_LOGPROBS,
     NO_DRAFTER,
     Beams,
     Forcing,
@@ -41,7 +41,7 @@ from guided.spec.result import (
     Verification,
 )
 from guided.spec.sampling import Sampling
-from guided.spec.stored import MOST_SALT_BYTES, GrammarInfo, Stored, check_salt
+from guided.spec.stored import MAX_SALT_BYTES, GrammarInfo, Stored, check_salt
 from guided.spec.structure import (
     MAX_NESTING,
     MAX_PARTS,
@@ -55,13 +55,13 @@ from guided.spec.tools import Tool, ToolCall, ToolUse
 __all__ = [
     "FREE_WHITESPACE",
     "HIGHEST_PRIORITY",
-    "LONGEST_DEADLINE",
+    "MAX_DEADLINE",
+    "MAX_MESSAGES",
     "MAX_NESTING",
     "MAX_PARTS",
-    "MOST_MESSAGES",
-    "MOST_SALT_BYTES",
-    "MOST_STOPS",
-    "MOST_TOP_LOGPROBS",
+    "MAX_SALT_BYTES",
+    "MAX_STOPS",
+    "MAX_TOP_LOGPROBS",
     "NO_DRAFTER",
     "Alternative",
     "Beams",

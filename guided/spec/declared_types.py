@@ -70,8 +70,8 @@ class DeclaredTypes:
             types &= self._of(target)
         for name in ("anyOf", "oneOf", "allOf"):
             if name in schema:
-                places = [f"{pointer}/{name}/{index}" for index in range(len(schema[name]))]
-                found = [self._of(place) for place in places]
+                pointers = [f"{pointer}/{name}/{index}" for index in range(len(schema[name]))]
+                found = [self._of(at) for at in pointers]
                 joined = found[0].union if name != "allOf" else found[0].intersection
                 types &= joined(*found)
         return types

@@ -88,8 +88,8 @@ class LiteralSchema:
         """Return the types that values at a pointer may have."""
         types = self._types.of(pointer)
         if self._types.circular:
-            place = min(self._types.circular)
-            raise unsupported("a schema that stands for itself is not held to", place)
+            pointer = min(self._types.circular)
+            raise unsupported("a schema that stands for itself is not held to", pointer)
         return types
 
     def resolve(self, pointer: str) -> str:

@@ -9,7 +9,7 @@ from guided.spec.request import Message
 
 __all__ = ["PromptBound"]
 
-_MOST_BYTES_OF_A_CHARACTER = 4
+_MAX_BYTES_PER_CHARACTER = 4
 """In UTF-8 (RFC 3629)."""
 
 
@@ -33,7 +33,7 @@ class PromptBound:
         texts = (prompt,) if isinstance(prompt, str) else [turn.content for turn in prompt]
         most_bytes = (self.context_window - 1) * self.bytes_per_token
         # Nearly all prompts are so short that their bytes need not be counted.
-        if _MOST_BYTES_OF_A_CHARACTER * sum(map(len, texts)) <= most_bytes:
+        if _MAX_BYTES_PER_CHARACTER * sum(map(len, texts)) <= most_bytes:
             return
         nbytes = sum(map(self._count_bytes, texts))
         if nbytes > most_bytes:

@@ -19,11 +19,11 @@ from guided.spec.tools import ToolCall, ToolUse, check_call, check_call_id
 
 __all__ = [
     "HIGHEST_PRIORITY",
-    "LONGEST_DEADLINE",
-    "MOST_DRAFTERS",
-    "MOST_MESSAGES",
-    "MOST_STOPS",
-    "MOST_TOP_LOGPROBS",
+    "MAX_DEADLINE",
+    "MAX_DRAFTERS",
+    "MAX_MESSAGES",
+    "MAX_STOPS",
+    "MAX_TOP_LOGPROBS",
     "NO_DRAFTER",
     "PATIENCE_SECONDS",
     "Beams",
@@ -36,26 +36,26 @@ __all__ = [
     "check_draft_widths",
 ]
 
-LONGEST_DEADLINE = 86_400.0
+MAX_DEADLINE = 86_400.0
 """Seconds; a day."""
 
 PATIENCE_SECONDS = 10.0
 """Waiting time that a level of priority is worth: a request that came this much earlier is served
 before one of the next better level."""
 
-MOST_MESSAGES = 4096
+MAX_MESSAGES = 4096
 """Most turns of a conversation."""
 
-MOST_STOPS = 64
+MAX_STOPS = 64
 """Most stop strings, and most stop tokens, of a request."""
 
 HIGHEST_PRIORITY = 100
 """Priorities range from minus this to this."""
 
-MOST_DRAFTERS = 16
+MAX_DRAFTERS = 16
 """Most drafters that a request may name."""
 
-MOST_DRAFT_LEVELS = 16
+MAX_DRAFT_LEVELS = 16
 """Most levels of a tree that a draft model may draft."""
 
 WIDEST_DRAFT_LEVEL = 8
@@ -64,7 +64,7 @@ WIDEST_DRAFT_LEVEL = 8
 NO_DRAFTER = "none"
 """Named as a drafter, turns drafting off."""
 
-MOST_TOP_LOGPROBS = 20
+MAX_TOP_LOGPROBS = 20
 """Most likeliest tokens that may be requested at each place of an answer."""
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -202,7 +202,7 @@ class GenerationRequest:
         int | None,
         Option(
             "Return log-probabilities of each token and of the k likeliest allowed in its place.",
-            between(0, MOST_TOP_LOGPROBS),
+            between(0, MAX_TOP_LOGPROBS),
             group=_STOPPING,
         ),
     ] = None
@@ -217,7 +217,7 @@ class GenerationRequest:
         float | None,
         Option(
             "Seconds after which an incomplete answer is closed.",
-            above(0, LONGEST_DEADLINE),
+            above(0, MAX_DEADLINE),
         ),
     ] = None
     n: Annotated[int, Option("Number of answers to return.", at_least(1), group=_SEVERAL)] = 1
@@ -316,11 +316,11 @@ class GenerationRequest:
     def __post_init__(self) -> None:
         if not self.prompt:
             raise RequestError("the prompt is empty", field="prompt")
-        if not isinstance(self.prompt, str) and len(self.prompt) > MOST_MESSAGES:
+        if not isinstance(self.prompt, str) and len(self.prompt) > MAX_MESSAGES:
             raise LimitExceededError(
                 f"the conversation has {len(self.prompt)} messages, above the limit of "
-                f"{MOST_MESSAGES}",
-                limit=MOST_MESSAGES,
+                f"{MAX_MESSAGES}",
+                limit=MAX_MESSAGES,
                 field="messages",
                 hint="leave out the oldest, or tell in one message what they said",
             )
@@ -377,10 +377,10 @@ class GenerationRequest:
 
     def _check_stops(self) -> None:
         for name, stops in (("stop", self.stop), ("stop_tokens", self.stop_tokens)):
-            if len(stops) > MOST_STOPS:
+            if len(stops) > MAX_STOPS:
                 raise LimitExceededError(
-                    f"{name} holds {len(stops)}, above the limit of {MOST_STOPS}",
-                    limit=MOST_STOPS,
+                    f"{name} holds {len(stops)}, above the limit of {MAX_STOPS}",
+                    limit=MAX_STOPS,
                     field=name,
                 )
         for token in self.stop_tokens:
@@ -392,10 +392,10 @@ class GenerationRequest:
             raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
 
     def _check_drafters(self) -> None:
-        if len(self.drafters) > MOST_DRAFTERS:
+        if len(self.drafters) > MAX_DRAFTERS:
             raise LimitExceededError(
-                f"drafters names {len(self.drafters)}, above the limit of {MOST_DRAFTERS}",
-                limit=MOST_DRAFTERS,
+                f"drafters names {len(self.drafters)}, above the limit of {MAX_DRAFTERS}",
+                limit=MAX_DRAFTERS,
                 field="drafters",
             )
         if NO_DRAFTER in self.drafters and len(self.drafters) > 1:
@@ -470,11 +470,11 @@ class GenerationRequest:
 
 def check_draft_widths(widths: Sequence[int]) -> None:
     """Raise RequestError for invalid expansion widths of draft models."""
-    is_long = len(widths) > MOST_DRAFT_LEVELS
+    is_long = len(widths) > MAX_DRAFT_LEVELS
     if is_long or not widths or not all(1 <= width <= WIDEST_DRAFT_LEVEL for width in widths):
         given = f"{len(widths)} draft_widths" if is_long else f"draft_widths {list(widths)}"
         raise RequestError(
-            f"{given} are not 1 to {MOST_DRAFT_LEVELS} numbers from 1 to {WIDEST_DRAFT_LEVEL}",
+            f"{given} are not 1 to {MAX_DRAFT_LEVELS} numbers from 1 to {WIDEST_DRAFT_LEVEL}",
             field="draft_widths",
             hint="a chain of four tokens is 1,1,1,1",
         )

@@ -10,9 +10,9 @@ from typing import Annotated, TypedDict
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.option import Option, Rule, above, at_least, between, check_rules, inside
 
-__all__ = ["MOST_BIASES", "Sampling", "SamplingOptions"]
+__all__ = ["MAX_BIASES", "Sampling", "SamplingOptions"]
 
-MOST_BIASES = 1024
+MAX_BIASES = 1024
 """Most tokens that may have a bias in one request."""
 
 _DRAWING = ("temperature", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
@@ -193,10 +193,10 @@ class SamplingOptions(TypedDict, total=False):
 
 def _check_bias(biases: tuple[tuple[int, float], ...]) -> None:
     field = "sampling.logit_bias"
-    if len(biases) > MOST_BIASES:
+    if len(biases) > MAX_BIASES:
         raise LimitExceededError(
-            f"logit_bias has {len(biases)} tokens, above the limit of {MOST_BIASES}",
-            limit=MOST_BIASES,
+            f"logit_bias has {len(biases)} tokens, above the limit of {MAX_BIASES}",
+            limit=MAX_BIASES,
             field=field,
         )
     for token, bias in biases:

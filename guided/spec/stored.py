@@ -8,9 +8,9 @@ from guided.errors import LimitExceededError
 from guided.spec.report import CompileCost, SchemaReport
 from guided.spec.structure import Structure, digest_of
 
-__all__ = ["MOST_SALT_BYTES", "GrammarInfo", "Stored", "check_salt"]
+__all__ = ["MAX_SALT_BYTES", "GrammarInfo", "Stored", "check_salt"]
 
-MOST_SALT_BYTES = 256
+MAX_SALT_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class GrammarInfo:
 
 def check_salt(salt: str) -> None:
     """Raise LimitExceededError for a ``cache_salt`` that is too long."""
-    if len(salt.encode(errors="replace")) > MOST_SALT_BYTES:
+    if len(salt.encode(errors="replace")) > MAX_SALT_BYTES:
         raise LimitExceededError(
-            f"cache_salt has more than {MOST_SALT_BYTES} bytes",
-            limit=MOST_SALT_BYTES,
+            f"cache_salt has more than {MAX_SALT_BYTES} bytes",
+            limit=MAX_SALT_BYTES,
             field="cache_salt",
             hint="pass a hash of it",
         )

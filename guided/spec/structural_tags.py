@@ -87,112 +87,114 @@ class _Reader:
         """Return the constraint of the older form: free text with tags in it."""
         _refuse_unknown(given, ("type", "structures", "triggers"), "the structural tag", "")
         tags = []
-        for number, one in enumerate(_read_field(given, "structures", list, "")):
-            place = f"/structures/{number}"
-            begin, end = (_read_field(one, name, str, place) for name in ("begin", "end"))
-            _refuse_unknown(one, ("begin", "schema", "end"), "the tag", place)
+        for index, one in enumerate(_read_field(given, "structures", list, "")):
+            pointer = f"/structures/{index}"
+            begin, end = (_read_field(one, name, str, pointer) for name in ("begin", "end"))
+            _refuse_unknown(one, ("begin", "schema", "end"), "the tag", pointer)
             if "schema" not in one:
-                raise _error("there is no schema", place)
-            tags.append(Tag(begin, self._of_schema(one["schema"], f"{place}/schema"), end))
+                raise _error("there is no schema", pointer)
+            tags.append(Tag(begin, self._of_schema(one["schema"], f"{pointer}/schema"), end))
         return Tagged(tags, _read_field(given, "triggers", list, ""))
 
-    def read(self, given: object, place: str) -> Structure:
+    def read(self, given: object, pointer: str) -> Structure:
         """Return the constraint of one format."""
-        if place.count("/") > 3 * MAX_NESTING:
-            raise _error("the formats nest too deeply", place)
-        kind = _read_field(given, "type", str, place)
+        if pointer.count("/") > 3 * MAX_NESTING:
+            raise _error("the formats nest too deeply", pointer)
+        kind = _read_field(given, "type", str, pointer)
         assert isinstance(given, dict)
         if kind not in _REQUIRED_FIELDS:
             raise UnsupportedFeatureError(
                 f"the format {kind!r} cannot be enforced",
-                pointer=place,
+                pointer=pointer,
                 hint=f"known are {', '.join(_REQUIRED_FIELDS)}",
             )
-        _check_fields(given, kind, place)
-        made: Structure = getattr(self, f"_{kind}")(given, place)
+        _check_fields(given, kind, pointer)
+        made: Structure = getattr(self, f"_{kind}")(given, pointer)
         return made
 
-    def _of_schema(self, schema: object, place: str) -> Structure:
-        with naming((f"the schema at {place}",)):
+    def _of_schema(self, schema: object, pointer: str) -> Structure:
+        with naming((f"the schema at {pointer}",)):
             return self._schema(schema)
 
-    def _all(self, given: _Given, place: str) -> list[Structure]:
-        elements = _read_field(given, "elements", list, place)
-        return [self.read(each, f"{place}/elements/{n}") for n, each in enumerate(elements)]
+    def _all(self, given: _Given, pointer: str) -> list[Structure]:
+        elements = _read_field(given, "elements", list, pointer)
+        return [self.read(each, f"{pointer}/elements/{n}") for n, each in enumerate(elements)]
 
-    def _content(self, given: _Given, place: str) -> Structure:
-        return self.read(given["content"], f"{place}/content")
+    def _content(self, given: _Given, pointer: str) -> Structure:
+        return self.read(given["content"], f"{pointer}/content")
 
     # --- one method per format, named after it -------------------------------------------------
 
-    def _any_text(self, given: _Given, place: str) -> Structure:
-        return FreeText(_read_field(given, "excludes", list, place, []))
+    def _any_text(self, given: _Given, pointer: str) -> Structure:
+        return FreeText(_read_field(given, "excludes", list, pointer, []))
 
-    def _const_string(self, given: _Given, place: str) -> Structure:
-        return Text(_read_field(given, "value", str, place))
+    def _const_string(self, given: _Given, pointer: str) -> Structure:
+        return Text(_read_field(given, "value", str, pointer))
 
-    def _grammar(self, given: _Given, place: str) -> Structure:
-        return Ebnf(_read_field(given, "grammar", str, place))
+    def _grammar(self, given: _Given, pointer: str) -> Structure:
+        return Ebnf(_read_field(given, "grammar", str, pointer))
 
-    def _json_schema(self, given: _Given, place: str) -> Structure:
-        return self._of_schema(given["json_schema"], f"{place}/json_schema")
+    def _json_schema(self, given: _Given, pointer: str) -> Structure:
+        return self._of_schema(given["json_schema"], f"{pointer}/json_schema")
 
-    def _optional(self, given: _Given, place: str) -> Structure:
-        return Repeat(self._content(given, place), 0, 1)
+    def _optional(self, given: _Given, pointer: str) -> Structure:
+        return Repeat(self._content(given, pointer), 0, 1)
 
-    def _or(self, given: _Given, place: str) -> Structure:
-        return AnyOf(self._all(given, place))
+    def _or(self, given: _Given, pointer: str) -> Structure:
+        return AnyOf(self._all(given, pointer))
 
-    def _plus(self, given: _Given, place: str) -> Structure:
-        return Repeat(self._content(given, place), 1)
+    def _plus(self, given: _Given, pointer: str) -> Structure:
+        return Repeat(self._content(given, pointer), 1)
 
-    def _regex(self, given: _Given, place: str) -> Structure:
-        return Regex(_read_field(given, "pattern", str, place))
+    def _regex(self, given: _Given, pointer: str) -> Structure:
+        return Regex(_read_field(given, "pattern", str, pointer))
 
-    def _repeat(self, given: _Given, place: str) -> Structure:
-        least, most = (_read_field(given, name, int, place) for name in ("min", "max"))
-        return Repeat(self._content(given, place), least, None if most == -1 else most)
+    def _repeat(self, given: _Given, pointer: str) -> Structure:
+        least, most = (_read_field(given, name, int, pointer) for name in ("min", "max"))
+        return Repeat(self._content(given, pointer), least, None if most == -1 else most)
 
-    def _sequence(self, given: _Given, place: str) -> Structure:
-        return Sequence(self._all(given, place))
+    def _sequence(self, given: _Given, pointer: str) -> Structure:
+        return Sequence(self._all(given, pointer))
 
-    def _star(self, given: _Given, place: str) -> Structure:
-        return Repeat(self._content(given, place))
+    def _star(self, given: _Given, pointer: str) -> Structure:
+        return Repeat(self._content(given, pointer))
 
-    def _tag(self, given: _Given, place: str) -> Structure:
-        return Sequence([_read_field(given, "begin", str, place), self._rest_of_tag(given, place)])
+    def _tag(self, given: _Given, pointer: str) -> Structure:
+        return Sequence(
+            [_read_field(given, "begin", str, pointer), self._rest_of_tag(given, pointer)]
+        )
 
-    def _rest_of_tag(self, given: _Given, place: str) -> Structure:
+    def _rest_of_tag(self, given: _Given, pointer: str) -> Structure:
         """Return what follows the beginning of a tag, including its end."""
         end = given["end"]
-        ends = [end] if isinstance(end, str) else _read_field(given, "end", list, place)
+        ends = [end] if isinstance(end, str) else _read_field(given, "end", list, pointer)
         content = given["content"]
         is_any = isinstance(content, dict) and content.get("type") == "any_text"
         if is_any and not content.get("excludes") and ends != [""]:
-            _check_fields(content, "any_text", f"{place}/content")
+            _check_fields(content, "any_text", f"{pointer}/content")
             return Until(ends)  # not a text that contains an end and is followed by another
-        return Sequence([self._content(given, place), AnyOf(map(Text, ends))])
+        return Sequence([self._content(given, pointer), AnyOf(map(Text, ends))])
 
-    def _tags(self, given: _Given, place: str) -> list[tuple[str, Structure]]:
+    def _tags(self, given: _Given, pointer: str) -> list[tuple[str, Structure]]:
         """Return the beginning of each tag, and what follows it."""
         tags = []
-        for number, tag in enumerate(_read_field(given, "tags", list, place)):
-            at = f"{place}/tags/{number}"
+        for index, tag in enumerate(_read_field(given, "tags", list, pointer)):
+            at = f"{pointer}/tags/{index}"
             if not isinstance(tag, dict) or tag.get("type", "tag") != "tag":
                 raise _error("this is no tag", at)
             _check_fields(tag, "tag", at)
             tags.append((_read_field(tag, "begin", str, at), self._rest_of_tag(tag, at)))
         return tags
 
-    def _tags_with_separator(self, given: _Given, place: str) -> Structure:
-        tag = AnyOf([Sequence([begin, rest]) for begin, rest in self._tags(given, place)])
-        more = Repeat(Sequence([_read_field(given, "separator", str, place), tag]))
+    def _tags_with_separator(self, given: _Given, pointer: str) -> Structure:
+        tag = AnyOf([Sequence([begin, rest]) for begin, rest in self._tags(given, pointer)])
+        more = Repeat(Sequence([_read_field(given, "separator", str, pointer), tag]))
         tags = tag if given.get("stop_after_first") else Sequence([tag, more])
         return tags if given.get("at_least_one") else Repeat(tags, 0, 1)
 
-    def _triggered_tags(self, given: _Given, place: str) -> Structure:
-        triggers = _read_field(given, "triggers", list, place)
-        tags = self._tags(given, place)
+    def _triggered_tags(self, given: _Given, pointer: str) -> Structure:
+        triggers = _read_field(given, "triggers", list, pointer)
+        tags = self._tags(given, pointer)
         calls = Calls.REQUIRED if given.get("at_least_one") else Calls.AUTO
         tagged = Tagged([Tag(begin, rest) for begin, rest in tags], triggers, calls)
         if not given.get("stop_after_first"):
@@ -202,44 +204,44 @@ class _Reader:
         return one if given.get("at_least_one") else AnyOf([free, one])
 
 
-def _check_fields(given: _Given, kind: str, place: str) -> None:
+def _check_fields(given: _Given, kind: str, pointer: str) -> None:
     """Raise ConstraintError if a field is missing, or if an unknown one has an effect."""
     for name in _REQUIRED_FIELDS[kind]:
         if name not in given:
-            raise _error(f"the format {kind!r} has no {name}", place)
+            raise _error(f"the format {kind!r} has no {name}", pointer)
     choices = _OPTIONAL_FIELDS.get(kind, {})
     for name in choices.keys() & given.keys():
-        _read_field(given, name, choices[name], place)
+        _read_field(given, name, choices[name], pointer)
     _refuse_unknown(
-        given, ("type", *_REQUIRED_FIELDS[kind], *choices), f"the format {kind!r}", place
+        given, ("type", *_REQUIRED_FIELDS[kind], *choices), f"the format {kind!r}", pointer
     )
 
 
-def _refuse_unknown(given: _Given, known: tuple[str, ...], what: str, place: str) -> None:
+def _refuse_unknown(given: _Given, known: tuple[str, ...], what: str, pointer: str) -> None:
     """Raise UnsupportedFeatureError for an unknown field that would have an effect."""
     for name, value in given.items():
         if name not in known and value not in _NO_EFFECT:
             raise UnsupportedFeatureError(
                 f"{name} of {what} cannot be enforced",
-                pointer=f"{place}/{name}",
+                pointer=f"{pointer}/{name}",
                 hint="leave it out",
             )
 
 
-def _read_field(given: object, name: str, kind: type, place: str, default: Any = ...) -> Any:
+def _read_field(given: object, name: str, kind: type, pointer: str, default: Any = ...) -> Any:
     """Return a field of an object; raises InvalidConstraintError if it is missing or mistyped."""
     if not isinstance(given, dict):
-        raise _error("this is no object", place)
+        raise _error("this is no object", pointer)
     value = given.get(name, default)
     if value is ...:
-        raise _error(f"there is no {name}", place)
+        raise _error(f"there is no {name}", pointer)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise _error(f"{name} is no {_NAMES[kind]}", f"{place}/{name}")
+        raise _error(f"{name} is no {_NAMES[kind]}", f"{pointer}/{name}")
     return value
 
 
 _NAMES: Final = {str: "text", list: "list", int: "integer", bool: "truth value"}
 
 
-def _error(what: str, place: str) -> InvalidConstraintError:
-    return InvalidConstraintError(what, pointer=place, hint="correct the structural tag")
+def _error(what: str, pointer: str) -> InvalidConstraintError:
+    return InvalidConstraintError(what, pointer=pointer, hint="correct the structural tag")

@@ -128,15 +128,15 @@ class Tagged(Structure):
 
     def _check_triggers(self) -> None:
         by_trigger = self.by_trigger()
-        triggered = {number for numbers in by_trigger.values() for number in numbers}
-        for number, tag in enumerate(self.tags):
-            if number not in triggered:
+        triggered = {index for indices in by_trigger.values() for index in indices}
+        for index, tag in enumerate(self.tags):
+            if index not in triggered:
                 raise InvalidConstraintError(
                     f"the tag {tag.begin[:40]!r} begins with none of the triggers",
                     hint="leave the triggers out, or add what it begins with",
                 )
-        for trigger, numbers in by_trigger.items():
-            if not numbers:
+        for trigger, indices in by_trigger.items():
+            if not indices:
                 raise InvalidConstraintError(
                     f"no tag begins with the trigger {trigger[:40]!r}",
                     hint="leave it out; FreeText says what a text must not have in it",
@@ -147,12 +147,12 @@ class Tagged(Structure):
         by_trigger: dict[str, list[int]] = {trigger: [] for trigger in self.triggers}
         # There are far fewer lengths than triggers.
         lengths = sorted(set(map(len, self.triggers)))
-        for number, tag in enumerate(self.tags):
+        for index, tag in enumerate(self.tags):
             for length in lengths:
                 if length > len(tag.begin):
                     break
-                if (numbers := by_trigger.get(tag.begin[:length])) is not None:
-                    numbers.append(number)
+                if (indices := by_trigger.get(tag.begin[:length])) is not None:
+                    indices.append(index)
         return by_trigger
 
     def inner(self) -> tuple[Structure, ...]:

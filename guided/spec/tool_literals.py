@@ -94,6 +94,7 @@ class _GrammarWriter:
         self.rules: dict[str, str] = {}
         """Bodies of rules by name."""
         self.holes: dict[str, Structure] = {_QUOTE: quote, _TEXT: FreeText(without)}
+        """What fills each hole, by its name."""
         self._hole_by_digest: dict[str, str] = {}
         """Names of holes by the digest of the constraint that fills them."""
         self._value_rule: dict[str, str] = {}
@@ -182,9 +183,9 @@ class _GrammarWriter:
         """Yield the rules of the objects and arrays of the branches of a schema."""
         schema = self._schema.schema_at(pointer)
         always |= {*schema.get("required", ())}
-        places = [f"{pointer}/{name}/{number}" for number in range(len(schema[name]))]
-        types_at = {at: types & self._schema.types_at(at) for at in places}
-        if name == "allOf" and len(places) > 1:
+        pointers = [f"{pointer}/{name}/{index}" for index in range(len(schema[name]))]
+        types_at = {at: types & self._schema.types_at(at) for at in pointers}
+        if name == "allOf" and len(pointers) > 1:
             raise unsupported("several schemas say what a container is", f"{pointer}/allOf")
         if name == "oneOf":
             always |= self._schema.discriminators(pointer, types_at)
@@ -258,8 +259,8 @@ class _GrammarWriter:
         if mark in _write(value, ""):
             return
         texts = list[str]()
-        for number, piece in enumerate(_write(value, mark).split(mark)):
-            texts += [_QUOTE] if number else []
+        for index, piece in enumerate(_write(value, mark).split(mark)):
+            texts += [_QUOTE] if index else []
             texts += [json.dumps(piece, ensure_ascii=False)] if piece else []
         yield " ".join(texts)
 

@@ -10,12 +10,12 @@ from typing import Final, NoReturn
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 
-__all__ = ["MOST_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
+__all__ = ["MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
 
-MOST_TOOLS: Final = 128
+MAX_TOOLS: Final = 128
 """Most tools of one request, the same as OpenAI's limit."""
 
-MOST_NESTING: Final = 256
+MAX_JSON_NESTING: Final = 256
 """Deepest nesting of objects and arrays in a tool's schema or in arguments of a call."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -156,12 +156,12 @@ def _check_schema(text: str, what: str) -> None:
 
 def _check_nesting(value: object, what: str, field: str) -> None:
     level = [value]
-    for _ in range(MOST_NESTING):
+    for _ in range(MAX_JSON_NESTING):
         level = [part for one in level for part in _children(one)]
         if not level:
             return
     raise LimitExceededError(
-        f"{what} nest deeper than {MOST_NESTING} levels", limit=MOST_NESTING, field=field
+        f"{what} nest deeper than {MAX_JSON_NESTING} levels", limit=MAX_JSON_NESTING, field=field
     )
 
 
@@ -194,10 +194,10 @@ class ToolUse:
         names = [tool.name for tool in self.tools]
         if not names:
             raise RequestError("the list of tools is empty", field="tools", hint="leave it out")
-        if len(names) > MOST_TOOLS:
+        if len(names) > MAX_TOOLS:
             raise LimitExceededError(
-                f"there are {len(names)} tools, above the limit of {MOST_TOOLS}",
-                limit=MOST_TOOLS,
+                f"there are {len(names)} tools, above the limit of {MAX_TOOLS}",
+                limit=MAX_TOOLS,
                 field="tools",
             )
         if repeated := {name for name in names if names.count(name) > 1}:

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest, JsonSchema
-from guided.spec.tools import MOST_TOOLS
+from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest, JsonSchema
+from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
@@ -45,13 +45,13 @@ class ChatRequest(ConstraintFields):
         "logprobs": "set it to true or false, and the number as top_logprobs",
     }
 
-    messages: Annotated[Listed[Turn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[Listed[Turn], Field(min_length=1, max_length=MAX_MESSAGES)]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     stream_options: StreamOptions | None = None
     logprobs: bool = False
-    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
-    tools: Listed[Tool] = Field(default_factory=list, max_length=MOST_TOOLS)
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    tools: Listed[Tool] = Field(default_factory=list, max_length=MAX_TOOLS)
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool = True
     modalities: Listed[Literal["text"]] | None = None

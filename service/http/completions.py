@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult, TokenLogprobs
+from guided.spec import MAX_TOP_LOGPROBS, GenerationRequest, GenerationResult, TokenLogprobs
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
 from guided_service.http.chat_answer import ChunkForm, One, answers_of
@@ -45,7 +45,7 @@ class CompletionRequest(ConstraintFields):
     prompt: Annotated[str | OnePrompt, OneOfKinds()]
     max_tokens: Annotated[int, Field(ge=1)] = _BUDGET
     best_of: Annotated[int, Field(ge=1)] | None = None
-    logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     echo: Literal[False] | None = None
     """The prompt is never repeated."""
     stream_options: StreamOptions | None = None

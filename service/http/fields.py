@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from guided.errors import RequestError
-from guided.spec import MOST_STOPS, Sampling, TokenId
+from guided.spec import MAX_STOPS, Sampling, TokenId
 from guided_service.http.faults import MANY_UNKNOWN, refused
 from guided_service.http.unions import OneOfKinds
 
@@ -38,7 +38,7 @@ _Item = TypeVar("_Item")
 Listed: TypeAlias = Annotated[list[_Item], Field(fail_fast=True)]
 """A list of which only the first faulty item is reported: reporting 50,000 would delay others."""
 
-Stops: TypeAlias = Annotated[list[str], Field(max_length=MOST_STOPS)]
+Stops: TypeAlias = Annotated[list[str], Field(max_length=MAX_STOPS)]
 
 
 def _not_too_many(biases: object) -> object:
@@ -106,7 +106,7 @@ class GenerationFields(Given):
     """``None``, 0 and -1 keep all tokens."""
     min_p: float | None = None
     repetition_penalty: float = 1.0
-    stop_token_ids: Annotated[list[int], Field(max_length=MOST_STOPS)] = []
+    stop_token_ids: Annotated[list[int], Field(max_length=MAX_STOPS)] = []
     priority: int = 0
     cache_salt: str = ""
 

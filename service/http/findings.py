@@ -37,7 +37,7 @@ from guided_service.http.fields import Body, Listed, given
 from guided_service.messages import Inspect
 from guided_service.object_sizes import memory_of
 
-__all__ = ["Findings", "read_drawing", "read_mask", "told"]
+__all__ = ["Findings", "describe_mask", "read_drawing", "told"]
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class MaskRequest(ConstraintFields):
     """Ids of the tokens after which the mask is requested."""
 
 
-def read_mask(body: Body) -> Look:
+def describe_mask(body: Body) -> Look:
     """Read a request for the mask after some tokens; raises RequestError."""
     asked = given(MaskRequest, body)
     return _asked(asked, Inspect(uuid4().hex, "mask", b"", tokens=tuple(asked.tokens)))

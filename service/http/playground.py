@@ -10,7 +10,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from guided_service.http.call import Answers, Face
-from guided_service.http.findings import Findings, read_drawing, read_mask
+from guided_service.http.findings import Findings, describe_mask, read_drawing
 from guided_service.http.page_files import PageFile, Redirect, page_files
 from guided_service.http.watched import read_watched
 
@@ -34,6 +34,6 @@ def playground_posts(face: Face) -> dict[str, ASGIApp]:
         f"{_PATH}/answer": Answers(
             face, "playground.answer", "watched-", read_watched, is_watched=True
         ),
-        f"{_PATH}/mask": Findings(face, "playground.mask", read_mask),
+        f"{_PATH}/mask": Findings(face, "playground.mask", describe_mask),
         f"{_PATH}/automaton": Findings(face, "playground.automaton", read_drawing),
     }

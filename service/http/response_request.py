@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest
+from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest
 from guided.spec.composition import JsonObject
-from guided.spec.tools import MOST_TOOLS
+from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
@@ -69,7 +69,7 @@ class StreamOptions(Given):
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 """Allowed without thoughts, where it is empty."""
 
-Items: TypeAlias = Annotated[Listed[Item], Field(min_length=1, max_length=MOST_MESSAGES)]
+Items: TypeAlias = Annotated[Listed[Item], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 
 class ResponseRequest(GenerationFields):
@@ -89,10 +89,10 @@ class ResponseRequest(GenerationFields):
     instructions: str | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     text: TextOptions | None = None
-    tools: Listed[FunctionTool] = Field(default_factory=list, max_length=MOST_TOOLS)
+    tools: Listed[FunctionTool] = Field(default_factory=list, max_length=MAX_TOOLS)
     tool_choice: ResponseToolChoice | None = None
     parallel_tool_calls: bool = True
-    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     include: Listed[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] = Field(
         default_factory=list
     )

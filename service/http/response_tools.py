@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from guided.spec.tools import MOST_TOOLS
+from guided.spec.tools import MAX_TOOLS
 from guided_service.http.fields import Given, Listed
 from guided_service.http.tools import AllowedMode, Choice, Chosen, Function
 from guided_service.http.unions import OneOf, OneOfKinds
@@ -32,7 +32,7 @@ class ChosenTools(Given):
 
     type: Literal["allowed_tools"]
     mode: AllowedMode
-    tools: Annotated[Listed[ChosenFunction], Field(min_length=1, max_length=MOST_TOOLS)]
+    tools: Annotated[Listed[ChosenFunction], Field(min_length=1, max_length=MAX_TOOLS)]
 
 
 ResponseToolChoice: TypeAlias = Annotated[

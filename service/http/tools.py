@@ -14,7 +14,7 @@ from guided.errors import RequestError
 from guided.spec import JsonSchema
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
-from guided.spec.tools import MOST_TOOLS
+from guided.spec.tools import MAX_TOOLS
 from guided_service.http.constraints import Wanted
 from guided_service.http.fields import Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
@@ -75,7 +75,7 @@ class AllowedTools(Given):
     """The tools that may be called, of all tools."""
 
     mode: AllowedMode
-    tools: Annotated[Listed[NamedChoice], Field(min_length=1, max_length=MOST_TOOLS)]
+    tools: Annotated[Listed[NamedChoice], Field(min_length=1, max_length=MAX_TOOLS)]
 
 
 class AllowedChoice(Given):

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from guided.client import Client, RawPrompt
 from guided.errors import LimitExceededError, RequestError
-from guided.spec import MOST_MESSAGES, GenerationRequest, Message
+from guided.spec import MAX_MESSAGES, GenerationRequest, Message
 from guided.spec.composition import Template
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request
@@ -238,7 +238,7 @@ def test_a_prompt_that_cannot_fit_is_refused_before_it_waits(tmp_path: Path) -> 
     ("make", "message"),
     [
         (
-            lambda: GenerationRequest((Message("user", "x"),) * (MOST_MESSAGES + 1)),
+            lambda: GenerationRequest((Message("user", "x"),) * (MAX_MESSAGES + 1)),
             "the conversation has 4097 messages, above the limit of 4096; leave out the oldest, or "
             "tell in one message what they said",
         ),

@@ -92,7 +92,7 @@ class CompositeStacks(GrammarStacks):
         self.isomorphic.setdefault(number, isomorphic)
         return number
 
-    def free_keys(self, number: int) -> set[bytes]:
+    def additional_names(self, number: int) -> set[bytes]:
         """Return the names of the innermost object that must not be repeated, see ``StackTable``.
 
         Empty unless the only parse is inside a hole: bytes of several parses are tried in the
@@ -101,4 +101,4 @@ class CompositeStacks(GrammarStacks):
         inside = self.inside.get(number)
         if inside is None:
             return set()
-        return self._fillings[inside.hole].parts.stacks.free_keys(inside.stack)
+        return self._fillings[inside.hole].parts.stacks.additional_names(inside.stack)

@@ -1,6 +1,6 @@
 """The intermediate form of a JSON constraint as text, for people and for golden tests.
 
-One paragraph for each schema node: its number, its JSON pointer, and its formula below it.
+One paragraph for each schema node: its index, its JSON pointer, and its formula below it.
 
     #0 (root)
         all of
@@ -77,7 +77,7 @@ def dump(grammar: JsonGrammar) -> str:
     if grammar.root not in nodes:
         lines += ["root", *_indent(_lines(grammar.root, MAX_LEVELS)), ""]
     for node in nodes:
-        lines.append(f"#{node.number} {node.pointer or '(root)'}")
+        lines.append(f"#{node.index} {node.pointer or '(root)'}")
         lines += [*_indent(_lines(node.formula, MAX_LEVELS)), ""]
     return "\n".join(lines)
 
@@ -92,8 +92,8 @@ def _lines(formula: Formula, levels: int) -> list[str]:
     match formula:
         case Constant(value):
             return ["anything" if value else "nothing"]
-        case SchemaNode(number):
-            return [f"#{number}"]
+        case SchemaNode(index):
+            return [f"#{index}"]
         case Not(item):
             return _with_heading("not", _lines(item, levels - 1))
         case AllOf(parts):
@@ -129,7 +129,7 @@ def _assertion_lines(assertion: Assertion, levels: int) -> list[str]:
             named.append(("others", rest))
         case Items(prefix, rest):
             head = "items"
-            named = [(f"[{place}]", formula) for place, formula in enumerate(prefix)]
+            named = [(f"[{index}]", formula) for index, formula in enumerate(prefix)]
             named.append(("others", rest))
         case Contains(item, low, high):
             return _with_heading(f"{_range(low, high)} items are", _lines(item, levels - 1))

@@ -103,18 +103,19 @@ class AnyOf(_Node):
 
 
 class SchemaNode(_Node):
-    """A schema object that is reachable from the root: its number, its place and its formula.
+    """A schema object that is reachable from the root: its index, its JSON pointer and its formula.
 
     Only through nodes can formulas refer to each other in cycles. Nodes are also where the
     intermediate form is lazy: ``lower`` makes the formula when it is first needed, since an answer
     reaches few of the nodes of a large schema.
     """
 
-    __match_args__: Final = ("number", "pointer")
-    __slots__ = ("_formula", "_lower", "number", "pointer")
+    __match_args__: Final = ("index", "pointer")
+    __slots__ = ("_formula", "_lower", "index", "pointer")
 
-    def __init__(self, number: int, pointer: str, lower: Callable[[], Formula]) -> None:
-        self.number: Final = number
+    def __init__(self, index: int, pointer: str, lower: Callable[[], Formula]) -> None:
+        self.index: Final = index
+        """In ``Lowering.nodes`` and ``JsonGrammar.nodes``."""
         self.pointer: Final = pointer
         """The JSON pointer of the schema object."""
         self._lower: Final = lower
@@ -166,9 +167,9 @@ def postorder(
     stack = [formula]
     while stack:
         node = stack[-1]
-        pending = [part for part in inside(node) if part not in visited]
-        if pending:
-            stack.extend(reversed(pending))
+        unvisited = [part for part in inside(node) if part not in visited]
+        if unvisited:
+            stack.extend(reversed(unvisited))
             continue
         stack.pop()
         if node not in visited:
@@ -184,8 +185,11 @@ class Formulas:
 
     def __init__(self) -> None:
         self._leaves: dict[Assertion, Leaf] = {}
+        """The results of ``leaf`` by assertion."""
         self._negations: dict[Formula, Formula] = {}
+        """The results of ``negate`` by formula."""
         self._by_parts: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
+        """Conjunctions and disjunctions by operands."""
         self._depths: dict[Formula, int] = {}
         """The depth of each formula that has parts; any other has depth 0."""
 
@@ -237,15 +241,15 @@ class Formulas:
         stack: list[Formula] = [formula]
         while stack:
             node = stack[-1]
-            pending: list[Formula] = []
+            unreplaced: list[Formula] = []
             for part in parts_of(node):
                 if part not in replaced:
                     if isinstance(part, Leaf | SchemaNode):
                         replaced[part] = leaf(part)
                     else:
-                        pending.append(part)
-            if pending:
-                stack += pending
+                        unreplaced.append(part)
+            if unreplaced:
+                stack += unreplaced
                 continue
             stack.pop()
             if node not in replaced:
@@ -348,13 +352,13 @@ def leaves_of(formulas: Iterable[Formula]) -> list[Leaf]:
 
 def pack_truth_vector(holding: Iterable[bool]) -> int:
     """Return one number that says which of several formulas hold: bit ``i`` for the ``i``-th."""
-    return sum([holds << number for number, holds in enumerate(holding)])
+    return sum([holds << i for i, holds in enumerate(holding)])
 
 
 def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
     """Return the truth value of a formula; ``leaf`` decides each leaf, and is called once for it.
 
-    Only for formulas without schema nodes, as ``Restriction.to`` makes them.
+    Only for formulas without schema nodes, as ``Restriction.to_type`` makes them.
     """
     if isinstance(formula, Leaf):
         return leaf(formula)

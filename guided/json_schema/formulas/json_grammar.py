@@ -46,4 +46,4 @@ class JsonGrammar:
                 worklist += inner_formulas(formula.assertion)
             else:
                 worklist += parts_of(formula)
-        return sorted(found, key=lambda node: node.number)
+        return sorted(found, key=lambda node: node.index)

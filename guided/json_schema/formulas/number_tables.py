@@ -122,9 +122,9 @@ def _product(left, left_label, right, right_label):  # type: ignore[no-untyped-d
     is why ``_MAX_PAIRS`` bounds them.
     """
     rows = len(right)
-    number = np.full(len(left) * rows, DEAD, dtype=np.int32)
-    pairs = np.empty(len(number), dtype=np.int32)
-    number[0] = pairs[0] = 0
+    state_of_pair = np.full(len(left) * rows, DEAD, dtype=np.int32)
+    pairs = np.empty(len(state_of_pair), dtype=np.int32)
+    state_of_pair[0] = pairs[0] = 0
     count, done, room = 1, 0, len(left) + rows
     table = np.empty((room, WIDTH), dtype=np.int32)
     label = np.empty(room, dtype=np.int32)
@@ -139,11 +139,11 @@ def _product(left, left_label, right, right_label):  # type: ignore[no-untyped-d
                 table[done, column] = DEAD
                 continue
             pair = left[a, column] * rows + right[b, column]
-            if number[pair] == DEAD:
-                number[pair] = count
+            if state_of_pair[pair] == DEAD:
+                state_of_pair[pair] = count
                 pairs[count] = pair
                 count += 1
-            table[done, column] = number[pair]
+            table[done, column] = state_of_pair[pair]
         # FAILS is above HOLDS: a number fails where either table says so.
         is_decided = left_label[a] != DEAD and right_label[b] != DEAD
         label[done] = max(left_label[a], right_label[b]) if is_decided else DEAD

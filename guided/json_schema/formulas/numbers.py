@@ -49,8 +49,8 @@ from guided.spec import Spelling
 __all__ = [
     "MAX_LISTED_MULTIPLES",
     "digit_limit",
-    "holds",
     "number_dfa",
+    "number_fits",
     "number_verdicts",
     "omits_multiples",
 ]
@@ -70,7 +70,7 @@ _MAX_STATES_BY_DIGITS: Final = 5_000
 NumberAssertion: TypeAlias = Numbers | NumberChoices
 
 
-def holds(assertion: NumberAssertion, value: Decimal) -> bool:
+def number_fits(assertion: NumberAssertion, value: Decimal) -> bool:
     """Return whether the assertion holds of a number, exactly.
 
     Only the value counts: ``number_dfa`` may leave out some of these numbers, and never includes

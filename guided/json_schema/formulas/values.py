@@ -104,9 +104,10 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
 
 
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
-    """Return the formula of some scalars: one assertion for each type, however many values.
+    """Return the formula that only these scalars fit: one assertion for each type.
 
-    There must be at least one value: for none, the result would not be FALSE.
+    A list of values holds of all values of other types, so ``Types`` restricts it. There must be at
+    least one value: for none, the result would not be FALSE.
     """
     texts = [each for each in with_pauses(values) if isinstance(each, str)]
     strings = tuple(dict.fromkeys(with_pauses(texts)))

@@ -49,13 +49,13 @@ class _Step:
         self.items_to_break: Final = items_to_break
         """The ``Items`` assertions that have to fail and that no item has broken yet."""
         self.counts: Final = counts
-        """The number of items so far that fit each ``Contains``."""
+        """How many items so far fit each ``Contains``."""
         self.unique_to_break: Final = unique_to_break
         """The ``Unique`` assertions that have to fail and that no item has broken yet."""
         self.helps: Final = helps
         """Whether less is owed than before."""
         self.equal_item: Final = equal_item
-        """The number of an earlier item of the search that this one has to equal."""
+        """The index of an earlier item of the search that this one has to equal."""
 
 
 class ArrayCompletion:
@@ -98,7 +98,7 @@ class ArrayCompletion:
         self.num_distinguished = max(
             (len(a.prefix) for a in (*self.items, *items_to_break)), default=0
         )
-        """The places, from the first on, that assertions distinguish."""
+        """How many items, from the first on, assertions distinguish."""
         # An item for each that is counted, one to break each ``Items``, two that are equal.
         owed = (
             sum([assertion.low for assertion in self.contains])
@@ -142,7 +142,7 @@ class ArrayCompletion:
         return [formula_of_value(value, self.formulas) for value in values]
 
     def _counts_agree(self) -> bool:
-        """Return whether some number of items fits all ``ItemCount`` bounds and the limit.
+        """Return whether some count of items fits all ``ItemCount`` bounds and the limit.
 
         More than MAX_COMPLETION_ITEMS sets ``too_long``.
         """
@@ -154,12 +154,12 @@ class ArrayCompletion:
     def _fewest_items(self) -> list[bytes] | None:
         """Return as few items as possible, where each is only asked to fit ``Items`` assertions.
 
-        ``None`` if one of them has no value. One text serves for all places that are not
+        ``None`` if one of them has no value. One text serves for all items that are not
         distinguished.
         """
         texts: list[bytes] = []
-        for place in range(min(self.low, self.num_distinguished + 1)):
-            text = self.values.text(self.formulas.all_of(self._required_at(place)))
+        for index in range(min(self.low, self.num_distinguished + 1)):
+            text = self.values.text(self.formulas.all_of(self._required_at(index)))
             if text is None:
                 return None
             texts.append(text)
@@ -236,10 +236,10 @@ class ArrayCompletion:
             last.counts,
         )
 
-    def _required_at(self, place: int) -> list[Formula]:
-        """Return the formulas that ``Items`` assertions ask of an item at a place."""
+    def _required_at(self, index: int) -> list[Formula]:
+        """Return the formulas that ``Items`` assertions ask of the item at an index."""
         inline = self.inliner.inline
-        return [inline(a.prefix[place] if place < len(a.prefix) else a.rest) for a in self.items]
+        return [inline(a.prefix[index] if index < len(a.prefix) else a.rest) for a in self.items]
 
     def _next_steps(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
         """Yield the steps that may come next, the most helpful first.
@@ -247,47 +247,47 @@ class ArrayCompletion:
         ``steps`` is read again for each of them, so it has to be the same at each request. Yields
         nothing if there are ``max_items`` items, or if the key of ``steps`` is in ``failed``.
         """
-        place, last = len(steps) - 1, steps[-1]
+        index, last = len(steps) - 1, steps[-1]
         # Long arrays cost more than their items, since each step copies what is owed.
-        spend(15 + place // 16)
-        if place >= self.max_items:
+        spend(15 + index // 16)
+        if index >= self.max_items:
             return
         use_failed = not self.unique and not self.start.unique_to_break
         if use_failed and self._search_key(steps) in failed:
             return
-        base = self._required_at(place)
+        base = self._required_at(index)
         base += [differs_from_earlier(assertion, self.formulas) for assertion in self.unique]
-        # No item that helps comes after one that does not: where places are not distinguished, the
+        # No item that helps comes after one that does not: where items are not distinguished, the
         # two could be exchanged. Not together with ``failed``, whose keys ignore the last step.
-        helps_too_late = place > self.num_distinguished and not last.helps and bool(self.unique)
+        helps_too_late = index > self.num_distinguished and not last.helps and bool(self.unique)
         for step in self._choose_broken(self.formulas.all_of(base), steps, 0, ()):
             if step.helps:
                 if not helps_too_late:
                     yield step
-            elif place < max(self.low, self.num_distinguished) or last.unique_to_break:
+            elif index < max(self.low, self.num_distinguished) or last.unique_to_break:
                 yield step
 
     def _choose_broken(
-        self, formula: Formula, steps: list[_Step], number: int, left: tuple[Items, ...]
+        self, formula: Formula, steps: list[_Step], first: int, left: tuple[Items, ...]
     ) -> Iterator[_Step]:
         """Yield steps for each choice of ``items_to_break`` that the item breaks, most first.
 
-        Those before ``number`` are decided: ``left`` are the ones that the item does not break, and
+        Those before ``first`` are decided: ``left`` are the ones that the item does not break, and
         ``formula`` is what the item has to fit so far.
         """
         if self.values.text(formula) is None:
             return
-        last, place = steps[-1], len(steps) - 1
-        if number == len(last.items_to_break):
+        last, index = steps[-1], len(steps) - 1
+        if first == len(last.items_to_break):
             yield from self._choose_counted(formula, steps, left, ())
             return
-        assertion = last.items_to_break[number]
-        item = assertion.prefix[place] if place < len(assertion.prefix) else assertion.rest
+        assertion = last.items_to_break[first]
+        item = assertion.prefix[index] if index < len(assertion.prefix) else assertion.rest
         opposite = self.formulas.negate(self.inliner.inline(item))
         more = self.formulas.all_of([formula, opposite])
         # First an item that breaks it: the sooner all is done, the shorter the array.
-        yield from self._choose_broken(more, steps, number + 1, left)
-        yield from self._choose_broken(formula, steps, number + 1, (*left, assertion))
+        yield from self._choose_broken(more, steps, first + 1, left)
+        yield from self._choose_broken(formula, steps, first + 1, (*left, assertion))
 
     def _choose_counted(
         self,
@@ -303,11 +303,11 @@ class ArrayCompletion:
         """
         if self.values.text(formula) is None:
             return
-        last, number = steps[-1], len(counts)
-        if number == len(self.contains):
+        last, which = steps[-1], len(counts)
+        if which == len(self.contains):
             yield from self._choose_repeated(formula, steps, items_to_break, counts)
             return
-        assertion, count = self.contains[number], last.counts[number]
+        assertion, count = self.contains[which], last.counts[which]
         item = self.inliner.inline(assertion.item)
         fits = self.formulas.all_of([formula, item])
         other = self.formulas.all_of([formula, self.formulas.negate(item)])
@@ -342,10 +342,10 @@ class ArrayCompletion:
             if self.values.text(more) is not None:
                 left = tuple([other for other in last.unique_to_break if other is not assertion])
                 yield _Step(more, items_to_break, counts, left, helps=True)
-        for number, step in enumerate(steps[1:] if last.unique_to_break else ()):
+        for earlier, step in enumerate(steps[1:] if last.unique_to_break else ()):
             more = self.formulas.all_of([formula, step.formula])
             if self.values.text(more) is not None:
-                yield _Step(more, items_to_break, counts, (), helps=True, equal_item=number)
+                yield _Step(more, items_to_break, counts, (), helps=True, equal_item=earlier)
         helps = len(items_to_break) < len(last.items_to_break) or any(
             before < assertion.low and now > before
             for assertion, before, now in zip(self.contains, last.counts, counts, strict=True)

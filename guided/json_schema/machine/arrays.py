@@ -28,7 +28,7 @@ from guided.json_schema.machine.containers import (
 )
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.shortest_values import ShortestValues
-from guided.json_schema.machine.stacks import ArrayFrame, Pending
+from guided.json_schema.machine.stacks import ArrayFrame, AwaitedValue
 
 __all__ = ["ArrayRules"]
 
@@ -47,7 +47,8 @@ class ArrayRules:
         self.restriction = restriction
         self.inliner = restriction.inliner
         self.values = values
-        self._awaited_items: dict[ArrayFrame, Pending | None] = {}
+        self._awaited_items: dict[ArrayFrame, AwaitedValue | None] = {}
+        """The results of ``expect_item`` by frame."""
         self._without_first_cache: dict[Leaf, Formula] = {}
         """What is left of an ``Items`` with a prefix after its first item."""
 
@@ -60,14 +61,14 @@ class ArrayRules:
             required,
         )
 
-    def await_item(self, frame: ArrayFrame) -> Pending | None:
+    def expect_item(self, frame: ArrayFrame) -> AwaitedValue | None:
         """Return the frame that awaits the next item; ``None`` if no item may follow."""
         if frame not in self._awaited_items:
-            self._awaited_items[frame] = self._await_item(frame)
+            self._awaited_items[frame] = self._expect_item(frame)
         return self._awaited_items[frame]
 
-    def _await_item(self, frame: ArrayFrame) -> Pending | None:
-        """Compute ``await_item``: the formulas of the item, and the frame of the array after it.
+    def _expect_item(self, frame: ArrayFrame) -> AwaitedValue | None:
+        """Compute ``expect_item``: the formulas of the item, and the frame of the array after it.
 
         ``universal`` and ``counting`` are as for ``derive_value_formulas``.
         """
@@ -76,14 +77,14 @@ class ArrayRules:
         if frame.required and isinstance(goals[0], Leaf) and _is_uniform(goals[0].assertion):
             item = self._item_formula(goals[0])
             inner = ArrayFrame(goals, required=True, has_items=True)
-            pending = Pending(
+            awaited = AwaitedValue(
                 inner,
                 (item,),
                 required=True,
                 has_unknown_item=frame.has_unknown_item,
                 always_completable=True,
             )
-            return None if item is FALSE else pending
+            return None if item is FALSE else awaited
         leaves = leaves_of(goals)
         by: dict[Leaf, Formula] = {}
         for leaf in leaves:
@@ -111,18 +112,23 @@ class ArrayRules:
             return None
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
         inner = ArrayFrame(goals, frame.required, has_items=True)
-        pending = Pending(
-            inner, value.formulas, value.required, value.links, remembers, frame.has_unknown_item
+        awaited = AwaitedValue(
+            inner,
+            value.formulas,
+            value.required,
+            value.dependent_assertions,
+            remembers,
+            frame.has_unknown_item,
         )
         # If the array may close after any item that fits, every such item leaves a completion.
         if frame.required and len(value.formulas) == 1 and not remembers:
-            after = self.finish_item(pending, 1, None)
+            after = self.finish_item(awaited, 1, None)
             if after is not None and evaluate(after.goals[0], holds_at_close):
-                return pending._replace(always_completable=True)
-        return pending
+                return awaited._replace(always_completable=True)
+        return awaited
 
     def finish_item(
-        self, pending: Pending, truth_vector: int, text: bytes | None
+        self, awaited: AwaitedValue, truth_vector: int, text: bytes | None
     ) -> ArrayFrame | None:
         """Return the array after an item with this truth vector; ``None`` if it does not fit.
 
@@ -130,16 +136,18 @@ class ArrayRules:
         not compared with it, and if they had to be, the frame says so (``has_unknown_item``). An
         ``ItemCount`` was lowered when the item began.
         """
-        frame = pending.frame
+        frame = awaited.frame
         assert isinstance(frame, ArrayFrame)
-        if pending.required and not truth_vector & 1:
+        if awaited.required and not truth_vector & 1:
             return None
-        fits = {leaf: bool(truth_vector >> number & 1) for leaf, number in pending.links}
+        fits = {
+            leaf: bool(truth_vector >> index & 1) for leaf, index in awaited.dependent_assertions
+        }
         by: dict[Leaf, Formula] = {}
         for leaf in leaves_of(frame.goals):
             assertion = leaf.assertion
             if isinstance(assertion, Contains):
-                # Without a link it holds of every item, or of none.
+                # If it does not depend on the value, it holds of every item, or of none.
                 met = fits.get(leaf, self.inliner.inline(assertion.item) is TRUE)
                 by[leaf] = decrement_count(assertion, self.formulas) if met else leaf
             elif not fits.get(leaf, True):
@@ -155,7 +163,7 @@ class ArrayRules:
             goals,
             frame.required,
             has_items=True,
-            has_unknown_item=pending.remembers_text and text is None,
+            has_unknown_item=awaited.remembers_text and text is None,
         )
 
     def closing_vector(self, frame: ArrayFrame) -> int:

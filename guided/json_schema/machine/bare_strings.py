@@ -57,7 +57,7 @@ _END: Final = State(ROOT, END_ROW)
 class BareStringMachine(Recognizer):
     """Recognises the strings of ``spec``, byte by byte; ``grammar`` is made from its schema.
 
-    ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError if no
+    ``unavailable_bytes`` are those without a token. Raises UnsatisfiableError if no
     string is left, and LimitExceededError past the limit of the table.
     """
 
@@ -65,17 +65,17 @@ class BareStringMachine(Recognizer):
         self,
         spec: BareString,
         grammar: JsonGrammar,
-        missing: frozenset[int],
+        unavailable_bytes: frozenset[int],
         table: TransitionTable,
     ) -> None:
         parts = MachineParts(table, StackTable([None]), [], "lower the bounds on the length")
         super().__init__(parts, StateSharing())
         if not table.num_rows:
             table.add_row({})  # END_ROW
-        row = table.add_block(_build_block(spec, grammar, missing), {0: DONE})
-        if isinstance(spec.begin, str) and not missing.isdisjoint(spec.begin.encode()):
+        row = table.add_block(_build_block(spec, grammar, unavailable_bytes), {0: DONE})
+        if isinstance(spec.begin, str) and not unavailable_bytes.isdisjoint(spec.begin.encode()):
             raise _empty_error(grammar)
-        for byte in reversed(_spell(spec.begin)):
+        for byte in reversed(_encode(spec.begin)):
             row = table.add_row({byte: row})
         self.start = State(ROOT, row)
 
@@ -113,23 +113,35 @@ class BareStringMachine(Recognizer):
         return bytes(text)
 
 
-def _spell(text: str | SpecialToken) -> bytes:
+def _encode(text: str | SpecialToken) -> bytes:
     """Return the bytes that a recogniser reads for a text or a special token."""
     return text.encode() if isinstance(text, str) else special_bytes(text.name)
 
 
-def _build_block(spec: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
+def _build_block(
+    spec: BareString, grammar: JsonGrammar, unavailable_bytes: frozenset[int]
+) -> Block:
     """Return the block of the strings that fit, each with its end.
 
     A greatest length is counted outside the automaton, which is shared by all such bounds.
     """
     formula = Restriction(grammar.formulas).to_type(JsonType.STRING, grammar.root)
     rest, high = _split_max_length(formula, grammar.formulas)
-    counts = high is not None
+    counts_code_points = high is not None
     block = shared_block(
-        ("bare string", spec.end, spec.without, missing, counts, Signatures().of(rest)),
-        lambda: _block_of_content(
-            _append_end(StringAutomata(grammar.formulas).formula_dfa(rest), spec, missing), counts
+        (
+            "bare string",
+            spec.end,
+            spec.without,
+            unavailable_bytes,
+            counts_code_points,
+            Signatures().of(rest),
+        ),
+        lambda: _make_block(
+            _append_end(
+                StringAutomata(grammar.formulas).formula_dfa(rest), spec, unavailable_bytes
+            ),
+            counts_code_points,
         ),
     )
     if block is None:
@@ -152,7 +164,7 @@ def _split_max_length(formula: Formula, formulas: Formulas) -> tuple[Formula, in
     return rest, high
 
 
-def _append_end(strings: Dfa, spec: BareString, missing: frozenset[int]) -> ByteDfa:
+def _append_end(strings: Dfa, spec: BareString, unavailable_bytes: frozenset[int]) -> ByteDfa:
     """Return the automaton of the strings followed by the end, which does not occur earlier."""
     if spec.without:
         without = texts_without(literal(spec.without), strings.to_regular())
@@ -160,46 +172,51 @@ def _append_end(strings: Dfa, spec: BareString, missing: frozenset[int]) -> Byte
     if isinstance(spec.end, str):
         end = literal(spec.end)
         ended = dfa_from_regular(texts_up_to(end, end, strings.to_regular()))
-        return byte_dfa_from_dfa(ended, utf8_sequences, missing)
+        return byte_dfa_from_dfa(ended, utf8_sequences, unavailable_bytes)
     # What is read for a special token contains a byte that no text has, so none stands earlier.
-    return append_bytes(_spell(spec.end), byte_dfa_from_dfa(strings, utf8_sequences, missing))
+    return append_bytes(
+        _encode(spec.end), byte_dfa_from_dfa(strings, utf8_sequences, unavailable_bytes)
+    )
 
 
-def _block_of_content(content: ByteDfa, counts: bool) -> Block | None:
-    """Return the block of an automaton, ``None`` if it is empty; ``counts`` for code points.
+def _make_block(automaton: ByteDfa, counts_code_points: bool) -> Block | None:
+    """Return the block of an automaton of strings with their end; ``None`` if it is empty.
 
-    State 0, where the count begins, is a copy of the automaton's first state, which may be entered
-    again.
+    If ``counts_code_points``, entering a row also counts. State 0, where the count starts, is a
+    copy of the automaton's first state, which loops may enter again.
     """
-    if not len(content):
+    if not len(automaton):
         return None
-    table = np.vstack([content.next[:1], content.next])
+    table = np.vstack([automaton.next[:1], automaton.next])
     table[table != DEAD] += 1
-    label = np.concatenate([content.label[:1], content.label])
-    whole = ByteDfa(content.byte_class, table, label)
-    if not counts:
-        return make_block(whole)
-    min_remaining = min_remaining_code_points(content)
+    label = np.concatenate([automaton.label[:1], automaton.label])
+    copied = ByteDfa(automaton.byte_class, table, label)
+    if not counts_code_points:
+        return make_block(copied)
+    min_remaining = min_remaining_code_points(automaton)
     min_remaining = np.concatenate([min_remaining[:1], min_remaining])
+    # Later lines overrule earlier ones.
     count_event = np.full(len(label), INSIDE, dtype=np.int8)
-    count_event[1 : 1 + content.num_boundary_states] = CODE_POINT_END
+    # The states between two code points come first in ``automaton``.
+    count_event[1 : 1 + automaton.num_boundary_states] = CODE_POINT_END
     count_event[0] = START
     completes = count_event == CODE_POINT_END
+    # Where the end was read: there is no quote that closes the string, but it ends here.
     count_event[label != DEAD] = CLOSE_STRING
     block = make_block(
-        whole, count_event=count_event, min_remaining=min_remaining, bounds=(0, None)
+        copied, count_event=count_event, min_remaining=min_remaining, bounds=(0, None)
     )
     return limit_path_code_points(block, completes, min_remaining, is_schema_bound=True)
 
 
 def _empty_error(grammar: JsonGrammar) -> UnsatisfiableError:
     """Return the error for a schema with no string that can stand without quotes."""
-    place = grammar.root
+    node = grammar.root
     # If the schema is only a reference, its target says more.
-    if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):
-        place = place.formula
+    if isinstance(node, SchemaNode) and isinstance(node.formula, SchemaNode):
+        node = node.formula
     return UnsatisfiableError(
         "no string satisfies the schema and can be written without the quotes of JSON",
-        pointer=place.pointer if isinstance(place, SchemaNode) else "",
+        pointer=node.pointer if isinstance(node, SchemaNode) else "",
         hint="look for bounds that cross, and for listed texts with the end of their own tag",
     )

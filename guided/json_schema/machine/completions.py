@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from guided.json_schema.machine.document_states import DocumentStates
+from guided.json_schema.machine.additional_names import AdditionalNames
+from guided.json_schema.machine.document_rows import DocumentRows
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
-from guided.json_schema.machine.free_names import FreeNames
 from guided.json_schema.machine.stacks import ROOT
 from guided.machine.recognizer import Recognizer, State
 from guided.machine.table import (
@@ -60,9 +60,9 @@ class DocumentCompletions:
         self,
         machine: Recognizer,
         evaluation: Evaluation,
-        rows: DocumentStates,
+        rows: DocumentRows,
         exits: Exits,
-        names: FreeNames,
+        names: AdditionalNames,
     ) -> None:
         self._machine = machine
         self._table = machine.table
@@ -189,17 +189,17 @@ class DocumentCompletions:
             self._lengths.clear()
         # Backwards: if this is interrupted, states with a longer rest have no suffix yet, and the
         # suffixes that are stored agree with each other.
-        for place, before in with_pauses(reversed(passed[:_MAX_STATES_KEPT])):
+        for offset, before in with_pauses(reversed(passed[:_MAX_STATES_KEPT])):
             cached = self._suffixes.get(before)
-            if cached is None or len(cached) > len(text) - place:
-                self._suffixes[before] = _Suffix(text, place)
+            if cached is None or len(cached) > len(text) - offset:
+                self._suffixes[before] = _Suffix(text, offset)
         return text
 
     def _next_bytes(self, state: State) -> bytes:
         """Return the next bytes of the completion: to the end of an automaton or a container.
 
-        Never empty. For a free name they end it as one that is not taken, which its automaton
-        does not know.
+        Never empty. For an additional name they end it as one that is not taken, which its
+        automaton does not know.
         """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._names.closing_text(state.stack, state.row, state.texts[-1])

@@ -22,9 +22,9 @@ from guided.json_schema.machine.objects import ObjectRules
 from guided.json_schema.machine.search import Literals, Searches, satisfy
 from guided.json_schema.machine.stacks import (
     ArrayFrame,
+    AwaitedValue,
     Frame,
     ObjectFrame,
-    Pending,
     Stacks,
     accepts_any_fitting,
 )
@@ -62,11 +62,12 @@ class ContainerCompletions:
         self.stacks: Final = stacks
         self.searches: Final = searches
         self.accepted_vectors: Callable[[int], tuple[int, ...]] = lambda _: ()
-        """The truth vectors of a value that its stack accepts; set by ``AwaitedValues``."""
+        """The truth vectors of a value that its stack accepts; set by ``ValueStacks``."""
         self.hints: Final[dict[int, int]] = {}
         """The truth vector of a value that is known to leave a completion, by stack."""
         # Of what surrounds a container, only ``required_formula`` matters to its completion.
         self._cache: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
+        """The completion of a container, by its frame and ``required_formula``."""
         self._is_completable: dict[tuple[Frame, Formula], bool] = {}
         """Whether a completion was found, by the same keys as ``_cache``.
 
@@ -95,7 +96,7 @@ class ContainerCompletions:
 
         ``False`` may change only if ``set_completion`` brings one that no search found.
         """
-        assert not isinstance(frame, Pending)
+        assert not isinstance(frame, AwaitedValue)
         key = (frame, self.required_formula(frame, parent))
         found = self._is_completable.get(key)
         if found is None:
@@ -112,7 +113,7 @@ class ContainerCompletions:
         Cached, except for very long ones. Where ``can_complete`` has returned ``False``, no further
         search is made.
         """
-        assert not isinstance(frame, Pending)
+        assert not isinstance(frame, AwaitedValue)
         required_formula = self.required_formula(frame, parent)
         key = (frame, required_formula)
         found = self._cache.get(key)
@@ -186,41 +187,41 @@ class ContainerCompletions:
 
         That is so where the value has too many formulas to try every truth vector.
         """
-        pending = self.stacks.frames[stack]
-        assert isinstance(pending, Pending), pending
-        many = len(pending.formulas) > MAX_ENUMERATED_FORMULAS and not accepts_any_fitting(pending)
+        awaited = self.stacks.frames[stack]
+        assert isinstance(awaited, AwaitedValue), awaited
+        many = len(awaited.formulas) > MAX_ENUMERATED_FORMULAS and not accepts_any_fitting(awaited)
         if many and stack not in self._counted_stacks:
             self._counted_stacks.add(stack)
             self.searches.num_incomplete += 1
 
     # --- what is left of a longer completion ----------------------------------------------
 
-    def record_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
+    def record_next_item(self, frame: ArrayFrame, awaited: AwaitedValue) -> None:
         """Record the first item of the cached completion of ``frame``, and what follows it.
 
-        ``pending`` awaits the next item of ``frame``; what is recorded is found by its frame. Does
+        ``awaited`` awaits the next item of ``frame``; what is recorded is found by its frame. Does
         nothing unless the goal of the array is required and its completion cached.
         """
         completion = self._cache.get((frame, frame.goals[0])) if frame.required else None
         if completion is not None and completion != b"]":
-            assert isinstance(pending.frame, ArrayFrame)
-            self._recorded_items[pending.frame] = split_first_item(completion)
+            assert isinstance(awaited.frame, ArrayFrame)
+            self._recorded_items[awaited.frame] = split_first_item(completion)
 
-    def reuse_completion(self, pending: Pending, frame: ArrayFrame, truth_vector: int) -> None:
+    def reuse_completion(self, awaited: AwaitedValue, frame: ArrayFrame, truth_vector: int) -> None:
         """Set the completion of an array after an item, if a recorded one begins with such an item.
 
         ``frame`` is the array after an item with this truth vector. Without a record nothing is
         set, and ``can_complete`` searches.
         """
-        assert isinstance(pending.frame, ArrayFrame)
-        recorded = self._recorded_items.get(pending.frame)
+        assert isinstance(awaited.frame, ArrayFrame)
+        recorded = self._recorded_items.get(awaited.frame)
         if recorded is None or not frame.required:
             return
         first, rest = recorded
         # If neither the truth vector nor the text matters, the same frame follows any item.
-        matters = pending.remembers_text or bool(pending.links)
+        matters = awaited.remembers_text or bool(awaited.dependent_assertions)
         if not matters or first == self.values.text(
-            self.vectors.as_formula(pending.formulas, (truth_vector,))
+            self.vectors.as_formula(awaited.formulas, (truth_vector,))
         ):
             self.set_completion(frame, rest)
 

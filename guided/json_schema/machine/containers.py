@@ -14,11 +14,11 @@ __all__ = ["ValueFormulas", "decrement_count", "derive_value_formulas", "replace
 
 
 class ValueFormulas(NamedTuple):
-    """The formulas asked of a value; see ``stacks.Pending`` for the fields."""
+    """The formulas asked of a value; see ``stacks.AwaitedValue`` for the fields."""
 
     formulas: tuple[Formula, ...]
     required: bool
-    links: tuple[tuple[Leaf, int], ...]
+    dependent_assertions: tuple[tuple[Leaf, int], ...]
 
 
 def derive_value_formulas(
@@ -39,13 +39,13 @@ def derive_value_formulas(
     one counts it if its formula is TRUE.
     """
     # The conjuncts of the goal have to hold, so what they ask of the value is required. All other
-    # assertions are linked to a formula, and hold or fail with it.
+    # assertions depend on a formula, and hold or fail with it.
     demanded = set(conjuncts(goals[0])) if required else set()
     first = formulas.all_of(formula for leaf, formula in universal if leaf in demanded)
     # What is required holds of every value that is written, so it need not be asked again.
     implied = set(conjuncts(first)) if required and first is not TRUE else set()
-    numbers: dict[Formula, int] = {first: 0} if required else {}
-    links: list[tuple[Leaf, int]] = []
+    index_by_formula: dict[Formula, int] = {first: 0} if required else {}
+    dependent: list[tuple[Leaf, int]] = []
     failed: list[Leaf] = []
     for leaf, formula in universal:
         if leaf in demanded or formula is TRUE or formula in implied:
@@ -53,16 +53,18 @@ def derive_value_formulas(
         if formula is FALSE:
             failed.append(leaf)
         else:
-            links.append((leaf, numbers.setdefault(formula, len(numbers))))
+            dependent.append((leaf, index_by_formula.setdefault(formula, len(index_by_formula))))
     for leaf, formula in counting:
         if formula in implied:
-            links.append((leaf, 0))
+            dependent.append((leaf, 0))
         elif formula is not TRUE and formula is not FALSE:
-            links.append((leaf, numbers.setdefault(formula, len(numbers))))
+            dependent.append((leaf, index_by_formula.setdefault(formula, len(index_by_formula))))
     # A value always has a formula, or there would be no truth vector to accept.
-    if not numbers:
-        return ValueFormulas((TRUE,), required=True, links=()), failed
-    return ValueFormulas(tuple(numbers), required=required, links=tuple(links)), failed
+    if not index_by_formula:
+        return ValueFormulas((TRUE,), required=True, dependent_assertions=()), failed
+    return ValueFormulas(
+        tuple(index_by_formula), required=required, dependent_assertions=tuple(dependent)
+    ), failed
 
 
 def decrement_count(assertion: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
@@ -84,7 +86,7 @@ def replace_leaves(
 ) -> tuple[Formula, ...]:
     """Return the goals with each assertion in ``by`` replaced by what is left of it.
 
-    Other assertions stay. Goals keep their places, by which truth vectors refer to them.
+    Other assertions stay. Goals keep their indices, by which truth vectors refer to them.
     """
     if not by:
         return goals

@@ -2,11 +2,11 @@
 
     TruthVectors          which formulas hold of a value
     ContainerCompletions  what completes an open container
-    AwaitedValues         which values leave a completion of all that is open around them
+    ValueStacks         which values leave a completion of all that is open around them
     NextNames             which names may come next in an object
     NextItems             which items may come next in an array
 
-Each uses those above it. ``ContainerCompletions`` and ``AwaitedValues`` also call each other, each
+Each uses those above it. ``ContainerCompletions`` and ``ValueStacks`` also call each other, each
 time for a container further out, up to the root.
 """
 
@@ -16,7 +16,6 @@ from typing import Final
 
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine.arrays import ArrayRules
-from guided.json_schema.machine.awaited_values import AwaitedValues
 from guided.json_schema.machine.container_completions import ContainerCompletions
 from guided.json_schema.machine.next_items import NextItems
 from guided.json_schema.machine.next_names import NextNames
@@ -25,8 +24,9 @@ from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.search import Searches
 from guided.json_schema.machine.shortest_values import ShortestValues
-from guided.json_schema.machine.stacks import Pending, Stacks
+from guided.json_schema.machine.stacks import AwaitedValue, Stacks
 from guided.json_schema.machine.truth_vectors import TruthVectors
+from guided.json_schema.machine.value_stacks import ValueStacks
 from guided.spec import JsonOptions
 
 __all__ = ["Evaluation"]
@@ -42,19 +42,19 @@ class Evaluation:
         self,
         grammar: JsonGrammar,
         options: JsonOptions,
-        missing: frozenset[int],
+        unavailable_bytes: frozenset[int],
         max_stacks: int,
     ) -> None:
         """Make the services, each after those that it uses.
 
         Two cycles are closed afterwards: ``values.object`` and ``values.array`` are set here, and
-        ``AwaitedValues`` sets ``completions.accepted_vectors``. Nothing may be used before that.
+        ``ValueStacks`` sets ``completions.accepted_vectors``. Nothing may be used before that.
         """
         self.restriction: Final = Restriction(grammar.formulas)
-        self.scalars: Final = Scalars(grammar.formulas, options, missing)
+        self.scalars: Final = Scalars(grammar.formulas, options, unavailable_bytes)
         self.searches: Final = Searches()
         self.values: Final = ShortestValues(self.restriction, self.scalars, self.searches)
-        self.stacks: Final = Stacks(Pending(None, (grammar.root,), required=True), max_stacks)
+        self.stacks: Final = Stacks(AwaitedValue(None, (grammar.root,), required=True), max_stacks)
         self.objects: Final = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
         arrays = ArrayRules(grammar.formulas, self.restriction, self.values)
         vectors = TruthVectors(self.restriction, self.scalars, self.values)
@@ -64,6 +64,6 @@ class Evaluation:
         # The shortest value of a formula may be a container, and so its shortest completion.
         self.values.object = self.completions.shortest_object
         self.values.array = self.completions.shortest_array
-        self.awaited: Final = AwaitedValues(vectors, self.completions)
-        self.names: Final = NextNames(self.awaited)
-        self.items: Final = NextItems(self.awaited)
+        self.value_stacks: Final = ValueStacks(vectors, self.completions)
+        self.names: Final = NextNames(self.value_stacks)
+        self.items: Final = NextItems(self.value_stacks)

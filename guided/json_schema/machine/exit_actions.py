@@ -1,4 +1,4 @@
-"""Exit actions: how the end of an automaton changes the stack, numbered when first needed."""
+"""Exit actions: how the end of an automaton changes the stack, each interned as an int."""
 
 from __future__ import annotations
 
@@ -51,39 +51,43 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyClass:
-    """A free name of this class was written, with its closing quote."""
+    """An additional name of this class was written, with its closing quote."""
 
-    number: int
+    class_id: int
+    """The index in ``NameSpace.classes``."""
 
 
 class ExitActions:
-    """Numbers exit actions, so that a state of the table can hold one.
+    """Interns exit actions as ints, so that a row of the table can hold one.
 
     DONE to OPEN_ARRAY are the first five, in this order. Rows of the table and stack transitions
-    hold these numbers, so a number never changes its meaning; each machine numbers its own.
+    hold these ints, so one never changes its meaning; each machine has its own.
     """
 
     def __init__(self) -> None:
         self._meanings: list[Hashable] = [Done(1), "close", "item", "object", "array"]
-        self._numbers: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
+        """By action. Those of CLOSE to OPEN_ARRAY only hold their places."""
+        self._action_by_meaning: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
+        """The inverse of ``_meanings``."""
         self._actions_by_name: dict[str, int] = {}
+        """The results of ``action_of_key`` by name."""
 
-    def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
+    def action_of(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
         """Return the action that has this meaning.
 
-        A new meaning gets the next number; equal meanings share one.
+        A new meaning gets the next free int; equal meanings share one.
         """
-        number = self._numbers.setdefault(meaning, len(self._meanings))
-        if number == len(self._meanings):
+        action = self._action_by_meaning.setdefault(meaning, len(self._meanings))
+        if action == len(self._meanings):
             self._meanings.append(meaning)
-        return number
+        return action
 
-    def number_of_key(self, name: str) -> int:
-        """Return ``number(Key(name))``, cached by name."""
-        number = self._actions_by_name.get(name)
-        if number is None:
-            number = self._actions_by_name[name] = self.number(Key(name))
-        return number
+    def action_of_key(self, name: str) -> int:
+        """Return ``action_of(Key(name))``, cached by name."""
+        action = self._actions_by_name.get(name)
+        if action is None:
+            action = self._actions_by_name[name] = self.action_of(Key(name))
+        return action
 
     def meaning(self, action: int) -> Hashable:
         """Return what an action means."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from guided.json_schema.formulas.assertions import JsonType
-from guided.json_schema.machine.document_states import DocumentStates
+from guided.json_schema.machine.document_rows import DocumentRows
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import (
     CLOSE,
@@ -18,7 +18,7 @@ from guided.json_schema.machine.exit_actions import (
     Key,
     KeyClass,
 )
-from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Pending
+from guided.json_schema.machine.stacks import ROOT, ArrayFrame, AwaitedValue
 from guided.machine.recognizer import State, state_of
 from guided.machine.table import END_ROW
 
@@ -36,25 +36,26 @@ class Exits:
     add stacks and rows, and raise LimitExceededError past their limits.
     """
 
-    def __init__(self, evaluation: Evaluation, rows: DocumentStates) -> None:
+    def __init__(self, evaluation: Evaluation, rows: DocumentRows) -> None:
         self._evaluation = evaluation
         self._stacks = evaluation.stacks
         self._rows = rows
-        self._meaning = rows.labels.meaning
+        self._meaning = rows.exit_actions.meaning
         # Strings, numbers and every closing bracket of a value are handled in one place.
         self._after_value_cache: dict[tuple[int, int], tuple[int, int] | None] = {}
         """By stack and truth vector, for values whose text is unknown or does not matter."""
         self._after_unknown_name_cache: dict[tuple[int, int], tuple[int, int] | None] = {}
-        """By a stack of ``skip_spelled_names`` and the number of a class."""
+        """By a stack of ``skip_spelled_names`` and the id of a class."""
 
     def take(
         self, stack: int, action: int, texts: tuple[bytes, ...], key: bytes | None = None
     ) -> State | None:
         """Return the state after an action with the texts that are being remembered.
 
-        ``texts`` has one for each value that ``stack`` remembers; that of a free name may follow.
-        The state keeps those of values that are still being written, and gets an empty one for a
-        value that begins. ``None`` if the action must not be taken; ``key`` as for ``resolve``.
+        ``texts`` has one for each value that ``stack`` remembers; that of an additional name may
+        follow. The state keeps those of values that are still being written, and gets an empty one
+        for a value that begins. ``None`` if the action must not be taken; ``key`` as for
+        ``resolve``.
         """
         ended = self._ended_value_stack(stack, action)
         item = None
@@ -77,23 +78,24 @@ class Exits:
         ``stack`` is that of the container for CLOSE, ITEM and names, that of the awaited value for
         DONE, ``Done``, OPEN_OBJECT and OPEN_ARRAY, and that of the first item for ``EmptyArray``.
         ``item`` is the text of the value that ends, where the stack remembers it. ``key`` is the
-        free name that ends; without it the keys of the object become unknown. Without both the
-        result depends only on stack and action, as ``JsonMachine.transition`` requires.
+        additional name that ends; without it the additional names of the object become unknown.
+        Without both the result depends only on stack and action, as ``JsonMachine.transition``
+        requires.
         """
         evaluation, rows = self._evaluation, self._rows
         if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
             return self._finish_value(stack, 1, item)
         if action == CLOSE:
-            truth_vector = evaluation.awaited.closing_vector(stack)
+            truth_vector = evaluation.value_stacks.closing_vector(stack)
             return self._finish_value(self._stacks.parents[stack], truth_vector, item)
         if action == ITEM:
             item_stack = evaluation.items.enter_item(stack)
             return None if item_stack is None else (item_stack, rows.before_value(item_stack))
         if action == OPEN_OBJECT:
-            opened = evaluation.awaited.open(stack, JsonType.OBJECT)
+            opened = evaluation.value_stacks.open(stack, JsonType.OBJECT)
             return None if opened is None else (opened, rows.before_member(opened))
         if action == OPEN_ARRAY:
-            opened = evaluation.awaited.open(stack, JsonType.ARRAY)
+            opened = evaluation.value_stacks.open(stack, JsonType.ARRAY)
             if opened is None:
                 return None
             return rows.after_bracket(opened, evaluation.items.enter_item(opened))
@@ -110,9 +112,9 @@ class Exits:
                 # The same follows in all stacks that ``skip_spelled_names`` maps to one, so it is
                 # found once for all of them.
                 return self._after_unknown_name(
-                    evaluation.names.skip_spelled_names(stack), meaning.number
+                    evaluation.names.skip_spelled_names(stack), meaning.class_id
                 )
-            named = evaluation.names.enter_class_value(stack, meaning.number, key)
+            named = evaluation.names.enter_class_value(stack, meaning.class_id, key)
         return None if named is None else (named, rows.after_name(named))
 
     def needs_text(self, stack: int, action: int) -> bool:
@@ -127,7 +129,7 @@ class Exits:
         if ended is None:
             meaning = self._meaning(action)
             if isinstance(meaning, KeyClass):
-                return self._evaluation.names.is_rare(stack, meaning.number)
+                return self._evaluation.names.is_rare(stack, meaning.class_id)
             return False
         if not self._remembers_text(ended):
             return False
@@ -153,16 +155,16 @@ class Exits:
     def _remembers_text(self, stack: int) -> bool:
         """Return whether a stack awaits a value whose text has to be remembered."""
         frame = self._stacks.frames[stack]
-        return isinstance(frame, Pending) and frame.remembers_text
+        return isinstance(frame, AwaitedValue) and frame.remembers_text
 
-    def _after_unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """Return what follows an unknown free name of a class; ``None`` if none may be written.
+    def _after_unknown_name(self, stack: int, class_id: int) -> tuple[int, int] | None:
+        """Return what follows an unknown name of a class; ``None`` if none may be written.
 
         ``stack`` is one that ``skip_spelled_names`` returned.
         """
-        at = stack, number
+        at = stack, class_id
         if at not in self._after_unknown_name_cache:
-            named = self._evaluation.names.enter_class_value(stack, number, None)
+            named = self._evaluation.names.enter_class_value(stack, class_id, None)
             found = None if named is None else (named, self._rows.after_name(named))
             self._after_unknown_name_cache[at] = found
         return self._after_unknown_name_cache[at]
@@ -188,11 +190,11 @@ class Exits:
         """Compute ``_finish_value``."""
         # ``finish_value`` below may still refuse an item for its text, which the truth vector does
         # not contain.
-        if not self._evaluation.awaited.accepts(stack, truth_vector):
+        if not self._evaluation.value_stacks.accepts(stack, truth_vector):
             return None
         if stack == ROOT:
             return ROOT, END_ROW
-        after = self._evaluation.awaited.finish_value(stack, truth_vector, item)
+        after = self._evaluation.value_stacks.finish_value(stack, truth_vector, item)
         if after is None:
             return None
         frame = self._stacks.frames[after]

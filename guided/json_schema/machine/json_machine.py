@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.additional_names import AdditionalNames
 from guided.json_schema.machine.completions import DocumentCompletions
-from guided.json_schema.machine.document_states import DocumentStates
+from guided.json_schema.machine.document_rows import DocumentRows
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
-from guided.json_schema.machine.free_names import FreeNames
 from guided.json_schema.machine.search import MAX_TRIES
 from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.stacks import ROOT
@@ -31,7 +31,7 @@ __all__ = ["JsonMachine", "State"]
 class JsonMachine(Recognizer):
     """Recognises the documents of a ``JsonGrammar``, byte by byte.
 
-    ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.
+    ``unavailable_bytes`` are those without a token; no text that needs one is recognised.
     ``table`` is one that several recognisers share, whose own limit replaces ``limits.max_cells``.
     Raises UnsatisfiableError if no document is left, and LimitExceededError, from any method
     that may add rows to the table, past ``limits``.
@@ -41,13 +41,15 @@ class JsonMachine(Recognizer):
         self,
         grammar: JsonGrammar,
         options: JsonOptions | None = None,
-        missing: frozenset[int] = frozenset(),
+        unavailable_bytes: frozenset[int] = frozenset(),
         limits: RecognizerLimits | None = None,
         table: TransitionTable | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
         table = TransitionTable(limits.max_cells) if table is None else table
-        evaluation = Evaluation(grammar, options or JsonOptions(), missing, limits.max_stacks)
+        evaluation = Evaluation(
+            grammar, options or JsonOptions(), unavailable_bytes, limits.max_stacks
+        )
         stacks = evaluation.stacks
         parts = MachineParts(
             table,
@@ -61,10 +63,10 @@ class JsonMachine(Recognizer):
         self._grammar = grammar
         self.evaluation = evaluation
         self.stacks = stacks
-        self.rows = DocumentStates(evaluation, table)
-        self.labels = self.rows.labels
+        self.rows = DocumentRows(evaluation, table)
+        self.exit_actions = self.rows.exit_actions
         self.exits = Exits(evaluation, self.rows)
-        self._names = FreeNames(evaluation, table)
+        self._names = AdditionalNames(evaluation, table)
         self._completions = DocumentCompletions(
             self, evaluation, self.rows, self.exits, self._names
         )
@@ -112,9 +114,10 @@ class JsonMachine(Recognizer):
     def _enter_row(self, before: State, row: int, byte: int) -> State | None:
         """Return the state after a byte that leads to a row; ``None`` if it must not be read.
 
-        The byte is refused if a count passes its bounds or a free name occurs twice. All remembered
-        texts grow by the byte: those of values by depth, then that of a free name. Rows that read
-        no byte are left at once by their exit action; only the first of them can end a free name.
+        The byte is refused if a count passes its bounds or an additional name occurs twice. All
+        remembered texts grow by the byte: those of values by depth, then that of an additional
+        name. Rows that read no byte are left at once by their exit action; only the first of them
+        can end an additional name.
         """
         stack, _, count, texts = before
         new_count = self._update_count(row, count)
@@ -124,12 +127,13 @@ class JsonMachine(Recognizer):
         if texts:
             texts = tuple(text + bytes((byte,)) for text in texts)
         role = self.table.role[row]
-        # The opening quote of a free name leads here: from now on its text is remembered, last.
+        # The opening quote of an additional name leads here: from now on its text is remembered,
+        # last.
         if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.stacks.num_texts(stack):
             texts = (*texts, b"")
         # The text without the closing quote, which is the byte.
         key = texts_before[-1] if role == KEY_CLOSED else None
-        if key is not None and key in self.stacks.free_keys(stack):
+        if key is not None and key in self.stacks.additional_names(stack):
             return None
         if role == IN_RARE_KEY and not self._names.can_close(stack, row, texts[-1]):
             return None
@@ -193,7 +197,7 @@ class JsonMachine(Recognizer):
 
 
 class _Sharing(StateSharing):
-    """Lets overlays on states of free names share their mask in all members of an object."""
+    """Lets overlays on states of additional names share their mask in all members of an object."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation

@@ -12,7 +12,7 @@ from typing import Final
 from guided.errors import LimitExceededError
 from guided.json_schema.machine.exit_actions import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.json_schema.machine.stacks import ROOT, ObjectFrame, Pending
+from guided.json_schema.machine.stacks import ROOT, AwaitedValue, ObjectFrame
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import limited_work
 
@@ -56,7 +56,7 @@ def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     One that is missing is resolved when a text gets there.
     """
     table, frame = machine.table, machine.stacks.frames[stack]
-    if isinstance(frame, Pending):
+    if isinstance(frame, AwaitedValue):
         # After a name a colon comes first.
         value = table.step(row, _COLON)
         row = row if value == DEAD else value
@@ -65,13 +65,13 @@ def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     labels = dict.fromkeys(int(table.label[target]) for target in after)
     if isinstance(frame, ObjectFrame):
         names, _ = machine.evaluation.names.candidates(stack)
-        return [*map(machine.labels.number_of_key, names[:1]), *labels]
-    is_scalar = isinstance(frame, Pending) and not _SCALARS.isdisjoint(edges)
-    if is_scalar and stack != ROOT and machine.evaluation.awaited.accepts(stack, 1):
+        return [*map(machine.exit_actions.action_of_key, names[:1]), *labels]
+    is_scalar = isinstance(frame, AwaitedValue) and not _SCALARS.isdisjoint(edges)
+    if is_scalar and stack != ROOT and machine.evaluation.value_stacks.accepts(stack, 1):
         labels[DONE] = None
-    return sorted(labels, key=_place_in_order)
+    return sorted(labels, key=_rank)
 
 
-def _place_in_order(label: int) -> int:
-    """Return the place of an action in the order in which they are followed."""
+def _rank(label: int) -> int:
+    """Return the rank of an action in the order in which they are followed."""
     return _ORDER.index(label) if label in _ORDER else len(_ORDER) + (label == ITEM)

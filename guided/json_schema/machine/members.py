@@ -17,10 +17,10 @@ __all__ = ["MemberRules"]
 
 
 class MemberRules:
-    """The formulas of members' values by name, and the classes of free names.
+    """The formulas of members' values by name, and the classes of additional names.
 
-    A name is either a ``str`` that the schema spells out, or a class of free names, for which the
-    same holds as they match the same patterns and fit the same formulas.
+    A name is either a ``str`` that the schema spells out, or a class of additional names, for which
+    the same holds as they match the same patterns and fit the same formulas.
     """
 
     def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
@@ -32,12 +32,15 @@ class MemberRules:
         """By patterns and formulas for names. Never evicted: ``NameStates`` keys by identity."""
         # Caches, which may be cleared.
         self._spaces_by_goals: dict[tuple[Formula, ...], NameSpace] = {}
-        self._pattern_leaves: dict[int, Leaf] = {}
+        """The results of ``name_space`` by goals."""
+        self._leaf_by_pattern: dict[int, Leaf] = {}
         """The assertion of each pattern, by the identity of the pattern, which it keeps alive."""
         self._named_formulas: dict[Leaf, dict[str, Formula]] = {}
         """``Members.named`` of an assertion, for look-ups."""
         self._leaf_formulas: dict[tuple[Leaf, str | NameClass], Formula] = {}
+        """The results of ``leaf_formula`` by its arguments."""
         self._value_formulas: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
+        """The results of ``value_formula`` by its arguments."""
 
     def value_formula(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
         """Return what several ``Members`` assertions together ask of the value of a name."""
@@ -82,9 +85,9 @@ class MemberRules:
     def _pattern_dfa(self, pattern: Regular) -> Dfa:
         """Return the automaton of the names in which a pattern of the grammar matches."""
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
-        leaf = self._pattern_leaves.get(id(pattern))
+        leaf = self._leaf_by_pattern.get(id(pattern))
         if leaf is None:
-            leaf = self._pattern_leaves[id(pattern)] = self.formulas.leaf(Matches(pattern))
+            leaf = self._leaf_by_pattern[id(pattern)] = self.formulas.leaf(Matches(pattern))
         return self.scalars.strings.leaf_dfa(leaf)
 
     def name_fits(self, assertion: Names, name: str | NameClass) -> bool:
@@ -98,9 +101,9 @@ class MemberRules:
         return self.scalars.strings.fits(as_string, name)
 
     def name_space(self, goals: tuple[Formula, ...]) -> NameSpace:
-        """Return the classes of free names for the goals of an object.
+        """Return the classes of additional names for the goals of an object.
 
-        Goals with the same patterns and formulas for names have the same space. The number of a
+        Goals with the same patterns and formulas for names have the same space. The id of a
         class is valid only in its space.
         """
         found = self._spaces_by_goals.get(goals)
@@ -118,13 +121,16 @@ class MemberRules:
             key = (tuple(patterns), tuple(formulas))
             if key not in self._spaces:
                 self._spaces[key] = NameSpace(
-                    *key, self._pattern_dfa, self.scalars.strings.formula_dfa, self.scalars.missing
+                    *key,
+                    self._pattern_dfa,
+                    self.scalars.strings.formula_dfa,
+                    self.scalars.unavailable_bytes,
                 )
             found = self._spaces_by_goals[goals] = self._spaces[key]
         return found
 
     def class_of(self, frame: ObjectFrame, name: str) -> int:
-        """Return the number of the class of a free name, in the space of the goals of ``frame``."""
+        """Return the id of an additional name's class, in the space of the goals of ``frame``."""
         space = self.name_space(frame.goals)
         found = NameClass(
             frozenset(p for p in space.patterns if self._pattern_dfa(p).accepts(name)),

@@ -35,9 +35,9 @@ class NameClass:
 class NameSpace:
     """All names, partitioned into classes by patterns and by formulas for names.
 
-    The number of a class is its index in ``classes``, and its label in blocks of names. Some
-    classes may have no name that can be spelled without ``missing``, the bytes that no token has.
-    Immutable: ``NameStates`` caches rows by the identity of a space and the numbers of classes.
+    The id of a class is its index in ``classes``, and its label in blocks of names. Some
+    classes may have no name that can be spelled without ``unavailable_bytes``, those without a
+    token. Immutable: ``NameStates`` caches rows by the identity of a space and the ids of classes.
     """
 
     def __init__(
@@ -46,15 +46,17 @@ class NameSpace:
         formulas: tuple[Formula, ...],
         pattern_dfa: Callable[[Regular], Dfa],
         formula_dfa: Callable[[Formula], Dfa],
-        missing: Collection[int],
+        unavailable_bytes: Collection[int],
     ) -> None:
         self.patterns = patterns
         self.formulas = formulas
-        self.missing = frozenset(missing)
+        self.unavailable_bytes = frozenset(unavailable_bytes)
         self.classes: list[NameClass] = []
-        numbers: dict[NameClass, int] = {}
+        """By id."""
+        id_by_class: dict[NameClass, int] = {}
 
-        def decide(labels: tuple[int, ...]) -> int:
+        def class_of_labels(labels: tuple[int, ...]) -> int:
+            """Return the class of a product state by the label of each automaton; may add one."""
             # Labels of the patterns first, then those of the formulas, as ``dfas`` below has them.
             found = NameClass(
                 frozenset(p for p, label in zip(patterns, labels, strict=False) if label != DEAD),
@@ -64,23 +66,26 @@ class NameSpace:
                     if label != DEAD
                 ),
             )
-            number = numbers.setdefault(found, len(self.classes))
-            if number == len(self.classes):
+            class_id = id_by_class.setdefault(found, len(self.classes))
+            if class_id == len(self.classes):
                 self.classes.append(found)
-            return number
+            return class_id
 
         dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
         if dfas:
-            names = combine(dfas, decide)
-            self._content = byte_dfa_from_dfa(names, json_string_sequences, missing)
+            names = combine(dfas, class_of_labels)
+            self._content = byte_dfa_from_dfa(names, json_string_sequences, unavailable_bytes)
         else:
             # All names are of one class, 0, as in ``_any_names``, which all recognisers share.
-            decide(())
+            class_of_labels(())
             assert len(self.classes) == 1
-            self._content = _any_names(self.missing).dfa
+            self._content = _any_names(self.unavailable_bytes).dfa
         self._blocks: dict[frozenset[int], Block | None] = {}
+        """The results of ``block`` by the classes allowed."""
         self._names_by_class: dict[int, ShortestTexts] = {}
+        """The results of ``_shortest_names`` by class."""
         self._infinite: dict[int, bool] = {}
+        """The results of ``is_infinite`` by class."""
 
     def block(self, allowed: frozenset[int]) -> Block | None:
         """Return the block of the names of these classes, without quotes; ``None`` for no names.
@@ -93,38 +98,38 @@ class NameSpace:
                 content = self._content.keep(allowed)
                 self._blocks[allowed] = make_block(content) if len(content) else None
             else:
-                self._blocks[allowed] = _any_names(self.missing) if allowed else None
+                self._blocks[allowed] = _any_names(self.unavailable_bytes) if allowed else None
         return self._blocks[allowed]
 
-    def is_infinite(self, number: int) -> bool:
+    def is_infinite(self, class_id: int) -> bool:
         """Return whether a class has infinitely many names that can be spelled."""
-        if number not in self._infinite:
+        if class_id not in self._infinite:
             pause_if_due()
-            block = self.block(frozenset((number,)))
-            self._infinite[number] = block is not None and is_infinite(block.dfa.next)
-        return self._infinite[number]
+            block = self.block(frozenset((class_id,)))
+            self._infinite[class_id] = block is not None and is_infinite(block.dfa.next)
+        return self._infinite[class_id]
 
-    def unused_names(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
-        """Yield names of the class ``number`` that are not ``taken``, as JSON without quotes.
+    def unused_names(self, class_id: int, taken: Collection[bytes]) -> Iterator[bytes]:
+        """Yield names of a class that are not ``taken``, as JSON without quotes.
 
         The shortest come first. For a class of infinitely many names it is a sample: of bytes that
         lead to the same state, only a few are tried. May end early, see ``gave_up``.
         """
-        for text in self._shortest_names(number):
+        for text in self._shortest_names(class_id):
             if text not in taken:
                 yield text
 
-    def gave_up(self, number: int) -> bool:
+    def gave_up(self, class_id: int) -> bool:
         """Return whether the search for names of a class ended at MAX_EXPANSIONS."""
-        return self._shortest_names(number).gave_up
+        return self._shortest_names(class_id).gave_up
 
-    def _shortest_names(self, number: int) -> ShortestTexts:
+    def _shortest_names(self, class_id: int) -> ShortestTexts:
         """Return the names of a class, cached; all of them where there are finitely many."""
-        names = self._names_by_class.get(number)
+        names = self._names_by_class.get(class_id)
         if names is None:
-            block = self.block(frozenset((number,)))
-            names = ShortestTexts(block, every=not self.is_infinite(number))
-            self._names_by_class[number] = names
+            block = self.block(frozenset((class_id,)))
+            names = ShortestTexts(block, every=not self.is_infinite(class_id))
+            self._names_by_class[class_id] = names
         return names
 
 
@@ -140,8 +145,9 @@ class ShortestTexts:
         self._found: list[bytes] = []
         """The texts found so far, for all iterators."""
         self._expansions = 0
+        """How many entries were taken from the heap; at most MAX_EXPANSIONS."""
         self._ties = itertools.count()
-        # The order: bytes in all, whether it continues, minus the bytes so far, a number for ties.
+        # The order: bytes in all, whether it continues, minus the bytes so far, a counter for ties.
         # Then the state, the text and whether it has ended.
         self._heap: list[tuple[int, bool, int, int, int, bytes, bool]] = []
         # Without a block the heap stays empty, so what is set here is not read.
@@ -149,15 +155,16 @@ class ShortestTexts:
             self._dfa: ByteDfa = block.dfa
             self._left = block.distance
             self._bytes_of: list[list[int]] = [[] for _ in range(self._dfa.next.shape[1])]
-            for byte, number in enumerate(self._dfa.byte_class.tolist()):
-                self._bytes_of[number].append(byte)
+            """The bytes of each byte class of the automaton."""
+            for byte, byte_class in enumerate(self._dfa.byte_class.tolist()):
+                self._bytes_of[byte_class].append(byte)
             self._push(b"", 0, ended=False)
 
     def __iter__(self) -> Iterator[bytes]:
-        for place in itertools.count():
-            if place == len(self._found) and not self._find():
+        for index in itertools.count():
+            if index == len(self._found) and not self._find():
                 return
-            yield self._found[place]
+            yield self._found[index]
 
     @property
     def gave_up(self) -> bool:
@@ -168,8 +175,8 @@ class ShortestTexts:
         """Put a text into the heap: complete if ``ended``, else one that continues in ``state``."""
         total = len(text) + (0 if ended else int(self._left[state]))
         # Complete texts come first among those of equal length.
-        place = total, not ended, -len(text), next(self._ties)
-        heapq.heappush(self._heap, (*place, state, text, ended))
+        priority = total, not ended, -len(text), next(self._ties)
+        heapq.heappush(self._heap, (*priority, state, text, ended))
 
     def _find(self) -> bool:
         """Append one more text to ``_found``; ``False`` if there is none or the work is used up."""
@@ -184,19 +191,19 @@ class ShortestTexts:
             if self._dfa.label[at] != DEAD:
                 # Back into the heap, or a longer text might come before a shorter one.
                 self._push(text, at, ended=True)
-            for number, target in enumerate(self._dfa.next[at].tolist()):
+            for byte_class, target in enumerate(self._dfa.next[at].tolist()):
                 if target != DEAD:
-                    bytes_ = self._bytes_of[number]
+                    bytes_ = self._bytes_of[byte_class]
                     for byte in bytes_ if self._every else _sample(bytes_):
                         self._push(text + bytes((byte,)), target, ended=False)
         return False
 
 
 @functools.lru_cache(maxsize=16)
-def _any_names(missing: frozenset[int]) -> Block:
+def _any_names(unavailable_bytes: frozenset[int]) -> Block:
     """Return the block of all names, which recognisers share."""
     dfa = combine([], lambda _: 0)
-    return make_block(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
+    return make_block(byte_dfa_from_dfa(dfa, json_string_sequences, unavailable_bytes))
 
 
 def _sample(bytes_: list[int]) -> list[int]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from guided.json_schema.machine.exit_actions import ExitActions, KeyClass
 from guided.json_schema.machine.name_classes import NameSpace
 from guided.json_schema.machine.name_trie import BYTE, CONTENT_ROW, PARENT, build_name_trie
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.spelled_texts import Chain, Chains
 from guided.machine.block import Block, make_block
 from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
@@ -33,23 +33,26 @@ class NameStates:
     """Adds the states after the opening quote of a name, up to its closing quote.
 
     Where only spelled-out names may stand, each has a chain of states, shared where names begin
-    alike. Where free names may stand too, spelled-out names are overlays on the states of free
-    names (the *content*); the stack decides which of them may still be written. Methods raise
-    LimitExceededError past the limit of the table.
+    alike. Where additional names may stand too, spelled-out names are overlays on the
+    states of additional names (the *content*); the stack decides which of them may still be
+    written. Methods raise LimitExceededError past the limit of the table.
     """
 
-    def __init__(self, chains: Chains, labels: ExitActions) -> None:
+    def __init__(self, chains: Chains, exit_actions: ExitActions) -> None:
         self.chains = chains
         self.table = chains.table
-        self.labels = labels
+        self.exit_actions = exit_actions
         self._chain_by_name: dict[str, Chain] = {}
+        """The chain of a name with its closing quote."""
         # Caches; a content is identified by its first row.
         self._only_spelled: dict[tuple[str, ...], int] = {}
+        """The results of ``only_spelled`` by names."""
         self._any_allowed: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
         """By content, spelled-out names, and those of them that leave the content and may stand."""
         self._outside_by_key: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
+        """The results of ``_names_outside`` by its arguments."""
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
-        """By the identity of a space and classes of it."""
+        """The first row of a content, by the identity of a space and the classes allowed of it."""
 
     def only_spelled(self, names: tuple[str, ...]) -> int:
         """Return the state after the quote where one of these names has to follow, at least one."""
@@ -64,7 +67,9 @@ class NameStates:
         """Return the chains of names with their closing quotes, in a new list."""
         unknown = [name for name in names if name not in self._chain_by_name]
         if unknown:
-            texts = [(json_key(name)[1:], self.labels.number_of_key(name)) for name in unknown]
+            texts = [
+                (json_literal(name)[1:], self.exit_actions.action_of_key(name)) for name in unknown
+            ]
             added = self.chains.get_or_add(texts)
             self._chain_by_name.update(zip(unknown, added, strict=True))
         return [self._chain_by_name[name] for name in names]
@@ -76,14 +81,15 @@ class NameStates:
         spelled: tuple[str, ...],
         candidates: tuple[str, ...],
     ) -> int:
-        """Return the state after the quote where free names of the classes ``allowed`` may follow.
+        """Return the state after the quote where names of the classes ``allowed`` may follow too.
 
         ``spelled`` are the names that the schema spells out, ``candidates`` those of them that may
         still be written.
         """
         content = self._add_content(space, allowed)
         outside = self._names_outside(content, spelled)
-        # Names that the states of free names do not spell are added only while they may stand.
+        # Names that the states of additional names do not spell are added only while they may
+        # stand.
         leaving = outside.intersection(candidates) if outside else outside
         key = (content, spelled, leaving)
         if key not in self._any_allowed:
@@ -97,14 +103,14 @@ class NameStates:
         if found is None:
             trie = self._build_trie(content, names)
             found = frozenset(
-                name for name, place in zip(names, trie.last_nodes, strict=True) if place < 0
+                name for name, node in zip(names, trie.last_nodes, strict=True) if node < 0
             )
             self._outside_by_key[content, names] = found
         return found
 
     def _build_trie(self, content: int, names: Sequence[str]) -> _NameTrie:
         """Return the trie of names over the states of the content; adds no rows."""
-        keys = [json_key(name)[1:-1] for name in names]
+        keys = [json_literal(name)[1:-1] for name in names]
         text = np.frombuffer(b"".join(keys) + b"\0", dtype=np.uint8)
         name_ends = np.array(list(accumulate(map(len, keys))), dtype=np.int32)
         nodes = np.empty((len(text), 5), dtype=np.int32)
@@ -124,7 +130,7 @@ class NameStates:
         nodes, last_nodes = self._build_trie(content, names)
         edges: list[tuple[int, int, int]] = []
         leaving: dict[int, list[str]] = {}
-        exits = self.chains.exit_states([self.labels.number_of_key(name) for name in names])
+        exits = self.chains.exit_states([self.exit_actions.action_of_key(name) for name in names])
         for name, node, exit_state in zip(names, last_nodes, exits, strict=True):
             if node >= 0:
                 edges.append((node, _QUOTE, exit_state))
@@ -154,7 +160,7 @@ class NameStates:
         }
 
     def _add_content(self, space: NameSpace, allowed: frozenset[int]) -> int:
-        """Return the first state of the free names of some classes, added if they are new.
+        """Return the first state of the additional names of some classes, added if they are new.
 
         One of the classes must have a name that can be spelled.
         """
@@ -164,14 +170,15 @@ class NameStates:
             assert block is not None, allowed
             closed, role, names_left = _add_closing_quotes(block)
             labels = {
-                number: self.labels.number(KeyClass(number)) for number in closed.truth_vectors
+                number: self.exit_actions.action_of(KeyClass(number))
+                for number in closed.truth_vectors
             }
             self._contents[key] = self.table.add_block(closed, labels, role, names_left)
         return self._contents[key]
 
 
 class _NameTrie(NamedTuple):
-    """A trie of names over the states of free names; see ``name_trie``."""
+    """A trie of names over the states of additional names; see ``name_trie``."""
 
     nodes: NDArray[np.int32]
     """int32 ``[nodes, 5]``, parents before their children; the columns are in ``name_trie``."""
@@ -201,17 +208,17 @@ def _add_closing_quotes(
     dfa = content.dfa
     pause_if_due()
     count, width = dfa.next.shape
-    numbers = np.unique(dfa.label[dfa.label != DEAD])
+    class_ids = np.unique(dfa.label[dfa.label != DEAD])
     byte_class = dfa.byte_class.copy()
-    table = np.full((count + len(numbers), width + 1), DEAD, dtype=np.int32)
+    table = np.full((count + len(class_ids), width + 1), DEAD, dtype=np.int32)
     table[:count, :width] = dfa.next
-    closing = count + np.searchsorted(numbers, dfa.label)
+    closing = count + np.searchsorted(class_ids, dfa.label)
     escaped = dfa.next[:, byte_class[_QUOTE]]
     table[:count, width] = np.where(dfa.label != DEAD, closing, escaped)
     byte_class[_QUOTE] = width
     label = np.full(len(table), DEAD, dtype=np.int32)
-    label[count:] = numbers
-    closed = make_block(ByteDfa(byte_class, table, label), truth_vectors=tuple(numbers.tolist()))
+    label[count:] = class_ids
+    closed = make_block(ByteDfa(byte_class, table, label), truth_vectors=tuple(class_ids.tolist()))
     with without_gil(table.size // 16):
         names_left = count_texts(table, byte_class, label != DEAD, NO_BOUND)
     role = np.where(names_left < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)

@@ -7,9 +7,9 @@ from typing import Final
 from guided.json_schema.formulas.assertions import ItemCount, Items, JsonType, Unique
 from guided.json_schema.formulas.formula import FALSE, Formula, Not, leaves_of, parts_of
 from guided.json_schema.formulas.values import formula_of_value, read_value
-from guided.json_schema.machine.awaited_values import AwaitedValues
 from guided.json_schema.machine.container_completions import split_items
-from guided.json_schema.machine.stacks import ArrayFrame, Pending
+from guided.json_schema.machine.stacks import ArrayFrame, AwaitedValue
+from guided.json_schema.machine.value_stacks import ValueStacks
 
 __all__ = ["NextItems"]
 
@@ -21,16 +21,16 @@ class NextItems:
     that of an item.
     """
 
-    def __init__(self, awaited: AwaitedValues) -> None:
-        self.awaited: Final = awaited
-        self.completions: Final = awaited.completions
-        self.vectors: Final = awaited.vectors
-        self.arrays: Final = awaited.arrays
-        self.values: Final = awaited.values
-        self.stacks: Final = awaited.stacks
-        self.formulas: Final = awaited.vectors.formulas
-        self.restriction: Final = awaited.vectors.restriction
-        self.scalars: Final = awaited.vectors.scalars
+    def __init__(self, value_stacks: ValueStacks) -> None:
+        self.value_stacks: Final = value_stacks
+        self.completions: Final = value_stacks.completions
+        self.vectors: Final = value_stacks.vectors
+        self.arrays: Final = value_stacks.arrays
+        self.values: Final = value_stacks.values
+        self.stacks: Final = value_stacks.stacks
+        self.formulas: Final = value_stacks.vectors.formulas
+        self.restriction: Final = value_stacks.vectors.restriction
+        self.scalars: Final = value_stacks.vectors.scalars
         self._item_stacks: dict[int, int | None] = {}
         """By the stack of an array between two items, that of its next item."""
 
@@ -44,57 +44,59 @@ class NextItems:
         """Compute ``enter_item``."""
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
-        pending = self.arrays.await_item(frame)
-        if pending is not None:
-            self.completions.record_next_item(frame, pending)
-        if pending is not None and pending.remembers_text:  # its items are compared with later ones
-            pending = self._forbid_dead_ends(stack, pending)
-        item = self.awaited.enter(stack, pending)
-        if item is None and pending is not None and not self.awaited.may_close(stack):
+        awaited = self.arrays.expect_item(frame)
+        if awaited is not None:
+            self.completions.record_next_item(frame, awaited)
+        if awaited is not None and awaited.remembers_text:  # its items are compared with later ones
+            awaited = self._forbid_dead_ends(stack, awaited)
+        item = self.value_stacks.enter(stack, awaited)
+        if item is None and awaited is not None and not self.value_stacks.may_close(stack):
             # A completion is known whose first item has none of the likely truth vectors.
             value = read_value(b"[" + self.completions.shortest(stack).lstrip(b","))[0]
-            item = self.awaited.enter_by_value(stack, pending, value)
+            item = self.value_stacks.enter_by_value(stack, awaited, value)
             if item is None:
-                item = self.awaited.enter_only_value(stack, pending, value)
+                item = self.value_stacks.enter_only_value(stack, awaited, value)
         return item
 
-    def _forbid_dead_ends(self, stack: int, pending: Pending) -> Pending | None:
+    def _forbid_dead_ends(self, stack: int, awaited: AwaitedValue) -> AwaitedValue | None:
         """Forbid the values after which owed items could not differ, or could not repeat one.
 
-        Returns ``pending`` itself if there are none, ``None`` if no value is left. Completions that
+        Returns ``awaited`` itself if there are none, ``None`` if no value is left. Completions that
         are found on the way are cached by ``ContainerCompletions``.
         """
-        assert isinstance(pending.frame, ArrayFrame)
-        if not pending.links and _is_uniform(pending.frame):
-            return pending  # whichever value is written, as many are left that differ from it
+        assert isinstance(awaited.frame, ArrayFrame)
+        if not awaited.dependent_assertions and _is_uniform(awaited.frame):
+            return awaited  # whichever value is written, as many are left that differ from it
         parent = self.stacks.parents[stack]
         more: dict[Formula, None] = {}
-        for truth_vector in self.awaited.possible_vectors(stack, pending):
-            formula = self.vectors.as_formula(pending.formulas, (truth_vector,))
+        for truth_vector in self.value_stacks.possible_vectors(stack, awaited):
+            formula = self.vectors.as_formula(awaited.formulas, (truth_vector,))
             if self.values.text(formula) is None:
                 continue
             # A completion after an item with this truth vector whose text is unknown.
-            frame = self.arrays.finish_item(pending, truth_vector, None)
+            frame = self.arrays.finish_item(awaited, truth_vector, None)
             completion = (
                 None if frame is None else self.completions.shortest_of_frame(frame, parent)
             )
             if completion is None and _may_need_repeat(
-                self.completions.required_formula(pending.frame, parent)
+                self.completions.required_formula(awaited.frame, parent)
             ):
                 again = self.completions.completable_items(stack, formula)
                 more[self.formulas.any_of([self.formulas.negate(formula), again])] = None
             # Only a value that also occurs in that completion may leave none.
             for text in split_items(completion) if completion is not None else ():
                 value = read_value(text)
-                if self.vectors.of_value(pending.formulas, value) == truth_vector:
-                    frame = self.arrays.finish_item(pending, truth_vector, text)
-                    recorded = self.completions.recorded_next_item(pending.frame)
+                if self.vectors.of_value(awaited.formulas, value) == truth_vector:
+                    frame = self.arrays.finish_item(awaited, truth_vector, text)
+                    recorded = self.completions.recorded_next_item(awaited.frame)
                     if frame is not None and recorded is not None and recorded[0] == text:
                         self.completions.set_completion(frame, recorded[1])
                     if frame is None or not self.completions.can_complete(frame, parent):
                         same = formula_of_value(value, self.formulas)
                         more[self.formulas.negate(same)] = None
-        return self.awaited.require_also(pending, self.formulas.all_of(more)) if more else pending
+        return (
+            self.value_stacks.require_also(awaited, self.formulas.all_of(more)) if more else awaited
+        )
 
     def ignores_text(self, stack: int) -> bool:
         """Return whether what may follow an item does not depend on its text.
@@ -102,17 +104,17 @@ class NextItems:
         So it is if later items only have to differ from it, and infinitely many values fit. A
         needless ``False`` only costs time: a mask is then made for each text of the item.
         """
-        pending = self.awaited.pending(stack)
-        assert isinstance(pending.frame, ArrayFrame), pending
-        if pending.has_unknown_item:
+        awaited = self.value_stacks.awaited_value(stack)
+        assert isinstance(awaited.frame, ArrayFrame), awaited
+        if awaited.has_unknown_item:
             return False
         return (
-            _is_uniform(pending.frame)
+            _is_uniform(awaited.frame)
             and not _may_need_repeat(
-                self.completions.required_formula(pending.frame, self.stacks.parents[stack])
+                self.completions.required_formula(awaited.frame, self.stacks.parents[stack])
             )
-            and not self.awaited.accepts(stack, 0)
-            and all(map(self._has_infinite_scalars, pending.formulas))
+            and not self.value_stacks.accepts(stack, 0)
+            and all(map(self._has_infinite_scalars, awaited.formulas))
         )
 
     def _has_infinite_scalars(self, formula: Formula) -> bool:

@@ -1,21 +1,22 @@
 """Names that may come next in an object.
 
-Free names, which the schema does not spell out, are treated by class: names of one class match the
-same patterns and fit the same formulas (``NameSpace``), so what holds for one holds for all.
+Additional names, which the schema does not spell out, are treated by class: names of one class
+match the same patterns and fit the same formulas (``NameSpace``), so what holds for one holds for
+all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from guided.json_schema.formulas.assertions import Members
 from guided.json_schema.formulas.formula import FALSE, Leaf
 from guided.json_schema.formulas.values import read_value
-from guided.json_schema.machine.awaited_values import AwaitedValues
 from guided.json_schema.machine.objects import ObjectRules, PlainGoal
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.stacks import ObjectFrame
+from guided.json_schema.machine.value_stacks import ValueStacks
 
 __all__ = ["NextNames"]
 
@@ -27,43 +28,44 @@ class NextNames:
     which takes any. ``None`` is for a name that must not be written, or without a known completion.
     """
 
-    def __init__(self, awaited: AwaitedValues) -> None:
-        self.awaited: Final = awaited
-        self.completions: Final = awaited.completions
-        self.objects: Final = awaited.objects
-        self.members: Final = awaited.objects.members
-        self.values: Final = awaited.values
-        self.scalars: Final = awaited.vectors.scalars
-        self.stacks: Final = awaited.stacks
-        self._skipped: dict[int, int] = {}
+    def __init__(self, value_stacks: ValueStacks) -> None:
+        self.value_stacks: Final = value_stacks
+        self.completions: Final = value_stacks.completions
+        self.objects: Final = value_stacks.objects
+        self.members: Final = value_stacks.objects.members
+        self.values: Final = value_stacks.values
+        self.scalars: Final = value_stacks.vectors.scalars
+        self.stacks: Final = value_stacks.stacks
+        self._skipped_stack: dict[int, int] = {}
+        """The results of ``skip_spelled_names`` by stack."""
         self._possible_by_members: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
         """By the ``Members`` assertions of a plain goal, and the order."""
-        self._classes: dict[PlainGoal, frozenset[int]] = {}
+        self._classes_by_goal: dict[PlainGoal, frozenset[int]] = {}
         """The classes of names that a plain goal allows, also those whose names are all taken."""
 
     def enter_named_value(self, stack: int, name: str) -> int | None:
         """Return the stack of the value of a name that the schema spells out."""
         frame = self._object_frame(stack)
-        return self.awaited.enter(stack, self.objects.await_named_value(frame, name))
+        return self.value_stacks.enter(stack, self.objects.expect_named_value(frame, name))
 
-    def enter_class_value(self, stack: int, number: int, key: bytes | None) -> int | None:
-        """Return the stack of the value of a free name of a class.
+    def enter_class_value(self, stack: int, class_id: int, key: bytes | None) -> int | None:
+        """Return the stack of the value of an additional name of a class.
 
-        ``key`` is as for ``ObjectRules.await_class_value``.
+        ``key`` is as for ``ObjectRules.expect_class_value``.
         """
         frame = self._object_frame(stack)
-        return self.awaited.enter(stack, self.objects.await_class_value(frame, number, key))
+        return self.value_stacks.enter(stack, self.objects.expect_class_value(frame, class_id, key))
 
     def skip_spelled_names(self, stack: int) -> int:
-        """Return the stack in which all spelled-out names count as written or skipped.
+        """Return the stack in which all spelled-out names count as passed.
 
-        Free names may follow there as in ``stack``. Stacks that differ only in which spelled-out
-        names were written lead to the same one, and so share masks. It is ``stack`` itself if names
-        may come in any order, or if the goal is not plain or owes names.
+        Additional names may follow there as in ``stack``. Stacks that differ only in which
+        spelled-out names were written lead to the same one, and so share masks. It is ``stack``
+        itself if names may come in any order, or if the goal is not plain or owes names.
         """
-        found = self._skipped.get(stack)
+        found = self._skipped_stack.get(stack)
         if found is None:
-            found = self._skipped[stack] = self._skip_spelled_names(stack)
+            found = self._skipped_stack[stack] = self._skip_spelled_names(stack)
         return found
 
     def _skip_spelled_names(self, stack: int) -> int:
@@ -72,17 +74,14 @@ class NextNames:
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
             return stack
         plain = self.objects.plain_goal(frame)
-        if plain is None or self.objects.first_owed_place(frame, plain) is not None:
+        if plain is None or self.objects.first_owed_index(frame, plain) is not None:
             return stack
-        written = len(self.objects.orders[frame.order].names)
-        after = ObjectFrame(
-            frame.goals, frame.required, frame.order, written, frame.keys, has_members=True
-        )
+        after = frame._replace(names_passed=self.objects.pass_all_names(frame), has_members=True)
         return self.stacks.enter(after, self.stacks.parents[stack])
 
-    def is_rare(self, stack: int, number: int) -> bool:
+    def is_rare(self, stack: int, class_id: int) -> bool:
         """Return whether a class has only a limited number of names."""
-        return not self.members.name_space(self._object_frame(stack).goals).is_infinite(number)
+        return not self.members.name_space(self._object_frame(stack).goals).is_infinite(class_id)
 
     def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
         """Return the spelled-out names that may come next, in order, and the classes that may."""
@@ -105,13 +104,13 @@ class NextNames:
             if self.enter_named_value(stack, name) is not None
         )
         classes = frozenset(
-            number
-            for number in range(len(self.members.name_space(frame.goals).classes))
-            if self.objects.has_unused_name(frame, number)
-            and self.enter_class_value(stack, number, None) is not None
+            class_id
+            for class_id in range(len(self.members.name_space(frame.goals).classes))
+            if self.objects.has_unused_name(frame, class_id)
+            and self.enter_class_value(stack, class_id, None) is not None
         )
         # The stack has a completion, or it would not have been entered: so there must be a name.
-        if not names and not classes and not self.awaited.may_close(stack):
+        if not names and not classes and not self.value_stacks.may_close(stack):
             return self._candidate_from_completion(stack, frame)
         return names, classes
 
@@ -126,15 +125,15 @@ class NextNames:
         members = read_value(b"{" + self.completions.shortest(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:
-            pending = self.objects.await_named_value(frame, name)
-            assert pending is not None, name
-            found = self.awaited.enter_by_value(stack, pending, value) is not None
+            awaited = self.objects.expect_named_value(frame, name)
+            assert awaited is not None, name
+            found = self.value_stacks.enter_by_value(stack, awaited, value) is not None
             return ((name,) if found else ()), frozenset()
-        number = self.members.class_of(frame, name)
-        pending = self.objects.await_class_value(frame, number, None)
-        assert pending is not None, name
-        found = self.awaited.enter_by_value(stack, pending, value) is not None
-        return (), frozenset((number,) if found else ())
+        class_id = self.members.class_of(frame, name)
+        awaited = self.objects.expect_class_value(frame, class_id, None)
+        assert awaited is not None, name
+        found = self.value_stacks.enter_by_value(stack, awaited, value) is not None
+        return (), frozenset((class_id,) if found else ())
 
     def _candidates_of_plain(
         self, frame: ObjectFrame, plain: PlainGoal
@@ -142,35 +141,33 @@ class NextNames:
         """Compute ``candidates`` of an object with a plain goal: all names whose value can fit.
 
         In the order of the schema no name after the first that is owed may come before it, and
-        free names come after all others.
+        additional names come after all others.
         """
         possible = self._possible_names(plain.members, frame.order)
-        owed = None if self.objects.any_order else self.objects.first_owed_place(frame, plain)
-        ahead: Iterable[int] = self.objects.places_ahead(frame)
-        if owed is not None:
-            ahead = range(frame.written + 1, owed + 1)
-        names = tuple(name for place in ahead if (name := possible[place]) is not None)
+        owed = None if self.objects.any_order else self.objects.first_owed_index(frame, plain)
+        ahead = self.objects.indices_ahead(frame, last=owed)
+        names = tuple(name for index in ahead if (name := possible[index]) is not None)
         return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
     def _classes_of_plain(self, frame: ObjectFrame, plain: PlainGoal) -> frozenset[int]:
-        """Return the classes of free names that may come next.
+        """Return the classes of additional names that may come next.
 
         A plain goal stays the same with every member, so the classes that it allows are cached.
         Which names are taken changes, and is checked each time.
         """
-        found = self._classes.get(plain)
+        found = self._classes_by_goal.get(plain)
         if found is None:
             found = frozenset()
-            if self._allows_free_names(plain):
+            if self._allows_additional_names(plain):
                 space = self.members.name_space(frame.goals)
                 found = frozenset(
-                    number
-                    for number, named in enumerate(space.classes)
+                    class_id
+                    for class_id, named in enumerate(space.classes)
                     # None also if the search gave up: such a class is left out, and counted.
                     if self.values.text(self.members.value_formula(plain.members, named))
                     is not None
                 )
-            self._classes[plain] = found
+            self._classes_by_goal[plain] = found
         return frozenset(n for n in found if self.objects.has_unused_name(frame, n))
 
     def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
@@ -182,15 +179,15 @@ class NextNames:
         return found
 
     def _spellable_names_ahead(self, frame: ObjectFrame) -> Iterator[str]:
-        """Yield the names ahead that can be spelled without the bytes ``missing``."""
+        """Yield the names ahead that can be spelled without the ``unavailable_bytes``."""
         names = self.objects.orders[frame.order].names
-        missing = self.scalars.missing
-        for place in self.objects.places_ahead(frame):
-            if not missing or missing.isdisjoint(json_key(names[place])):
-                yield names[place]
+        unavailable = self.scalars.unavailable_bytes
+        for index in self.objects.indices_ahead(frame):
+            if not unavailable or unavailable.isdisjoint(json_literal(names[index])):
+                yield names[index]
 
-    def _allows_free_names(self, plain: PlainGoal) -> bool:
-        """Return whether a plain goal may allow free names.
+    def _allows_additional_names(self, plain: PlainGoal) -> bool:
+        """Return whether a plain goal may allow additional names.
 
         Decided without classes, which need not be made for most objects where it is ``False``.
         """
@@ -207,19 +204,19 @@ class NextNames:
 
 
 class _PossibleNames(dict[int, str | None]):
-    """A cache of the names of an order by place; ``None`` for those that cannot be written."""
+    """A cache of the names of an order, by index; ``None`` for those that cannot be written."""
 
     def __init__(self, objects: ObjectRules, members: tuple[Leaf, ...], order: int) -> None:
         self.objects = objects
         self.members = members
         self.names = objects.orders[order].names
 
-    def __missing__(self, place: int) -> str | None:
-        """Return the name at a place if it can be spelled and some value fits; else ``None``."""
-        objects, name = self.objects, self.names[place]
+    def __missing__(self, index: int) -> str | None:
+        """Return the name at an index if it can be spelled and some value fits; else ``None``."""
+        objects, name = self.objects, self.names[index]
         is_possible = (
-            objects.scalars.missing.isdisjoint(json_key(name))
+            objects.scalars.unavailable_bytes.isdisjoint(json_literal(name))
             and objects.values.text(objects.members.value_formula(self.members, name)) is not None
         )
-        found = self[place] = name if is_possible else None
+        found = self[index] = name if is_possible else None
         return found

@@ -21,8 +21,8 @@ from guided.json_schema.formulas.number_spellings import exact_text, shortest_sp
 from guided.json_schema.formulas.number_tables import HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
-    holds,
     number_dfa,
+    number_fits,
     number_verdicts,
     omits_multiples,
 )
@@ -48,32 +48,33 @@ class NumberRules:
     """The rules of numbers.
 
     All formulas are over assertions about numbers. Numbers that cannot be spelled without the bytes
-    ``missing``, which no token of the vocabulary has, are left out of blocks.
+    ``unavailable_bytes``, which no token of the vocabulary has, are left out of blocks.
     """
 
     def __init__(
         self,
         formulas: Formulas,
         options: JsonOptions,
-        missing: frozenset[int],
+        unavailable_bytes: frozenset[int],
         signatures: Signatures,
     ) -> None:
         self.formulas: Final = formulas
         self.options: Final = options
-        self.missing: Final = missing
+        self.unavailable_bytes: Final = unavailable_bytes
         self._signatures: Final = signatures
         self._infinite: dict[Formula, bool] = {}
+        """Whether infinitely many numbers fit, by formula."""
 
     def fits(self, formula: Formula, value: Decimal) -> bool:
         """Return whether one number fits a formula over assertions about numbers."""
-        return evaluate(formula, lambda leaf: holds(_number_assertion(leaf), value))
+        return evaluate(formula, lambda leaf: number_fits(_number_assertion(leaf), value))
 
     def block(self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]) -> Block | None:
         """Return the block of numbers with some truth vectors; ``None`` if there are none.
 
         It is cached for the whole process (``shared_block``) and must not be changed.
         """
-        digits = (self.options.spelling, self.options.max_number_digits, self.missing)
+        digits = (self.options.spelling, self.options.max_number_digits, self.unavailable_bytes)
         key = ("number", digits, tuple(map(self._signatures.of, formulas)), truth_vectors)
         return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
 
@@ -82,7 +83,7 @@ class NumberRules:
     ) -> Block | None:
         """Compute ``block``."""
         numbers, vectors = self._build_dfa(formulas, truth_vectors)
-        dfa = byte_dfa_from_dfa(numbers, utf8_sequences, self.missing)
+        dfa = byte_dfa_from_dfa(numbers, utf8_sequences, self.unavailable_bytes)
         return make_block(dfa, key=key, truth_vectors=tuple(vectors)) if len(dfa) else None
 
     def _build_dfa(
@@ -138,7 +139,9 @@ class NumberRules:
         different = combine(
             [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS
         )
-        return is_infinite(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
+        return is_infinite(
+            byte_dfa_from_dfa(different, utf8_sequences, self.unavailable_bytes).next
+        )
 
     def shortest(self, formula: Formula) -> bytes | None:
         """Return a JSON number that fits, close to the shortest; ``None`` if there is none.
@@ -160,7 +163,7 @@ class NumberRules:
             # The first number from 0 on that is not forbidden; if it does not fit, guess on below.
             for number in range(len(banned) + 1):
                 text = b"%d" % number
-                if number not in banned and self.missing.isdisjoint(text):
+                if number not in banned and self.unavailable_bytes.isdisjoint(text):
                     if self.fits(others, Decimal(number)):
                         return text
                     break
@@ -168,7 +171,7 @@ class NumberRules:
         guesses = (Decimal(0), *_mentioned_numbers(formula))
         for text in sorted({exact_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
             value = Decimal(text.decode())
-            if self.missing.isdisjoint(text) and self.fits(formula, value):
+            if self.unavailable_bytes.isdisjoint(text) and self.fits(formula, value):
                 return text
         return None
 

@@ -10,7 +10,7 @@ from guided.json_schema.formulas.assertions import HasMember, MemberCount, Membe
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
 from guided.json_schema.machine.name_classes import NameClass
 from guided.json_schema.machine.objects import ObjectRules
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.runtime.work_budget import spend
@@ -20,7 +20,7 @@ __all__ = ["ObjectCompletion"]
 MAX_TRIED_BREAKS: Final = 300
 """The most ways tried to break the assertions that have to fail."""
 MAX_COMPLETION_MEMBERS: Final = 1_000
-"""The most free names in the completion of one object."""
+"""The most additional names in the completion of one object."""
 
 _NO_OTHER: Final = object()
 
@@ -112,9 +112,9 @@ class ObjectCompletion:
         """
         before = (dict(self.named), dict(self.free))
         text = None
-        if self._fill(max((count.low for count in self.counts), default=0)):
-            number = len(self.named) + len(self.free)
-            if all(count.high is None or number <= count.high for count in self.counts):
+        if self._fill(max((bound.low for bound in self.counts), default=0)):
+            count = len(self.named) + len(self.free)
+            if all(bound.high is None or count <= bound.high for bound in self.counts):
                 text = self._spell()
         if text is None:
             self.named, self.free = before
@@ -123,14 +123,14 @@ class ObjectCompletion:
     def _spell(self) -> bytes | None:
         """Return the text of the members and the closing brace; ``None`` if one has no value.
 
-        Free names come after those of the schema, as the machine reads them.
+        Additional names come after those of the schema, as the machine reads them.
         """
         parts: list[bytes] = []
         spend(len(self.named) + len(self.free))
         # Names are chosen in any order, and written in that of the schema.
-        placed = sorted(self.named, key=self.order.index.__getitem__)
+        in_order = sorted(self.named, key=self.order.index.__getitem__)
         for key, formula in chain(
-            ((json_key(name), self.named[name]) for name in placed),
+            ((json_literal(name), self.named[name]) for name in in_order),
             ((b'"' + key + b'"', formula) for key, (formula, _) in self.free.items()),
         ):
             value = self.objects.values.text(formula)
@@ -167,19 +167,19 @@ class ObjectCompletion:
         It must come after those written, can be spelled, and fits all ``Names`` that have to hold.
         """
         return (
-            not self.objects.is_written_or_skipped(self.frame, self.order.index[name])
+            not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned
-            and self.objects.scalars.missing.isdisjoint(json_key(name))
+            and self.objects.scalars.unavailable_bytes.isdisjoint(json_literal(name))
             and all(self.members.name_fits(assertion, name) for assertion in self.names_to_hold)
         )
 
     def _add_free(self, most: int) -> bool:
-        """Add up to ``most`` members with free names, of the first class that has any left.
+        """Add up to ``most`` members with additional names, of the first class that has any left.
 
         ``False`` if none has. It adds fewer where the class ends: callers call again.
         """
-        for number, found, formula in self._usable_classes():
-            keys = list(islice(self._unused_free_names(number), most))
+        for class_id, found, formula in self._usable_classes():
+            keys = list(islice(self._unused_additional_names(class_id), most))
             for key in keys:
                 self.free[key] = formula, found
             if keys:
@@ -187,12 +187,12 @@ class ObjectCompletion:
         return False
 
     def _try_free(self, members: Leaf | None, names: Names | None) -> Iterator[None]:
-        """Add a member with a free name that breaks an assertion, of each class in turn.
+        """Add a member with an additional name that breaks an assertion, of each class in turn.
 
         Its value breaks the assertion ``members``, or its name breaks ``names``. The member is
         removed when the iterator advances.
         """
-        for number, found, formula in self._usable_classes():
+        for class_id, found, formula in self._usable_classes():
             if members is not None:
                 opposite = self.formulas.negate(self.members.leaf_formula(members, found))
                 formula = self.formulas.all_of([formula, opposite])
@@ -200,19 +200,19 @@ class ObjectCompletion:
                 continue
             if formula is FALSE or self.objects.values.text(formula) is None:
                 continue
-            key = next(self._unused_free_names(number), None)
+            key = next(self._unused_additional_names(class_id), None)
             if key is not None:
                 self.free[key] = formula, found
                 yield
                 del self.free[key]
 
     def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
-        """Yield the classes of free names for further members: number, class, formula of values.
+        """Yield the classes of additional names for further members: id, class, formula of values.
 
         First those whose names break most of ``names_to_break``, as one member may break several.
         """
         space = self.members.name_space(self.frame.goals)
-        for number, found in sorted(enumerate(space.classes), key=self._count_unbroken):
+        for class_id, found in sorted(enumerate(space.classes), key=self._count_unbroken):
             if all(self.members.name_fits(assertion, found) for assertion in self.names_to_hold):
                 formula = (
                     self.members.value_formula(self.members_to_hold, found)
@@ -220,24 +220,24 @@ class ObjectCompletion:
                     else TRUE
                 )
                 if formula is not FALSE and self.objects.values.text(formula) is not None:
-                    yield number, found, formula
+                    yield class_id, found, formula
 
-    def _unused_free_names(self, number: int) -> Iterator[bytes]:
+    def _unused_additional_names(self, class_id: int) -> Iterator[bytes]:
         """Yield names of a class that the object does not have.
 
         ``free`` is read once, at the start. A search that gave up is counted only if the caller
         requests more names than were found.
         """
-        keys = self.objects.stacks.iterate_keys(self.frame.keys)
-        taken = {*keys, *self.order.spelled, *self.free}
+        keys = self.objects.stacks.iterate_names(self.frame.additional_set)
+        taken = {*keys, *self.order.encoded, *self.free}
         space = self.members.name_space(self.frame.goals)
-        yield from space.unused_names(number, taken)
-        self.objects.values.searches.num_missed += space.gave_up(number)
+        yield from space.unused_names(class_id, taken)
+        self.objects.values.searches.num_missed += space.gave_up(class_id)
 
-    def _count_unbroken(self, numbered: tuple[int, NameClass]) -> int:
+    def _count_unbroken(self, candidate: tuple[int, NameClass]) -> int:
         """Return how many of ``names_to_break`` the names of a class do not break."""
         return sum(
-            self.members.name_fits(assertion, numbered[1]) for assertion in self.names_to_break
+            self.members.name_fits(assertion, candidate[1]) for assertion in self.names_to_break
         )
 
     def _break(self, leaf: Leaf) -> Iterator[None]:
@@ -267,7 +267,7 @@ class ObjectCompletion:
     def _break_names(self, assertion: Names) -> Iterator[None]:
         """Break a ``Names`` by each member, chosen or new, whose name does not fit it."""
         fits = self.members.name_fits
-        # A free name that was added before may break it.
+        # An additional name that was added before may break it.
         if any(not fits(assertion, found) for _, found in self.free.values()):
             yield
             return
@@ -309,6 +309,6 @@ class ObjectCompletion:
         ``named`` is checked for each in turn, so it may change meanwhile.
         """
         names = self.order.names
-        for place in self.objects.places_ahead(self.frame):
-            if names[place] not in self.named:
-                yield names[place]
+        for index in self.objects.indices_ahead(self.frame):
+            if names[index] not in self.named:
+                yield names[index]

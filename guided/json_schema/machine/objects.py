@@ -27,10 +27,10 @@ from guided.json_schema.machine.containers import (
 from guided.json_schema.machine.members import MemberRules
 from guided.json_schema.machine.name_classes import NameClass
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.shortest_values import ShortestValues
-from guided.json_schema.machine.stacks import UNKNOWN_KEYS, ObjectFrame, Pending, Stacks
+from guided.json_schema.machine.stacks import UNKNOWN_NAMES, AwaitedValue, ObjectFrame, Stacks
 from guided.spec import KeyOrder
 
 __all__ = ["ObjectRules", "PlainGoal"]
@@ -54,12 +54,12 @@ class PlainGoal:
 class Order:
     """The names that the schema spells out for an object, in its order.
 
-    ``index`` has the place of each name in ``names``.
+    ``index`` has the index of each name in ``names``.
     """
 
     names: tuple[str, ...]
     index: dict[str, int]
-    spelled: frozenset[bytes]
+    encoded: frozenset[bytes]
     """The names as JSON spells them, without the quotes."""
 
 
@@ -81,24 +81,26 @@ class ObjectRules:
         self.members = MemberRules(restriction, scalars)
         self.any_order = scalars.options.key_order is KeyOrder.ANY
         self.orders: list[Order] = []
-        """By the number in ``ObjectFrame.order``; ``Stacks.order_sizes`` goes with it."""
-        self._order_numbers: dict[tuple[str, ...], int] = {}
-        """The number of an order by its names: the inverse of ``orders``."""
-        self._opened: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
+        """``ObjectFrame.order`` is an index into it, and into ``Stacks.order_sizes``."""
+        self._order_by_names: dict[tuple[str, ...], int] = {}
+        """The index of an order in ``orders``, by its names."""
+        self._frame_by_formulas: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
+        """The results of ``open`` by its arguments."""
         self._plain_goals: dict[Formula, PlainGoal | None] = {}
         """By goal: one object for each goal, which other caches use as their key."""
-        self._required_places: dict[tuple[PlainGoal, int], tuple[int, ...]] = {}
-        """The places of the required names, ascending, by plain goal and order."""
-        self._awaited: dict[tuple[ObjectFrame, str], Pending | None] = {}
+        self._required_indices: dict[tuple[PlainGoal, int], tuple[int, ...]] = {}
+        """The indices of the required names in the order, ascending, by plain goal and order."""
+        self._awaited_values: dict[tuple[ObjectFrame, str], AwaitedValue | None] = {}
+        """The results of ``expect_named_value`` by its arguments."""
 
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, formulas: tuple[Formula, ...], *, required: bool) -> ObjectFrame:
         """Return the frame of an object before its first member, which is to fit these formulas."""
         key = (formulas, required)
-        found = self._opened.get(key)
+        found = self._frame_by_formulas.get(key)
         if found is None:
-            found = self._opened[key] = self._open(formulas, required=required)
+            found = self._frame_by_formulas[key] = self._open(formulas, required=required)
         return found
 
     def _open(self, formulas: tuple[Formula, ...], *, required: bool) -> ObjectFrame:
@@ -119,92 +121,102 @@ class ObjectRules:
                 as_string = self.restriction.to_type(JsonType.STRING, leaf.assertion.name)
                 names.update(dict.fromkeys(self.scalars.strings.list_strings(as_string) or ()))
         key = tuple(names)
-        number = self._order_numbers.setdefault(key, len(self.orders))
-        if number == len(self.orders):
-            spelled = frozenset(json_key(name)[1:-1] for name in key)
+        order = self._order_by_names.setdefault(key, len(self.orders))
+        if order == len(self.orders):
+            spelled = frozenset(json_literal(name)[1:-1] for name in key)
             self.stacks.order_sizes.append(len(key))
             self.orders.append(Order(key, {name: i for i, name in enumerate(key)}, spelled))
-        # Nothing written: no bit is set, and no place comes before the first.
-        return ObjectFrame(goals, required, number, 0 if self.any_order else -1)
+        # Nothing is passed: no bit is set, and the last index is before the first.
+        return ObjectFrame(goals, required, order, 0 if self.any_order else -1)
 
-    def places_ahead(self, frame: ObjectFrame) -> Iterator[int]:
-        """Yield the places of the names that are neither written nor skipped, ascending.
+    def indices_ahead(self, frame: ObjectFrame, last: int | None = None) -> Iterator[int]:
+        """Yield the indices of the names that are neither written nor skipped, ascending.
 
-        Whether a name is allowed and can be spelled is not checked.
+        They end with ``last`` unless that is ``None``. Whether a name is allowed and can be spelled
+        is not checked.
         """
-        count = len(self.orders[frame.order].names)
+        count = len(self.orders[frame.order].names) if last is None else last + 1
         if self.any_order:
-            for place in range(count):
-                if not frame.written >> place & 1:
-                    yield place
+            for index in range(count):
+                if not frame.names_passed >> index & 1:
+                    yield index
         else:
-            yield from range(frame.written + 1, count)
+            yield from range(frame.names_passed + 1, count)
 
-    def await_named_value(self, frame: ObjectFrame, name: str) -> Pending | None:
+    def expect_named_value(self, frame: ObjectFrame, name: str) -> AwaitedValue | None:
         """Return the frame that awaits the value of a name in the order of the object.
 
         ``None`` if the name must not stand here.
         """
         key = (frame, name)
-        if key not in self._awaited:
-            self._awaited[key] = self._await_named_value(frame, name)
-        return self._awaited[key]
+        if key not in self._awaited_values:
+            self._awaited_values[key] = self._expect_named_value(frame, name)
+        return self._awaited_values[key]
 
-    def _await_named_value(self, frame: ObjectFrame, name: str) -> Pending | None:
-        """Compute ``await_named_value``."""
-        place = self.orders[frame.order].index[name]
-        if self.is_written_or_skipped(frame, place):
+    def _expect_named_value(self, frame: ObjectFrame, name: str) -> AwaitedValue | None:
+        """Compute ``expect_named_value``."""
+        index = self.orders[frame.order].index[name]
+        if self.is_passed(frame, index):
             return None
-        # In the order of the schema one number suffices: names before it were written or skipped.
-        written = frame.written | 1 << place if self.any_order else place
-        return self._await_value(frame, name, written, frame.keys)
+        # In the order of the schema the last index suffices: names before it are passed too.
+        names_passed = frame.names_passed | 1 << index if self.any_order else index
+        return self._expect_value(frame, name, names_passed, frame.additional_set)
 
-    def has_unused_name(self, frame: ObjectFrame, number: int) -> bool:
+    def has_unused_name(self, frame: ObjectFrame, class_id: int) -> bool:
         """Return whether a class has a name that the object does not have yet.
 
         ``False`` also if the search for one gave up, which is counted as incomplete.
         """
         space = self.members.name_space(frame.goals)
-        if space.is_infinite(number):
+        if space.is_infinite(class_id):
             return True
-        # A name that the schema spells out is never free, written or not.
-        taken = {*self.stacks.iterate_keys(frame.keys), *self.orders[frame.order].spelled}
-        found = next(space.unused_names(number, taken), None) is not None
-        if not found and space.gave_up(number):
+        # A name that the schema spells out is never additional, written or not.
+        taken = {
+            *self.stacks.iterate_names(frame.additional_set),
+            *self.orders[frame.order].encoded,
+        }
+        found = next(space.unused_names(class_id, taken), None) is not None
+        if not found and space.gave_up(class_id):
             self.values.searches.num_incomplete += 1
         return found
 
-    def await_class_value(
-        self, frame: ObjectFrame, number: int, key: bytes | None
-    ) -> Pending | None:
-        """Return the frame that awaits a free name's value; ``None`` if it must not stand here.
+    def expect_class_value(
+        self, frame: ObjectFrame, class_id: int, key: bytes | None
+    ) -> AwaitedValue | None:
+        """Return the frame that awaits an additional name's value; ``None`` if it is refused.
 
-        ``number`` is the class of the name and ``key`` the name, ``None`` if it is not known: then
-        the keys of the object are unknown from then on. The caller ensures that the object does
-        not have the key, and that its keys are known if ``key`` is.
+        ``class_id`` is the class of the name and ``key`` the name, ``None`` if it is not known:
+        then the additional names of the object are unknown from then on. The caller ensures that
+        the object does not have the name, and that its names are known if ``key`` is.
         """
-        found = self.members.name_space(frame.goals).classes[number]
-        keys = UNKNOWN_KEYS if key is None else self.stacks.add_key(frame.keys, key)
-        count = len(self.orders[frame.order].names)
-        # In the order of the schema, free names come after all that are spelled out.
-        written = frame.written if self.any_order else count
-        return self._await_value(frame, found, written, keys)
+        name_class = self.members.name_space(frame.goals).classes[class_id]
+        additional_set = (
+            UNKNOWN_NAMES if key is None else self.stacks.add_name(frame.additional_set, key)
+        )
+        names_passed = self.pass_all_names(frame)
+        return self._expect_value(frame, name_class, names_passed, additional_set)
 
-    def finish_value(self, pending: Pending, truth_vector: int) -> ObjectFrame | None:
+    def finish_value(self, awaited: AwaitedValue, truth_vector: int) -> ObjectFrame | None:
         """Return the object after a value with this truth vector; ``None`` if it does not fit.
 
-        The frame of ``pending`` already has the name in it; the value only decides links.
+        The frame of ``awaited`` already has the name in it; the value only decides
+        ``dependent_assertions``.
         """
-        frame = pending.frame
+        frame = awaited.frame
         assert isinstance(frame, ObjectFrame)
-        if pending.required and not truth_vector & 1:
+        if awaited.required and not truth_vector & 1:
             return None
-        failed = {leaf for leaf, number in pending.links if not truth_vector >> number & 1}
+        failed = {leaf for leaf, i in awaited.dependent_assertions if not truth_vector >> i & 1}
         if not failed:
             return frame
         goals = replace_leaves(self.formulas, frame.goals, dict.fromkeys(failed, FALSE))
         return ObjectFrame(
-            goals, frame.required, frame.order, frame.written, frame.keys, has_members=True
+            goals,
+            frame.required,
+            frame.order,
+            frame.names_passed,
+            frame.additional_set,
+            has_members=True,
         )
 
     def closing_vector(self, frame: ObjectFrame) -> int:
@@ -212,7 +224,7 @@ class ObjectRules:
         # A plain goal is the only one, and all members so far fit it.
         plain = self.plain_goal(frame)
         if plain is not None:
-            return int(self.first_owed_place(frame, plain) is None)
+            return int(self.first_owed_index(frame, plain) is None)
         holds = self.holds_at_close(frame)
         return pack_truth_vector(evaluate(goal, holds) for goal in frame.goals)
 
@@ -231,51 +243,59 @@ class ObjectRules:
 
         return holds
 
-    def _await_value(
+    def _expect_value(
         self,
         frame: ObjectFrame,
         name: str | NameClass,
-        written: int,
-        keys: int,
-    ) -> Pending | None:
+        names_passed: int,
+        additional_set: int,
+    ) -> AwaitedValue | None:
         """Return the frame that awaits the value of a name; ``None`` if it must not stand here.
 
-        ``written`` and ``keys`` are those of the object with the name in it.
+        ``names_passed`` and ``additional_set`` are those of the object with the name in it.
         """
         goals, plain = frame.goals, self.plain_goal(frame)
         if plain is not None:
-            owed = self.first_owed_place(frame, plain)
-            # A required name would be skipped.
-            if owed is not None and not self.any_order and owed < written:
-                return None
+            owed = self.first_owed_index(frame, plain)
+            if owed is not None and self._is_before_last(owed, names_passed):
+                return None  # this required name would be skipped
             formula = self.members.value_formula(plain.members, name)
             if formula is FALSE:
                 return None
-            value = ValueFormulas((formula,), required=True, links=())
+            value = ValueFormulas((formula,), required=True, dependent_assertions=())
         else:
             # First what the name decides, then what the rest asks of its value.
-            goals = replace_leaves(self.formulas, goals, self._decide_by_name(frame, name, written))
+            goals = replace_leaves(
+                self.formulas, goals, self._decide_by_name(frame, name, names_passed)
+            )
+            # ``failed`` are the ``Members`` that no value of this name can satisfy.
             value, failed = derive_value_formulas(
                 goals,
                 [(leaf, self.members.leaf_formula(leaf, name)) for leaf in _member_leaves(goals)],
-                [],
+                (),  # no assertion counts the members whose values fit
                 self.formulas,
                 required=frame.required,
             )
             goals = replace_leaves(self.formulas, goals, dict.fromkeys(failed, FALSE))
             if frame.required and (goals[0] is FALSE or value.formulas[0] is FALSE):
                 return None
-        inner = ObjectFrame(goals, frame.required, frame.order, written, keys, has_members=True)
-        return Pending(
-            inner, value.formulas, value.required, value.links, always_completable=plain is not None
+        inner = ObjectFrame(
+            goals, frame.required, frame.order, names_passed, additional_set, has_members=True
+        )
+        return AwaitedValue(
+            inner,
+            value.formulas,
+            value.required,
+            value.dependent_assertions,
+            always_completable=plain is not None,
         )
 
     def _decide_by_name(
-        self, frame: ObjectFrame, name: str | NameClass, written: int
+        self, frame: ObjectFrame, name: str | NameClass, names_passed: int
     ) -> dict[Leaf, Formula]:
         """Return what is left of the assertions that a name alone decides or lowers, by assertion.
 
-        ``written`` is that of the object with the name in it. ``Members`` are left out: values
+        ``names_passed`` is that of the object with the name in it. ``Members`` are left out: values
         decide them.
         """
         decided: dict[Leaf, Formula] = {}
@@ -285,8 +305,8 @@ class ObjectRules:
             if isinstance(assertion, HasMember):
                 if assertion.name == name:
                     decided[leaf] = TRUE
-                # Skipped: it cannot come any more.
-                elif not self.any_order and index[assertion.name] < written:
+                # Skipped, if it was not written (then it is TRUE by now): it cannot come any more.
+                elif self._is_before_last(index[assertion.name], names_passed):
                     decided[leaf] = FALSE
             elif isinstance(assertion, MemberCount):
                 decided[leaf] = decrement_count(assertion, self.formulas)
@@ -308,33 +328,47 @@ class ObjectRules:
             self._plain_goals[goal] = _as_plain_goal(goal)
         return self._plain_goals[goal]
 
-    def is_written_or_skipped(self, frame: ObjectFrame, place: int) -> bool:
-        """Return whether the name at a place of the order was written, or can no longer come."""
-        return bool(frame.written >> place & 1) if self.any_order else place <= frame.written
+    def is_passed(self, frame: ObjectFrame, index: int) -> bool:
+        """Return whether the name at an index of the order was written, or was skipped."""
+        passed = frame.names_passed
+        return bool(passed >> index & 1) if self.any_order else index <= passed
+
+    def pass_all_names(self, frame: ObjectFrame) -> int:
+        """Return the ``names_passed`` of an object after an additional name.
+
+        In the order of the schema, additional names come after all that are spelled out, so none
+        of these can come any more.
+        """
+        return frame.names_passed if self.any_order else len(self.orders[frame.order].names)
+
+    def _is_before_last(self, index: int, names_passed: int) -> bool:
+        """Return whether a name comes before the last one written, in the order of the schema.
+
+        ``False`` if any order is allowed, where writing a name skips no other.
+        """
+        return not self.any_order and index < names_passed
 
     def has(self, frame: ObjectFrame, name: str) -> bool:
         """Return whether an object has a member with this name, that of an open ``HasMember``."""
-        return self.is_written_or_skipped(frame, self.orders[frame.order].index[name])
+        return self.is_passed(frame, self.orders[frame.order].index[name])
 
-    def first_owed_place(self, frame: ObjectFrame, plain: PlainGoal) -> int | None:
-        """Return the place of the first required name that an object does not have; else ``None``.
+    def first_owed_index(self, frame: ObjectFrame, plain: PlainGoal) -> int | None:
+        """Return the index of the first required name that an object does not have; else ``None``.
 
         ``plain`` is the goal of the frame.
         """
         key = (plain, frame.order)
-        places = self._required_places.get(key)
-        if places is None:
+        indices = self._required_indices.get(key)
+        if indices is None:
             index = self.orders[frame.order].index
-            places = self._required_places[key] = tuple(
+            indices = self._required_indices[key] = tuple(
                 sorted(index[n] for n in plain.required_names)
             )
         if self.any_order:
-            return next(
-                (place for place in places if not self.is_written_or_skipped(frame, place)), None
-            )
-        # Required names are never skipped, so all places up to the last one were written.
-        number = bisect_right(places, frame.written)
-        return places[number] if number < len(places) else None
+            return next((index for index in indices if not self.is_passed(frame, index)), None)
+        # Required names are never skipped, so all of them up to the last name passed were written.
+        num_passed = bisect_right(indices, frame.names_passed)
+        return indices[num_passed] if num_passed < len(indices) else None
 
 
 def _as_plain_goal(goal: Formula) -> PlainGoal | None:

@@ -48,13 +48,14 @@ MAX_INLINED_NODES: Final = 30
 class Inliner:
     """Replaces small schema nodes by their formulas, which are interned by structure.
 
-    So nodes of different places that ask the same become one formula, whose results are computed
-    once. The meaning stays the same, so any node may also stay as it is.
+    So nodes of different parts of the schema that ask the same become one formula, whose results
+    are computed once. The meaning stays the same, so any node may also stay as it is.
     """
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
         self._cache: dict[SchemaNode, Formula] = {}
+        """The results of ``inline`` by node."""
 
     def inline(self, formula: Formula) -> Formula:
         """Return the formula of a small node with all its inner nodes inlined.
@@ -136,9 +137,11 @@ class Restriction:
         self._by_type: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
-        """The results of ``to``, by type and formula."""
+        """The results of ``to_type``, by type and formula."""
         self._types: dict[Formula, frozenset[JsonType]] = {}
+        """The results of ``types`` by formula."""
         self._booleans: dict[tuple[Formula, bool], bool] = {}
+        """The results of ``boolean`` by its arguments."""
 
     def to_type(self, kind: JsonType, formula: Formula) -> Formula:
         """Return what ``formula`` asks of values of this type: nodes resolved, other types removed.

@@ -43,7 +43,7 @@ __all__ = [
     "Signatures",
     "VectorLabels",
     "is_infinite",
-    "json_key",
+    "json_literal",
     "pattern_dfa",
     "shared_block",
     "split_forbidden_choices",
@@ -59,24 +59,26 @@ _blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
 )
 _DFA_BYTES: Final = 1_000
 _RANGE_BYTES: Final = 128
-_LAZY: Final = 4
+_BYTES_PER_TABLE_BYTE: Final = 4
 """About how many bytes an automaton takes per byte of its table, with what it computes later."""
 _dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(MAX_CACHED_BYTES, getsizeof=lambda dfa: _size(dfa))
 _lock: Final = threading.RLock()
-_LONGEST_CACHED: Final = 256
+_MAX_CACHED_LENGTH: Final = 256
 """The most code points of a string whose spelling is cached."""
 
 
-def json_key(text: str) -> bytes:
+def json_literal(text: str) -> bytes:
     """Return the canonical spelling of a string in JSON, quotes included."""
-    return _cached_json_key(text) if len(text) <= _LONGEST_CACHED else _json_key(text)
+    return _cached_json_literal(text) if len(text) <= _MAX_CACHED_LENGTH else _json_literal(text)
 
 
-def _json_key(text: str) -> bytes:
+def _json_literal(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode()
 
 
-_cached_json_key: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_384)(_json_key)
+_cached_json_literal: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_384)(
+    _json_literal
+)
 
 
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
@@ -114,11 +116,11 @@ def pattern_dfa(pattern: Regular) -> Dfa:
 def _size(dfa: Dfa) -> int:
     """Return about how many bytes an automaton takes."""
     ranges = sum([len(chars.ranges) for chars in dfa.classes])
-    return _DFA_BYTES + _LAZY * dfa.next.nbytes + _RANGE_BYTES * ranges
+    return _DFA_BYTES + _BYTES_PER_TABLE_BYTE * dfa.next.nbytes + _RANGE_BYTES * ranges
 
 
 class VectorLabels:
-    """Numbers truth vectors as labels of a product automaton, in the order in which they come up.
+    """Assigns truth vectors the labels of a product automaton: 0, 1, …, as they come up.
 
     ``leaves`` are the assertions of ``formulas``. Truth vectors that are not ``wanted`` get DEAD;
     ``None`` wants all.
@@ -131,8 +133,8 @@ class VectorLabels:
         self.formulas = formulas
         self.wanted = wanted
         self.vectors: list[int] = []
-        """The truth vector of each label; ``_numbers`` is the inverse."""
-        self._numbers: dict[int, int] = {}
+        """The truth vector of each label; ``_label_by_vector`` is the inverse."""
+        self._label_by_vector: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
         """Return the label of values for which the leaves hold as ``fits`` says; DEAD if unwanted.
@@ -147,7 +149,7 @@ class VectorLabels:
         )
         if self.wanted is not None and truth_vector not in self.wanted:
             return DEAD
-        number = self._numbers.setdefault(truth_vector, len(self.vectors))
+        number = self._label_by_vector.setdefault(truth_vector, len(self.vectors))
         if number == len(self.vectors):
             self.vectors.append(truth_vector)
         return number
@@ -196,6 +198,7 @@ class Signatures:
 
     def __init__(self) -> None:
         self._cache: dict[Formula, Signature] = {}
+        """The results of ``of`` by formula."""
 
     def of(self, formula: Formula) -> Signature:
         """Return the signature of a formula without schema nodes.

@@ -17,16 +17,18 @@ __all__ = ["Scalars"]
 class Scalars:
     """The rules of strings and numbers of one recogniser.
 
-    ``missing`` are bytes that the vocabulary cannot spell. The formulas passed in are restricted to
-    strings or to numbers (``Restriction.to``).
+    ``unavailable_bytes`` are those without a token. The formulas passed in are restricted to
+    strings or to numbers (``Restriction.to_type``).
     """
 
-    def __init__(self, formulas: Formulas, options: JsonOptions, missing: frozenset[int]) -> None:
+    def __init__(
+        self, formulas: Formulas, options: JsonOptions, unavailable_bytes: frozenset[int]
+    ) -> None:
         self.formulas: Final = formulas
         self.options: Final = options
-        self.missing: Final = missing
+        self.unavailable_bytes: Final = unavailable_bytes
         # Blocks are shared between schemas, so what is equal for them is found once for both.
         signatures = Signatures()
-        self.strings: Final = StringRules(formulas, options, missing, signatures)
+        self.strings: Final = StringRules(formulas, options, unavailable_bytes, signatures)
         self.shortest_strings: Final = ShortestStrings(self.strings)
-        self.numbers: Final = NumberRules(formulas, options, missing, signatures)
+        self.numbers: Final = NumberRules(formulas, options, unavailable_bytes, signatures)

@@ -98,6 +98,7 @@ class _Search(Generic[_Found]):
         self.checks_partial = checks_partial
         """Whether ``realise`` is also called while choices are open, which is the full search."""
         self.contradictions = 0
+        """How often chosen literals contradicted each other; see ``_count_contradiction``."""
         self._has_looked_ahead = False
         """Whether the parts of all choices were tried once, which ``search`` does only once."""
 

@@ -11,17 +11,17 @@ from guided.json_schema.formulas.assertions import Length, Matches, StringChoice
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
 from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
-    json_key,
+    json_literal,
     split_forbidden_choices,
 )
 from guided.json_schema.machine.string_automata import split_length_bounds
-from guided.json_schema.machine.string_rules import StringRules, longest_listed
+from guided.json_schema.machine.string_rules import StringRules, longest_listed_length
 from guided.regular.expression import short_match
 from guided.runtime.work_budget import with_pauses
 
 __all__ = ["ShortestStrings"]
 
-_MOST_SUFFIXES: Final = 700
+_MAX_SUFFIXES: Final = 700
 """Suffixes tried in ``_guess_unforbidden``, besides one for each forbidden string."""
 
 
@@ -47,9 +47,9 @@ class ShortestStrings:
             return None
         listed = self._strings.list_strings(formula)
         if listed is not None:
-            texts = [json_key(text) for text in with_pauses(listed)]
-            missing = self._strings.missing
-            texts = [text for text in with_pauses(texts) if missing.isdisjoint(text)]
+            texts = [json_literal(text) for text in with_pauses(listed)]
+            unavailable = self._strings.unavailable_bytes
+            texts = [text for text in with_pauses(texts) if unavailable.isdisjoint(text)]
             return min(with_pauses(texts), key=lambda text: (len(text), text), default=None)
         guess = self._guess(formula)
         if guess is not None:
@@ -66,12 +66,18 @@ class ShortestStrings:
     def filler(self) -> bytes:
         """A byte that is a character of a string, and that the vocabulary has."""
         return bytes(
-            (next(b for b in b"a0 " + bytes(range(0x23, 0x5B)) if b not in self._strings.missing),)
+            (
+                next(
+                    b
+                    for b in b"a0 " + bytes(range(0x23, 0x5B))
+                    if b not in self._strings.unavailable_bytes
+                ),
+            )
         )
 
     def _guess(self, formula: Formula) -> bytes | None:
         """Return a short string that fits, if one is found without an automaton, else ``None``."""
-        if ord('"') in self._strings.missing:
+        if ord('"') in self._strings.unavailable_bytes:
             return None
         if formula is TRUE:
             return b'""'
@@ -90,8 +96,8 @@ class ShortestStrings:
                 and (high is None or len(match) <= high)
                 and not self._is_too_long(match, formula)
             ):
-                text = json_key(match)
-                return text if self._strings.missing.isdisjoint(text) else None
+                text = json_literal(match)
+                return text if self._strings.unavailable_bytes.isdisjoint(text) else None
         return None
 
     def _guess_unforbidden(
@@ -107,20 +113,22 @@ class ShortestStrings:
         plain = json.loads(text)
         # Not by an automaton: one without thousands of strings is expensive.
         letters = [
-            chr(byte) for byte in b"abcdefghijklmnopqrstuvwxyz" if byte not in self._strings.missing
+            chr(byte)
+            for byte in b"abcdefghijklmnopqrstuvwxyz"
+            if byte not in self._strings.unavailable_bytes
         ]
         suffixes = itertools.chain.from_iterable(
             itertools.product(letters, repeat=size) for size in range(len(letters))
         )
-        for suffix in itertools.islice(suffixes, len(banned) + _MOST_SUFFIXES):
+        for suffix in itertools.islice(suffixes, len(banned) + _MAX_SUFFIXES):
             other = plain + "".join(suffix)
             if self._is_too_long(other, formula):
                 return None
             if other not in banned and self._strings.fits(others, other):
-                return json_key(other)
+                return json_literal(other)
         return None
 
     def _is_too_long(self, text: str, formula: Formula) -> bool:
         """Return whether a string is longer than the bound that holds if a schema sets none."""
         bound = self._strings.options.max_string_length
-        return bound is not None and len(text) > max(bound, longest_listed((formula,)) + 1)
+        return bound is not None and len(text) > max(bound, longest_listed_length((formula,)) + 1)

@@ -39,6 +39,7 @@ class ShortestValues:
         self.too_long = False
         """Whether some formula counts as unsatisfiable only because its values are too long."""
         self._cache: dict[Formula, bytes | None] = {}
+        """The shortest value that fits, by formula; ``None`` if none was found."""
         self._depth: dict[Formula, int] = {}
         """The nesting depth of each formula that is being searched."""
         self._lowest = 0
@@ -99,7 +100,7 @@ class ShortestValues:
 
         Scalars that are too long or left out of automata are counted (``num_given_up``).
         """
-        restriction, missing = self.restriction, self.scalars.missing
+        restriction, unavailable = self.restriction, self.scalars.unavailable_bytes
         texts: list[bytes] = []
         if restriction.null(formula):
             texts.append(b"null")
@@ -108,7 +109,7 @@ class ShortestValues:
             for value, text in ((True, b"true"), (False, b"false"))
             if restriction.boolean(formula, value)
         ]
-        texts = [text for text in texts if missing.isdisjoint(text)]
+        texts = [text for text in texts if unavailable.isdisjoint(text)]
         numbers = restriction.to_type(JsonType.NUMBER, formula)
         number = self.scalars.numbers.shortest(numbers)
         if number is not None:

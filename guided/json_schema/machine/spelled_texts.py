@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import pause_if_due, with_pauses
@@ -54,6 +54,7 @@ class Chains:
         self._exits: dict[int, int] = {}
         """The result of ``exit_state`` by label."""
         self._chains: dict[tuple[bytes, int], Chain] = {}
+        """By text and label."""
         self._branches: dict[tuple[_Chains, int], int] = {}
         """The results of ``get_or_add_branch`` by its arguments."""
 
@@ -81,7 +82,7 @@ class Chains:
         return self.get_or_add_branch(tuple(self.get_or_add(_sort([*with_pauses(texts)]))), 0)
 
     def get_or_add(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
-        """Return the chain of each text and label, in that order; missing ones are added."""
+        """Return the chain of each text and label, in that order; new ones are added."""
         distinct = dict.fromkeys(with_pauses(texts))
         unknown = [each for each in with_pauses(distinct) if each not in self._chains]
         if unknown:
@@ -112,7 +113,7 @@ class Chains:
         stack = [(chains, depth)]
         while stack:
             at = stack[-1]
-            inner = [] if at in self._branches else self._missing_branches(*at)
+            inner = [] if at in self._branches else self._branches_to_add(*at)
             if inner:
                 stack += reversed(inner)
                 continue
@@ -121,7 +122,7 @@ class Chains:
                 self._branches[at] = self._add_branch(*at)
         return self._branches[chains, depth]
 
-    def _missing_branches(self, chains: _Chains, depth: int) -> list[tuple[_Chains, int]]:
+    def _branches_to_add(self, chains: _Chains, depth: int) -> list[tuple[_Chains, int]]:
         """Return the arguments of the branches after the next byte that are not cached yet.
 
         Only those of more than ``_FEW`` chains: ``_add_branch`` adds smaller ones itself.
@@ -197,7 +198,7 @@ _OTHER_SPELLINGS: Final = b"u/"
 class _OverlayTrie:
     """A trie of texts as overlays on the states of strings: node ``n`` overlays ``rows_under[n]``.
 
-    Children have higher numbers than their parents.
+    Children have higher indices than their parents.
     """
 
     __slots__ = ("children", "labels", "outside", "rows_under")
@@ -220,7 +221,7 @@ class _OverlayTrie:
     def after_backslashes(self) -> set[int]:
         """Return the nodes after a backslash that begins an escape.
 
-        Children have higher numbers than their parents.
+        Children have higher indices than their parents.
         """
         after: set[int] = set()
         # In order, so that a node is known to be escaped before its own backslash is looked at.
@@ -260,7 +261,7 @@ def _build_overlay_trie(
     trie = _OverlayTrie(table.step(start, _QUOTE))
     for text, label in texts.items():
         node = 0
-        spelled = json_key(text)[1:]
+        spelled = json_literal(text)[1:]
         for depth, byte in enumerate(spelled[:-1]):
             if byte not in trie.children[node]:
                 state = table.step(trie.rows_under[node], byte)

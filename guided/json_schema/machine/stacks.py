@@ -1,17 +1,17 @@
 """Stacks of open containers, interned as small ints.
 
-Equal stacks have equal numbers, so that results can be cached by number. A stack is a frame and the
-number of the stack around it:
+A stack is an int, its id: equal stacks have equal ids, so that results can be cached by stack. It
+stands for a frame and the stack around it, its parent:
 
-    {"a":[1,        number  frame                                     parent
-      ^  ^          0 ROOT  Pending    the document is awaited        0
-      |  |          1       ObjectFrame  between two members          0
-      |  |          2       Pending    the value of "a" is awaited    0
-      |  |          3       ArrayFrame   between two items            2
-      |  `--------  4       Pending    the second item is awaited     2
+    {"a":[1,        stack   frame                                      parent
+      ^  ^          0 ROOT  AwaitedValue  the document is awaited        0
+      |  |          1       ObjectFrame   between two members          0
+      |  |          2       AwaitedValue  the value of "a" is awaited    0
+      |  |          3       ArrayFrame    between two items            2
+      |  `--------  4       AwaitedValue  the second item is awaited     2
 
-A ``Pending`` takes the place of its container, which it holds. When its value is done the container
-comes back, with less left to fit.
+An ``AwaitedValue`` replaces its container, which it holds. When its value is done the
+container comes back, with less left to fit.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from guided.machine.stack_table import StackTable
 
 __all__ = [
     "MANY_NAMES",
-    "NO_KEYS",
+    "NO_NAMES",
     "ROOT",
-    "UNKNOWN_KEYS",
+    "UNKNOWN_NAMES",
     "ArrayFrame",
+    "AwaitedValue",
     "Frame",
     "ObjectFrame",
-    "Pending",
     "Stacks",
     "accepts_any_fitting",
 ]
 
 ROOT: Final = 0
 """The stack of the whole document: its value is awaited."""
-NO_KEYS: Final = 0
-"""The number of the empty set of free keys."""
-UNKNOWN_KEYS: Final = -1
-"""Some free keys were written, and a walk over many tokens at once does not know which."""
+NO_NAMES: Final = 0
+"""The id of the empty set of additional names."""
+UNKNOWN_NAMES: Final = -1
+"""In place of the id of a set: additional names were written, and a walk over many tokens at once
+does not know which."""
 MANY_NAMES: Final = 2**30
-"""The number of taken names of an object whose free keys are unknown."""
+"""The count of taken names of an object whose additional names are unknown."""
 
 
 class ObjectFrame(NamedTuple):
@@ -55,12 +56,12 @@ class ObjectFrame(NamedTuple):
     required: bool
     """Whether there is one goal, and it has to be reached."""
     order: int
-    """The number of the list of names that the schema spells out for this object."""
-    written: int
-    """Which of those names were written or skipped: the place of the last one, or if any order is
-    allowed, one bit for each."""
-    keys: int = NO_KEYS
-    """The set of other keys so far."""
+    """Which names the schema declares for this object: an index into ``ObjectRules.orders``."""
+    names_passed: int
+    """Which of those names were written or skipped. Only ``ObjectRules`` reads and writes it: it is
+    the index of the last one, or if any order is allowed, a bit mask of all."""
+    additional_set: int = NO_NAMES
+    """The id of the set of additional names so far; see ``Stacks.add_name``."""
     has_members: bool = False
 
 
@@ -76,18 +77,19 @@ class ArrayFrame(NamedTuple):
     tokens at once does not know its text."""
 
 
-class Pending(NamedTuple):
+class AwaitedValue(NamedTuple):
     """A container whose next value is awaited, and the formulas asked of that value.
 
     ``frame`` is the container with that value counted in, ``None`` for the whole document. With
-    ``required`` the value has to fit ``formulas[0]``. A link ``(leaf, i)`` says that the
-    container's assertion ``leaf`` depends on whether the value fits ``formulas[i]``.
+    ``required`` the value has to fit ``formulas[0]``.
     """
 
     frame: ObjectFrame | ArrayFrame | None
     formulas: tuple[Formula, ...]
     required: bool
-    links: tuple[tuple[Leaf, int], ...] = ()
+    dependent_assertions: tuple[tuple[Leaf, int], ...] = ()
+    """Pairs ``(leaf, i)``: the container's assertion ``leaf`` depends on whether the value fits
+    ``formulas[i]``."""
     remembers_text: bool = False
     """Whether what may follow the value depends on its text."""
     has_unknown_item: bool = False
@@ -97,46 +99,49 @@ class Pending(NamedTuple):
     as when it opened, or the array may close after it."""
 
 
-def accepts_any_fitting(pending: Pending) -> bool:
+def accepts_any_fitting(awaited: AwaitedValue) -> bool:
     """Return whether any value that fits may be written, whatever else is open around it."""
-    return pending.frame is None or pending.always_completable
+    return awaited.frame is None or awaited.always_completable
 
 
-Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
+Frame: TypeAlias = ObjectFrame | ArrayFrame | AwaitedValue
 
 
 class Stacks(StackTable[Frame]):
-    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers."""
+    """Interns stacks of frames, and sets of additional names: equal ones have equal ids.
 
-    def __init__(self, root: Pending, max_stacks: int) -> None:
+    It only grows: an id keeps its meaning, so caches and compiled code may store it.
+    """
+
+    def __init__(self, root: AwaitedValue, max_stacks: int) -> None:
         super().__init__([root])
         self.max_stacks = max_stacks
         self.parents: list[int] = [ROOT]
-        """By stack, like ``frames`` and the rows of ``facts``."""
+        """By stack, like ``frames`` and the rows of ``facts``. No stack is ever dropped."""
         self.order_sizes: list[int] = []
-        """The number of names in each order of an object; ``ObjectRules`` keeps it up to date."""
-        self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
+        """How many names each of ``ObjectRules.orders`` has; ``ObjectRules`` appends to it."""
+        self._stack_by_frame: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
         """The stack by frame and parent: the inverse of ``frames`` and ``parents``."""
-        self._key_set_entries: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
-        """By the number of a set of free keys: the set before its latest key, and that key."""
-        self._key_counts: list[int] = [0]
-        """How many keys each of these sets has."""
-        self._key_numbers: dict[tuple[int, bytes], int] = {}
-        """The inverse of ``_key_set_entries``."""
+        self._name_set_entries: list[tuple[int, bytes]] = [(NO_NAMES, b"")]
+        """By set of additional names: the set before its latest name, and that name."""
+        self._name_counts: list[int] = [0]
+        """How many names each of these sets has."""
+        self._name_set_by_entry: dict[tuple[int, bytes], int] = {}
+        """The inverse of ``_name_set_entries``."""
 
     def enter(self, frame: Frame, parent: int) -> int:
         """Return the stack of ``frame`` inside ``parent``, added if it is new.
 
-        A ``Pending`` has the parent of its container. The order of an object has to be in
+        An ``AwaitedValue`` has the parent of its container. The order of an object has to be in
         ``order_sizes`` already. Raises LimitExceededError past ``max_stacks``.
         """
         # One look-up decides whether the stack is known or new: this runs for each transition.
-        next_number = len(self.frames)
-        number = self._numbers.setdefault((frame, parent), next_number)
-        if number == next_number:
-            if number >= self.max_stacks:
+        next_stack = len(self.frames)
+        stack = self._stack_by_frame.setdefault((frame, parent), next_stack)
+        if stack == next_stack:
+            if stack >= self.max_stacks:
                 # Removed again, or the stack would seem to exist.
-                del self._numbers[frame, parent]
+                del self._stack_by_frame[frame, parent]
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.max_stacks} stacks",
                     limit=self.max_stacks,
@@ -144,52 +149,53 @@ class Stacks(StackTable[Frame]):
                 )
             self.append(frame)
             self.parents.append(parent)
-            facts, at = self._flat, 3 * number
+            facts, at = self._flat, 3 * stack
             # Compiled walks read these facts, and cannot ask Python for them.
             num_texts = facts[3 * parent + NUM_TEXTS]
             if isinstance(frame, ObjectFrame):
                 knowledge = _key_knowledge(frame)
                 if knowledge == KNOWN:
-                    self.with_keys.append(number)
+                    self.with_keys.append(stack)
                 facts[at + KNOWLEDGE], facts[at + NAMES_TAKEN] = knowledge, self._max_taken(frame)
-            elif isinstance(frame, Pending):
+            elif isinstance(frame, AwaitedValue):
                 num_texts += frame.remembers_text
             if num_texts:
                 facts[at + NUM_TEXTS] = num_texts
-        return number
+        return stack
 
-    def free_keys(self, number: int) -> set[bytes]:
+    def additional_names(self, stack: int) -> set[bytes]:
         """Return the names of an open object so far that the schema does not spell out."""
-        frame = self.frames[number]
+        frame = self.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
-        return set(self.iterate_keys(frame.keys))
+        return set(self.iterate_names(frame.additional_set))
 
-    def add_key(self, keys: int, key: bytes) -> int:
-        """Return the number of the set ``keys`` with one more key, which must not be in it yet.
+    def add_name(self, name_set: int, name: bytes) -> int:
+        """Return the id of a set with one more name, which must not be in it yet.
 
-        ``keys`` must not be UNKNOWN_KEYS. The same keys in another order have another number.
+        ``name_set`` must not be UNKNOWN_NAMES, and ``name`` is as JSON spells it, without the
+        quotes. The same names in another order have another id.
         """
-        number = self._key_numbers.setdefault((keys, key), len(self._key_set_entries))
-        if number == len(self._key_set_entries):
-            self._key_set_entries.append((keys, key))
-            self._key_counts.append(self._key_counts[keys] + 1)
-        return number
+        found = self._name_set_by_entry.setdefault((name_set, name), len(self._name_set_entries))
+        if found == len(self._name_set_entries):
+            self._name_set_entries.append((name_set, name))
+            self._name_counts.append(self._name_counts[name_set] + 1)
+        return found
 
     def _max_taken(self, frame: ObjectFrame) -> int:
-        """Compute ``max_names_taken``: MANY_NAMES if the free keys are unknown."""
-        if frame.keys == UNKNOWN_KEYS:
+        """Compute ``max_names_taken``: MANY_NAMES if the additional names are unknown."""
+        if frame.additional_set == UNKNOWN_NAMES:
             return MANY_NAMES
-        return self._key_counts[frame.keys] + self.order_sizes[frame.order]
+        return self._name_counts[frame.additional_set] + self.order_sizes[frame.order]
 
-    def iterate_keys(self, keys: int) -> Iterator[bytes]:
-        """Yield the keys of a set, the latest first; none for an unknown set."""
-        while keys not in (NO_KEYS, UNKNOWN_KEYS):
-            keys, key = self._key_set_entries[keys]
-            yield key
+    def iterate_names(self, name_set: int) -> Iterator[bytes]:
+        """Yield the names in a set, the latest first; none for an unknown set."""
+        while name_set not in (NO_NAMES, UNKNOWN_NAMES):
+            name_set, name = self._name_set_entries[name_set]
+            yield name
 
 
 def _key_knowledge(frame: ObjectFrame) -> int:
     """Return the KNOWLEDGE fact of a stack; see ``guided.machine.facts``."""
-    if frame.keys == NO_KEYS:
+    if frame.additional_set == NO_NAMES:
         return NONE
-    return UNKNOWN if frame.keys == UNKNOWN_KEYS else KNOWN
+    return UNKNOWN if frame.additional_set == UNKNOWN_NAMES else KNOWN

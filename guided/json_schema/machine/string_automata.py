@@ -70,12 +70,12 @@ def choices_dfa(values: Mapping[str, int]) -> Dfa:
                 children.append({})
         label_by_node[node] = text_label
     letters = sorted({letter for edges in children for letter in edges})
-    number = {letter: i for i, letter in enumerate(letters)}
+    column = {letter: i for i, letter in enumerate(letters)}
     table = np.full((len(children), len(letters)), DEAD, dtype=np.int32)
     spend(len(children) * 4)
     for node, edges in enumerate(children):
         for letter, child in edges.items():
-            table[node, number[letter]] = child
+            table[node, column[letter]] = child
     label = np.full(len(children), DEAD, dtype=np.int32)
     label[list(label_by_node)] = list(label_by_node.values())
     return Dfa(tuple(map(CodePoints.single, letters)), table, label)
@@ -88,14 +88,14 @@ def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
     that none of them lists. Without any list the automaton is invalid and must not be used.
     """
     lists: dict[str, list[int]] = {}
-    for number, leaf in enumerate(leaves):
+    for index, leaf in enumerate(leaves):
         for text in choices_in(leaf) or ():
-            lists.setdefault(text, []).append(number)
+            lists.setdefault(text, []).append(index)
     labels: dict[tuple[int, ...], int] = {}
     dfa = choices_dfa(
         {text: labels.setdefault(tuple(held), len(labels)) for text, held in lists.items()}
     )
-    holding = [[number in held for number in range(len(leaves))] for held in (*labels, ())]
+    holding = [[index in held for index in range(len(leaves))] for held in (*labels, ())]
     return dfa, holding
 
 
@@ -282,6 +282,7 @@ class StringAutomata:
     def __init__(self, formulas: Formulas) -> None:
         self.formulas: Final = formulas
         self._dfas: dict[Leaf, Dfa] = {}
+        """The automaton of each assertion about strings."""
 
     @property
     def nbytes(self) -> int:

@@ -24,7 +24,7 @@ from guided.json_schema.machine.scalar_blocks import (
     REQUIRED,
     Signatures,
     is_infinite,
-    json_key,
+    json_literal,
     shared_block,
     split_forbidden_choices,
 )
@@ -42,9 +42,9 @@ from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
 from guided.runtime.work_budget import with_pauses
 from guided.spec import JsonOptions, Spelling
 
-__all__ = ["StringRules", "longest_listed"]
+__all__ = ["StringRules", "longest_listed_length"]
 
-_MOST_LISTED: Final = 2_000
+_MAX_LISTED: Final = 2_000
 """The most listed strings that become overlays on the states of others."""
 
 
@@ -52,22 +52,23 @@ class StringRules(StringAutomata):
     """The rules of strings.
 
     All formulas are over assertions about strings. Listed strings and the names of members have
-    their canonical spelling, however others are spelled. ``missing`` are bytes that no token of the
-    vocabulary has: strings that need one are left out.
+    their canonical spelling, however others are spelled. ``unavailable_bytes`` are those that no
+    token of the vocabulary has: strings that need one are left out.
     """
 
     def __init__(
         self,
         formulas: Formulas,
         options: JsonOptions,
-        missing: frozenset[int],
+        unavailable_bytes: frozenset[int],
         signatures: Signatures,
     ) -> None:
         super().__init__(formulas)
         self.options: Final = options
-        self.missing: Final = missing
+        self.unavailable_bytes: Final = unavailable_bytes
         self._signatures: Final = signatures
         self._infinite: dict[Formula, bool] = {}
+        """Whether infinitely many strings fit, by formula."""
 
     # --- which strings fit ----------------------------------------------------------------
 
@@ -82,10 +83,10 @@ class StringRules(StringAutomata):
         # One bit for each formula whose strings are all listed: a string with one of these bits in
         # its truth vector is in a list.
         listed_bits = 0
-        for number, formula in enumerate(formulas):
+        for bit, formula in enumerate(formulas):
             listed = [] if formula is FALSE else self.list_strings(formula)
             if listed is not None:
-                listed_bits |= 1 << number
+                listed_bits |= 1 << bit
                 texts.update(dict.fromkeys(with_pauses(listed)))
         if not listed_bits or not all(truth_vector & listed_bits for truth_vector in truth_vectors):
             return None
@@ -143,7 +144,7 @@ class StringRules(StringAutomata):
         for leaf in leaves_of(formulas):
             if isinstance(leaf.assertion, StringChoices):
                 texts.update(dict.fromkeys(leaf.assertion.values))
-        if not texts or len(texts) > _MOST_LISTED:
+        if not texts or len(texts) > _MAX_LISTED:
             return formulas, {}
 
         def unlisted(node: Leaf | SchemaNode) -> Formula:
@@ -158,7 +159,7 @@ class StringRules(StringAutomata):
         ]
         if any(bound is not None and longest >= bound for bound in bounds):
             return formulas, {}
-        if not all(self.missing.isdisjoint(json_key(text)) for text in texts):
+        if not all(self.unavailable_bytes.isdisjoint(json_literal(text)) for text in texts):
             return formulas, {}
         return others, {
             text: pack_truth_vector(self.fits(formula, text) for formula in formulas)
@@ -182,13 +183,15 @@ class StringRules(StringAutomata):
     def _find_infinite(self, formula: Formula) -> bool:
         """Compute ``are_infinite`` by an automaton, which has a cycle if they are.
 
-        It reads bytes if some are ``missing``, which may cut cycles.
+        It reads bytes if some are unavailable, which may cut cycles.
         """
         if self.list_strings(formula) is not None:
             return False
         dfa = self.formula_dfa(formula)
-        if self.missing:
-            return is_infinite(byte_dfa_from_dfa(dfa, json_string_sequences, self.missing).next)
+        if self.unavailable_bytes:
+            return is_infinite(
+                byte_dfa_from_dfa(dfa, json_string_sequences, self.unavailable_bytes).next
+            )
         return is_infinite(dfa.next)
 
     # --- blocks ---------------------------------------------------------------------------
@@ -209,13 +212,13 @@ class StringRules(StringAutomata):
 
     @property
     def _spelling_key(self) -> Hashable:
-        return (self.options.spelling, self.options.max_string_length, self.missing)
+        return (self.options.spelling, self.options.max_string_length, self.unavailable_bytes)
 
     def _new_block(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
     ) -> Block | None:
         """Compute ``block``."""
-        longest = longest_listed(formulas)
+        longest = longest_listed_length(formulas)
         formulas, (low, high) = self._split_counted_bounds(formulas, truth_vectors)
         # Most strings of most schemas: free except for their length.
         if formulas == (TRUE,) and high is not None:
@@ -275,7 +278,7 @@ class StringRules(StringAutomata):
         plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(formulas))
         freely = plain and self.options.spelling is Spelling.ANY
         sequences = any_json_string_sequences if freely else json_string_sequences
-        content = byte_dfa_from_dfa(dfa, sequences, self.missing)
+        content = byte_dfa_from_dfa(dfa, sequences, self.unavailable_bytes)
         if not len(content):
             return None
         min_remaining = min_remaining_code_points(content)
@@ -300,10 +303,10 @@ class StringRules(StringAutomata):
         return replace(block, bounds=(low, bound))
 
 
-def longest_listed(formulas: Iterable[Formula]) -> int:
-    """Return the number of code points of the longest string that assertions list.
+def longest_listed_length(formulas: Iterable[Formula]) -> int:
+    """Return the length in code points of the longest string that assertions list.
 
-    Also of those in lists under a negation; -1 for none.
+    Lists under a negation count too; -1 without lists.
     """
     return max(
         (

@@ -16,15 +16,15 @@ class StructuralStates:
     """Adds states in which one of a few bytes comes next, or white space before it.
 
     ``max_spaces`` is how much white space may stand in one place, ``None`` for any amount.
-    ``missing`` are bytes that the vocabulary cannot spell.
+    ``unavailable_bytes`` are those without a token.
     """
 
     def __init__(
-        self, table: TransitionTable, max_spaces: int | None, missing: Collection[int]
+        self, table: TransitionTable, max_spaces: int | None, unavailable_bytes: Collection[int]
     ) -> None:
         self._table = table
         self._max_spaces = max_spaces
-        self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
+        self._spaces = tuple(byte for byte in _SPACES if byte not in unavailable_bytes)
         self.between: set[int] = set()
         """The states of an open container between two members or items."""
 

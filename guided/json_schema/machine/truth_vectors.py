@@ -1,6 +1,6 @@
 """Truth vectors: which of several formulas hold of one value, and which vectors values may have.
 
-A truth vector is a number with one bit for each formula asked of a value; see
+A truth vector is an int with one bit for each formula asked of a value; see
 ``guided.json_schema.formulas.formula.truth_vector``.
 """
 
@@ -34,7 +34,9 @@ class TruthVectors:
         self.scalars: Final = scalars
         self.values: Final = values
         self._as_formula: dict[tuple[tuple[Formula, ...], tuple[int, ...]], Formula] = {}
+        """The results of ``as_formula`` by its arguments."""
         self._likely: dict[tuple[Formula, ...], list[int]] = {}
+        """The results of ``_likely_vectors`` by formulas."""
 
     def of_value(self, formulas: tuple[Formula, ...], value: Json) -> int:
         """Return the truth vector of one value."""
@@ -116,7 +118,7 @@ class TruthVectors:
         """Return all truth vectors of scalars, by automata, and likely ones of containers.
 
         Containers may have others as well: callers that may not miss one use
-        ``AwaitedValues.accepts``.
+        ``ValueStacks.accepts``.
         """
         restriction = self.restriction
         likely: dict[int, None] = {}
@@ -148,8 +150,8 @@ def _combinations(formulas: list[Formula]) -> Iterator[int]:
     bits = [1 << i for i, formula in enumerate(formulas) if formula not in (TRUE, FALSE)]
     every = sum(bits)
     if len(bits) <= MAX_ENUMERATED_FORMULAS:
-        for number in reversed(range(1 << len(bits))):
-            yield constant + sum(bit for i, bit in enumerate(bits) if number >> i & 1)
+        for chosen in reversed(range(1 << len(bits))):
+            yield constant + sum(bit for i, bit in enumerate(bits) if chosen >> i & 1)
         return
     yield constant + every
     yield from (constant + bit for bit in bits)

@@ -9,9 +9,9 @@ from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula, pack_truth_vector
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import OPEN_ARRAY, OPEN_OBJECT, Done, ExitActions
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.spelled_texts import Chains, overlay_texts
-from guided.json_schema.machine.stacks import Pending
+from guided.json_schema.machine.stacks import AwaitedValue
 from guided.machine.block import Block
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import states_reaching_cycle
@@ -30,22 +30,23 @@ class ValueEdges:
     Methods that add states raise LimitExceededError past the limit of the table.
     """
 
-    def __init__(self, evaluation: Evaluation, chains: Chains, labels: ExitActions) -> None:
+    def __init__(self, evaluation: Evaluation, chains: Chains, exit_actions: ExitActions) -> None:
         self._evaluation = evaluation
         self._scalars = evaluation.scalars
         self._table = chains.table
         self._chains = chains
-        self._labels = labels
+        self._exit_actions = exit_actions
         # Blocks are compared by identity: ``shared_block`` returns one object for equal ones.
         self._blocks: dict[Block, int] = {}
         """The state where a block begins."""
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
+        """The results of ``first_bytes`` by ``cache_key``."""
 
     def cache_key(self, stack: int) -> tuple[tuple[Formula, ...], tuple[int, ...]]:
         """Return all that the edges depend on: the formulas and the accepted truth vectors."""
-        pending = self._evaluation.stacks.frames[stack]
-        assert isinstance(pending, Pending), pending
-        return pending.formulas, self._evaluation.awaited.accepted_vectors(stack)
+        awaited = self._evaluation.stacks.frames[stack]
+        assert isinstance(awaited, AwaitedValue), awaited
+        return awaited.formulas, self._evaluation.value_stacks.accepted_vectors(stack)
 
     def first_bytes(self, stack: int) -> tuple[dict[int, int], int]:
         """Return the state after each first byte of a value, and the first byte of a short value.
@@ -56,7 +57,7 @@ class ValueEdges:
         found = self._edges.get(key)
         if found is None:
             edges = self._build_edges(stack, formulas, frozenset(truth_vectors))
-            found = self._edges[key] = (edges, self._evaluation.awaited.short_value(stack)[0])
+            found = self._edges[key] = (edges, self._evaluation.value_stacks.short_value(stack)[0])
         return found
 
     def _build_edges(
@@ -87,7 +88,7 @@ class ValueEdges:
             )
         for text, fits in constants:
             truth_vector = pack_truth_vector(fits)
-            if truth_vector in truth_vectors and self._scalars.missing.isdisjoint(text):
+            if truth_vector in truth_vectors and self._scalars.unavailable_bytes.isdisjoint(text):
                 rest = (text[1:], self._done_action(truth_vector))
                 edges[text[0]] = self._chains.get_or_add([rest])[0].state
         if JsonType.NUMBER in types:
@@ -100,7 +101,7 @@ class ValueEdges:
             (JsonType.OBJECT, ord("{"), OPEN_OBJECT),
             (JsonType.ARRAY, ord("["), OPEN_ARRAY),
         ):
-            spelled = kind in types and byte not in self._scalars.missing
+            spelled = kind in types and byte not in self._scalars.unavailable_bytes
             if spelled and self._may_open(stack, kind, formulas):
                 edges[byte] = self._chains.exit_state(label)
         return edges
@@ -108,8 +109,8 @@ class ValueEdges:
     def _may_open(self, stack: int, kind: JsonType, formulas: tuple[Formula, ...]) -> bool:
         """Return whether a container of a type may open."""
         if len(formulas) == 1 and self._evaluation.restriction.to_type(kind, formulas[0]) is FALSE:
-            return self._evaluation.awaited.accepts(stack, 0)
-        return self._evaluation.awaited.open(stack, kind) is not None
+            return self._evaluation.value_stacks.accepts(stack, 0)
+        return self._evaluation.value_stacks.open(stack, kind) is not None
 
     def _string_edges(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
@@ -122,11 +123,13 @@ class ValueEdges:
         listed = self._scalars.strings.list_with_vectors(formulas, truth_vectors)
         if listed is not None:
             texts = [
-                (json_key(text), self._done_action(truth_vector))
+                (json_literal(text), self._done_action(truth_vector))
                 for text, truth_vector in with_pauses(listed)
             ]
             texts = [
-                each for each in with_pauses(texts) if self._scalars.missing.isdisjoint(each[0])
+                each
+                for each in with_pauses(texts)
+                if self._scalars.unavailable_bytes.isdisjoint(each[0])
             ]
             if not texts:
                 return {}
@@ -149,7 +152,7 @@ class ValueEdges:
         if not texts:
             return None
         block = self._scalars.strings.block(others, truth_vectors)
-        if block is None or ord('"') in self._scalars.missing:
+        if block is None or ord('"') in self._scalars.unavailable_bytes:
             return None
         start = self._add_block(block)
         labels = {
@@ -184,4 +187,4 @@ class ValueEdges:
 
     def _done_action(self, truth_vector: int) -> int:
         """Return the exit action of a complete value with this truth vector."""
-        return self._labels.number(Done(truth_vector))
+        return self._exit_actions.action_of(Done(truth_vector))

@@ -100,29 +100,29 @@ def refuse_infinite_recursion(nodes: Sequence[SchemaNode]) -> None:
 
     That is, without going into a member or an item. Lowers every node, by which ``nodes`` grows.
     """
-    successors = {node.number: _applied_nodes(node.formula) for node in nodes}
+    successors = {node.index: _applied_nodes(node.formula) for node in nodes}
     endless = nodes_reaching_cycles(successors)
     if not endless:
         return
     # Follow edges until a node repeats, which is then in the cycle.
-    number = min(endless)
+    index = min(endless)
     seen: set[int] = set()
-    while number not in seen:
-        seen.add(number)
-        number = next(target for target in successors[number] if target in endless)
+    while index not in seen:
+        seen.add(index)
+        index = next(target for target in successors[index] if target in endless)
     raise InvalidConstraintError(
         "the schema refers to nothing but itself: it applies itself to the same value without end",
-        pointer=nodes[number].pointer,
+        pointer=nodes[index].pointer,
         hint="refer to it from a member or an item",
     )
 
 
 def _applied_nodes(formula: Formula) -> set[int]:
-    """Return the numbers of the nodes that a formula applies to the same value.
+    """Return the indices of the nodes that a formula applies to the same value.
 
     Nodes inside assertions apply to other values, and are left out.
     """
     seen: dict[Formula, None] = {}
     for node in postorder(formula, seen):
         seen[node] = None
-    return {node.number for node in seen if isinstance(node, SchemaNode)}
+    return {node.index for node in seen if isinstance(node, SchemaNode)}

@@ -69,6 +69,7 @@ class GraphBuilder:
     def __init__(self) -> None:
         self._count = 1  # END is there from the start
         self._moves: list[tuple[int, CodePoints, int]] = []
+        """Source, characters and target of each move."""
         self._state_by_ranges: dict[tuple[tuple[DeltaRange, ...], int], int] = {}
         """The state that reads the next digit of a delta, by all that further digits depend on."""
 
@@ -205,11 +206,11 @@ def _add_middle_dots(builder: GraphBuilder, start: int) -> None:
     """
     other = _LETTER_OR_DIGIT & ~_L
     # After texts without "ll" that do not end in "l", and that do; after those with one: the state,
-    # and the place in the first "ll".
+    # and the position in the first "ll".
     here, after_l = start, None
     doubled: list[tuple[int, int]] = []
     for length in range(1, _MAX_AROUND_DOT + 1):
-        following = [(builder.add_state(), place) for _, place in doubled]
+        following = [(builder.add_state(), position) for _, position in doubled]
         for (source, _), (target, _) in zip(doubled, following, strict=True):
             builder.add_move(source, _LETTER_OR_DIGIT, target)
         states = builder.add_state(), builder.add_state()
@@ -220,11 +221,9 @@ def _add_middle_dots(builder: GraphBuilder, start: int) -> None:
             following.append((builder.add_state(), length - 1))
             builder.add_move(after_l, _L, following[-1][0])
         (here, after_l), doubled = states, following
-        for state, place in doubled:
-            number = (_MIDDLE_DOT - INITIAL_N) * (length + 1) + place
-            builder.add_move(
-                state, _HYPHEN, builder.add_delta([(number, number, END)], INITIAL_BIAS)
-            )
+        for state, position in doubled:
+            delta = (_MIDDLE_DOT - INITIAL_N) * (length + 1) + position
+            builder.add_move(state, _HYPHEN, builder.add_delta([(delta, delta, END)], INITIAL_BIAS))
 
 
 def short_labels() -> Graph:
@@ -250,9 +249,9 @@ def _two_letters(
     builder: GraphBuilder, letter: int, second: tuple[tuple[int, int], ...]
 ) -> DeltaRange:
     """Return the range of labels of ``letter`` and one of ``second``, none of which is below it."""
-    number = letter - INITIAL_N
+    delta = letter - INITIAL_N
     last = [_deltas_of(low, high, 1, 2 * letter + 1) for low, high in second]
-    return number, number, builder.add_delta(last, adapt_bias(number, 1, first=True))
+    return delta, delta, builder.add_delta(last, adapt_bias(delta, 1, first=True))
 
 
 def hebrew_labels() -> Graph:
@@ -263,19 +262,19 @@ def hebrew_labels() -> Graph:
     builder = GraphBuilder()
 
     @functools.cache
-    def following(length: int, place: int, bias: int) -> int:
+    def following(length: int, position: int, bias: int) -> int:
         """Return the first state of the delta of the next letter, after ``length`` others."""
-        choices = [_deltas_of(*_HEBREW, length, place)]
+        choices = [_deltas_of(*_HEBREW, length, position)]
         for sign in (_GERESH, _GERSHAYIM) if length else ():
-            low = sign * (length + 1) - place
+            low = sign * (length + 1) - position
             choices.append((low + 1, low + length, END))
         if length + 1 < _MAX_HEBREW:
             low, high, _ = choices[0]
-            for number in range(low, high + 1):
-                letter, index = divmod(place + number, length + 1)
+            for delta in range(low, high + 1):
+                letter, index = divmod(position + delta, length + 1)
                 after = letter * (length + 2) + index + 1
-                next_bias = adapt_bias(number, length + 1, first=length == 0)
-                choices.append((number, number, following(length + 1, after, next_bias)))
+                next_bias = adapt_bias(delta, length + 1, first=length == 0)
+                choices.append((delta, delta, following(length + 1, after, next_bias)))
         return builder.add_delta(choices, bias)
 
     return builder.build(following(0, INITIAL_N, INITIAL_BIAS))

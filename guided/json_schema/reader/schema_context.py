@@ -51,12 +51,14 @@ class Lowering:
         self.options: Final = options
         self.formulas: Final = Formulas()
         self.nodes: Final[list[SchemaNode]] = []
+        """All nodes so far, by ``SchemaNode.index``."""
         self._lower: Final = lower
         self._node_by_key: dict[tuple[int, Scope], SchemaNode] = {}
         """By schema and scope. The index keeps the schemas, so that identities stay theirs."""
         self._scope_by_key: dict[tuple[Scope, Resource, int], Scope] = {}
-        """By outer scope, entered resource, and the number of anchors that this has so far."""
+        """By outer scope, entered resource, and how many anchors that has so far."""
         self._regular_by_pattern: dict[str, Regular] = {}
+        """The parsed form of each pattern."""
 
     def root(self) -> Formula:
         """Return the formula of the whole schema; the formula of its node is not made yet."""
@@ -92,15 +94,15 @@ class Lowering:
         key = (id(context.location.schema), context.scope)
         found = self._node_by_key.get(key)
         if found is None:
-            number, pointer = len(self.nodes), context.location.pointer
-            if number >= MAX_NODES:
+            index, pointer = len(self.nodes), context.location.pointer
+            if index >= MAX_NODES:
                 raise LimitExceededError(
                     f"the schema has more than {MAX_NODES} places", limit=MAX_NODES, pointer=pointer
                 )
             # Before anything is recorded, since this may raise and lowering be tried again.
             spend(5)
             lower = self._lower
-            found = self._node_by_key[key] = SchemaNode(number, pointer, lambda: lower(context))
+            found = self._node_by_key[key] = SchemaNode(index, pointer, lambda: lower(context))
             self.nodes.append(found)
         return found
 

@@ -108,6 +108,7 @@ class SchemaIndex:
         self._dialects = Dialects(self._document)
         self._default = draft_dialect(LATEST)
         self._document_bytes = 0
+        """Bytes of the documents that were parsed."""
         self._name_bytes = 0
         """Bytes of pointers, URIs and scopes."""
         self.root = self._add_document("", root)

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from guided.constraint.automaton import automaton_of, label_of
-from guided.constraint.character_graph import BEYOND, ESCAPE, MOST_STATES
+from guided.constraint.character_graph import ESCAPE, MAX_STATES, NON_ASCII
 from guided.spec import Choice, JsonSchema, Lark, Regex, Structure
 from guided.spec.findings import Automaton
 
@@ -67,7 +67,7 @@ def test_small_automata_are_drawn_whole(constraint: Structure, drawn: str) -> No
 
 def test_of_a_large_automaton_the_first_states_are_drawn() -> None:
     drawn = automaton_of(Lark('start: "a" start "b" | "c"'))
-    assert 0 < drawn.states <= MOST_STATES
+    assert 0 < drawn.states <= MAX_STATES
     assert drawn.open
     assert all(arrow.target < drawn.states for arrow in drawn.arrows)
 
@@ -100,9 +100,9 @@ def test_ways_to_an_end_are_the_texts(pattern: str, letters: str) -> None:
         ({*b"a"}, "a"),
         ({*b"ab"}, "[ab]"),
         ({*b"abcx"}, "[a-cx]"),
-        ({*range(128), BEYOND}, "any"),
+        ({*range(128), NON_ASCII}, "any"),
         ({*range(128)} - {*b'"\\'}, 'any of ASCII but ["\\]'),
-        ({*b"0"} | {BEYOND, ESCAPE}, "[0] or beyond ASCII or escape"),
+        ({*b"0"} | {NON_ASCII, ESCAPE}, "[0] or beyond ASCII or escape"),
         ({*b"\n"}, "\\n"),
     ],
 )

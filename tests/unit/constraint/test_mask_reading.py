@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guided.constraint.compiler import ConstraintCompiler
-from guided.constraint.mask_reading import MOST_SHOWN, read_mask
+from guided.constraint.mask_reading import MAX_SHOWN, describe_mask
 from guided.errors import RequestError, TokenRejectedError
 from guided.masks.matcher import Matcher
 from guided.spec import Regex, Structure, TokenId
@@ -30,29 +30,29 @@ def is_allowed(matcher: Matcher, token: TokenId) -> bool:
 @pytest.mark.parametrize("text", ["", "19", "1987-0"])
 def test_the_mask_holds_what_may_follow(text: str) -> None:
     matcher, tokens = start(DATE), [TokenId(token) for token in VOCABULARY.spell(text)]
-    told = read_mask(matcher, tokens, VOCABULARY)
+    told = describe_mask(matcher, tokens, VOCABULARY)
     for token in tokens:
         matcher = matcher.advance(token)
     allowed = [n for n in range(len(VOCABULARY)) if is_allowed(matcher, TokenId(n))]
     assert told.allowed == len(allowed)
     assert told.allowed + told.forbidden == len(VOCABULARY)
-    assert [each.token for each in told.first] == allowed[:MOST_SHOWN]
+    assert [each.token for each in told.first] == allowed[:MAX_SHOWN]
     assert [each.text for each in told.first] == [VOCABULARY.token_bytes[n] for n in allowed]
     assert not told.may_end
 
 
 def test_the_end_and_what_is_certain_are_told() -> None:
-    forced = read_mask(start(Regex("lighthouse")), (), VOCABULARY)
+    forced = describe_mask(start(Regex("lighthouse")), (), VOCABULARY)
     assert (forced.forced, forced.may_end) == (b"lighthouse", False)
     spelled = [TokenId(token) for token in VOCABULARY.spell("lighthouse")]
-    ended = read_mask(start(Regex("lighthouse")), spelled, VOCABULARY)
+    ended = describe_mask(start(Regex("lighthouse")), spelled, VOCABULARY)
     assert (ended.forced, ended.may_end) == (b"", True)
     assert {each.token for each in ended.first} == VOCABULARY.end_ids
 
 
 def test_what_is_listed_is_bounded() -> None:
-    told = read_mask(start(Regex(".*")), (), VOCABULARY)
-    assert told.allowed > len(told.first) == MOST_SHOWN
+    told = describe_mask(start(Regex(".*")), (), VOCABULARY)
+    assert told.allowed > len(told.first) == MAX_SHOWN
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def test_what_is_listed_is_bounded() -> None:
 )
 def test_tokens_that_are_none_are_refused(tokens: tuple[TokenId, ...], message: str) -> None:
     with pytest.raises(RequestError) as caught:
-        read_mask(start(DATE), tokens, VOCABULARY)
+        describe_mask(start(DATE), tokens, VOCABULARY)
     assert str(caught.value).startswith(message)
     assert caught.value.field == "tokens"

@@ -128,7 +128,7 @@ def test_the_same_constraint_is_compiled_once() -> None:
 
 
 def test_a_recogniser_that_is_full_refuses_masks_but_still_ends_the_answer() -> None:
-    """Each free key makes a stack of its own, so a bound on them is hit while an answer runs."""
+    """Each additional name makes a stack of its own, so an answer hits a bound on them."""
     limits = ConstraintLimits(recognizer=RecognizerLimits(max_stacks=40))
     compiler = ConstraintCompiler(_VOCABULARY, limits)
     matcher = compiler.start(JsonSchema('{"type": "object", "additionalProperties": {}}'))

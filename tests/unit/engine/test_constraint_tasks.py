@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import guided
-from guided.constraint.report import MOST_REPORT_BYTES
+from guided.constraint.report import MAX_REPORT_BYTES
 from guided.engine.constraint_tasks import (
     Check,
     Compile,
@@ -190,7 +190,7 @@ def test_a_report_that_is_sent_is_bounded() -> None:
     assert 0 < report.omitted_verdicts == len(whole.verdicts) - len(report.verdicts)
     assert report.verdicts == whole.verdicts[: len(report.verdicts)]
     sizes = [len(verdict.pointer) for verdict in whole.verdicts]
-    assert sum(sizes[: len(report.verdicts)]) <= MOST_REPORT_BYTES < sum(sizes)
+    assert sum(sizes[: len(report.verdicts)]) <= MAX_REPORT_BYTES < sum(sizes)
     assert replace(report, verdicts=(), omitted_verdicts=0) == replace(whole, verdicts=())
 
 

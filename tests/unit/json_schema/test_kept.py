@@ -8,7 +8,7 @@ import random
 import pytest
 
 from guided.json_schema.machine import scalar_blocks
-from guided.json_schema.machine.scalar_blocks import json_key, pattern_dfa
+from guided.json_schema.machine.scalar_blocks import json_literal, pattern_dfa
 from guided.json_schema.machine.spelled_texts import _sort
 from guided.regular.expression import literal
 
@@ -16,7 +16,7 @@ from guided.regular.expression import literal
 @pytest.mark.parametrize("length", [0, 1, 256, 257, 100_000])
 def test_spellings_of_long_strings_are_made_anew(length: int) -> None:
     text = "é" * length
-    first, second = json_key(text), json_key(text)
+    first, second = json_literal(text), json_literal(text)
     assert first == second == json.dumps(text, ensure_ascii=False).encode()
     assert (first is second) is (length <= 256)
 

@@ -63,7 +63,9 @@ def test_what_is_found_ahead_is_what_a_walk_finds(seed: int) -> None:
 def test_the_first_members_are_found() -> None:
     machine = _machine(_NESTED)
     look_ahead(machine)
-    names = [machine.labels.number_of_key(name) for name in ("name", "tags", "home", "street")]
+    names = [
+        machine.exit_actions.action_of_key(name) for name in ("name", "tags", "home", "street")
+    ]
     assert {label for _, label, _ in _transitions(machine)} >= set(names)
 
 

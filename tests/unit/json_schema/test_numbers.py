@@ -17,8 +17,8 @@ from guided.json_schema.formulas.number_spellings import exact_text
 from guided.json_schema.formulas.number_tables import FAILS, HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
-    holds,
     number_dfa,
+    number_fits,
     number_verdicts,
     omits_multiples,
 )
@@ -325,7 +325,7 @@ def test_a_value_holds_by_the_meaning_of_the_keywords(
     assertion: Numbers | NumberChoices, value: Decimal
 ) -> None:
     expected = _holds(assertion, value) if value.adjusted() < 20 else True
-    assert holds(assertion, value) == expected
+    assert number_fits(assertion, value) == expected
 
 
 def test_digits_are_bounded_where_nothing_else_bounds_them() -> None:

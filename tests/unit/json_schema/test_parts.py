@@ -367,7 +367,7 @@ def test_what_has_to_hold_in_any_case_is_asked_for_as_one() -> None:
         (goal,), [(first, _SHORT), (second, _ONE)], [], _F, required=True
     )
     assert value.formulas == (_F.all_of([_SHORT, _ONE]),)
-    assert (value.required, value.links, failed) == (True, (), [])
+    assert (value.required, value.dependent_assertions, failed) == (True, (), [])
 
 
 def test_what_need_not_hold_is_linked_to_its_verdict() -> None:
@@ -376,7 +376,7 @@ def test_what_need_not_hold_is_linked_to_its_verdict() -> None:
     universal: list[tuple[Leaf, Formula]] = [(certain, _WHOLE), (first, _SHORT), (second, _ONE)]
     value, failed = derive_value_formulas((goal,), universal, [], _F, required=True)
     assert value.formulas == (_WHOLE, _SHORT, _ONE)
-    assert value.links == ((first, 1), (second, 2))
+    assert value.dependent_assertions == ((first, 1), (second, 2))
     assert not failed
 
 
@@ -387,20 +387,20 @@ def test_what_no_value_fits_has_failed() -> None:
         (goal,), [(first, FALSE), (second, _ONE)], [], _F, required=True
     )
     assert failed == [first]
-    assert value.links == ((second, 1),)
+    assert value.dependent_assertions == ((second, 1),)
 
 
 def test_what_only_counts_is_asked_for_as_well() -> None:
     counted = _F.leaf(Contains(_ONE, 1, None))
     value, _ = derive_value_formulas((counted,), [], [(counted, _ONE)], _F, required=True)
     assert value.formulas == (TRUE, _ONE)
-    assert value.links == ((counted, 1),)
+    assert value.dependent_assertions == ((counted, 1),)
 
 
 def test_nothing_is_asked_where_nothing_depends_on_it() -> None:
     goal = _F.leaf(HasMember("a"))
     value, _ = derive_value_formulas((goal, goal), [], [], _F, required=False)
-    assert (value.formulas, value.required, value.links) == ((TRUE,), True, ())
+    assert (value.formulas, value.required, value.dependent_assertions) == ((TRUE,), True, ())
 
 
 def test_leaves_come_in_the_order_in_which_they_are_written() -> None:

@@ -8,22 +8,22 @@ from guided.errors import LimitExceededError
 from guided.json_schema.formulas.formula import TRUE
 from guided.json_schema.machine.stacks import (
     MANY_NAMES,
-    NO_KEYS,
+    NO_NAMES,
     ROOT,
-    UNKNOWN_KEYS,
+    UNKNOWN_NAMES,
     ArrayFrame,
+    AwaitedValue,
     ObjectFrame,
-    Pending,
     Stacks,
 )
 from guided.machine.facts import KNOWLEDGE, KNOWN, NONE, UNKNOWN
 
-_VALUE = Pending(None, (TRUE,), required=True)
+_VALUE = AwaitedValue(None, (TRUE,), required=True)
 _ARRAY = ArrayFrame((TRUE,), required=True)
 
 
-def _object(keys: int = NO_KEYS) -> ObjectFrame:
-    return ObjectFrame((TRUE,), required=True, order=0, written=-1, keys=keys)
+def _object(keys: int = NO_NAMES) -> ObjectFrame:
+    return ObjectFrame((TRUE,), required=True, order=0, names_passed=-1, additional_set=keys)
 
 
 def _stacks(max_stacks: int = 100) -> Stacks:
@@ -47,17 +47,17 @@ def test_equal_nests_have_equal_numbers() -> None:
 
 def test_sets_of_keys_are_remembered() -> None:
     stacks = _stacks()
-    one = stacks.add_key(NO_KEYS, b"a")
-    two = stacks.add_key(one, b"b")
-    assert stacks.add_key(NO_KEYS, b"a") == one
-    assert list(stacks.iterate_keys(two)) == [b"b", b"a"]
-    assert list(stacks.iterate_keys(NO_KEYS)) == list(stacks.iterate_keys(UNKNOWN_KEYS)) == []
+    one = stacks.add_name(NO_NAMES, b"a")
+    two = stacks.add_name(one, b"b")
+    assert stacks.add_name(NO_NAMES, b"a") == one
+    assert list(stacks.iterate_names(two)) == [b"b", b"a"]
+    assert list(stacks.iterate_names(NO_NAMES)) == list(stacks.iterate_names(UNKNOWN_NAMES)) == []
 
 
 def test_a_stack_says_what_it_knows_of_its_keys() -> None:
     stacks = _stacks()
-    some = stacks.add_key(NO_KEYS, b"a")
-    known = {NO_KEYS: NONE, some: KNOWN, UNKNOWN_KEYS: UNKNOWN}
+    some = stacks.add_name(NO_NAMES, b"a")
+    known = {NO_NAMES: NONE, some: KNOWN, UNKNOWN_NAMES: UNKNOWN}
     for keys, expected in known.items():
         assert stacks.facts[stacks.enter(_object(keys), ROOT), KNOWLEDGE] == expected
     assert stacks.facts[stacks.enter(_ARRAY, ROOT), KNOWLEDGE] == NONE
@@ -65,8 +65,8 @@ def test_a_stack_says_what_it_knows_of_its_keys() -> None:
 
 def test_a_stack_counts_the_names_that_are_taken() -> None:
     stacks = _stacks()
-    two = stacks.add_key(stacks.add_key(NO_KEYS, b"a"), b"b")
-    taken = {NO_KEYS: 3, two: 5, UNKNOWN_KEYS: MANY_NAMES}
+    two = stacks.add_name(stacks.add_name(NO_NAMES, b"a"), b"b")
+    taken = {NO_NAMES: 3, two: 5, UNKNOWN_NAMES: MANY_NAMES}
     for keys, expected in taken.items():
         assert stacks.max_names_taken(stacks.enter(_object(keys), ROOT)) == expected
     assert stacks.max_names_taken(stacks.enter(_ARRAY, ROOT)) == 0
@@ -74,7 +74,7 @@ def test_a_stack_counts_the_names_that_are_taken() -> None:
 
 def test_a_stack_counts_the_values_that_are_remembered() -> None:
     stacks = _stacks()
-    item = Pending(_ARRAY, (TRUE,), required=True, remembers_text=True)
+    item = AwaitedValue(_ARRAY, (TRUE,), required=True, remembers_text=True)
     once = stacks.enter(item, ROOT)
     inside = stacks.enter(_object(), once)
     twice = stacks.enter(item, inside)

@@ -57,7 +57,7 @@ def test_a_free_name_is_remembered_while_it_is_written() -> None:
     behind = reached(machine, '{"ab":1,"xy":2')
     assert behind.texts == ()
     closed = reached(machine, '{"ab":1,"xy":2,"')
-    assert machine.stacks.free_keys(closed.stack) == {b"ab", b"xy"}
+    assert machine.stacks.additional_names(closed.stack) == {b"ab", b"xy"}
 
 
 def test_names_of_a_limited_number_are_rare() -> None:

@@ -79,7 +79,7 @@ _ORDER: list[Row] = [
     # Names that are only required come after those with a schema, in the order of the list.
     ({"type": "object", "required": ["z", "a"], "properties": {"m": {}}},
      '{"m":1,"z":2,"a":3} {"z":2,"a":3,"x":1}', '{"z":1,"m":1,"a":1} {"a":1,"z":1} {"z":1}'),
-    # Free names in any order among themselves.
+    # Additional names in any order among themselves.
     ({"type": "object", "properties": {"a": {}}, "patternProperties": {"^x": {}},
       "additionalProperties": False}, '{"a":1,"x2":1,"x1":1} {"x1":1,"x2":1}', '{"x":1,"a":1}'),
     ({"const": {"b": 1, "a": 2}}, '{"b":1,"a":2}', '{"a":2,"b":1}'),

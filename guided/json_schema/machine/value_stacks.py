@@ -10,14 +10,14 @@ from guided.json_schema.formulas.values import Json, formula_of_value
 from guided.json_schema.machine.container_completions import ContainerCompletions
 from guided.json_schema.machine.stacks import (
     ArrayFrame,
+    AwaitedValue,
     Frame,
     ObjectFrame,
-    Pending,
     accepts_any_fitting,
 )
 from guided.json_schema.machine.truth_vectors import TruthVectors
 
-__all__ = ["AwaitedValues"]
+__all__ = ["ValueStacks"]
 
 _ONLY_FITTING: Final = (1,)
 """The truth vectors accepted where ``accepts_any_fitting``: there is one formula, which holds."""
@@ -26,7 +26,7 @@ MAX_JOINED_VECTORS: Final = 64
 """With more accepted truth vectors than this, ``short_value`` tries them one by one."""
 
 
-class AwaitedValues:
+class ValueStacks:
     """The stacks in which a value is awaited, and the moves into and out of containers.
 
     A truth vector is *accepted* in a stack if a completion follows a value that has it. Results are
@@ -50,6 +50,7 @@ class AwaitedValues:
         self._accepts: dict[tuple[int, int], bool] = {}
         """The results of ``accepts``, by stack and truth vector."""
         self._short_values: dict[int, bytes] = {}
+        """The results of ``short_value`` by stack."""
         self._has_completion: dict[int, bool] = {}
         """The results of ``has_completion`` by stack."""
         self._closing_vectors: dict[int, int] = {}
@@ -63,13 +64,13 @@ class AwaitedValues:
         ``kind`` is OBJECT or ARRAY. ``None`` if no completion of it was found. The container has
         the formulas of the value, so its truth vector is that of the value.
         """
-        pending = self.pending(stack)
+        awaited = self.awaited_value(stack)
         # With one formula that must hold there is one goal to reach, which keeps frames equal.
-        required = pending.required and len(pending.formulas) == 1
+        required = awaited.required and len(awaited.formulas) == 1
         frame = (
-            self.objects.open(pending.formulas, required=required)
+            self.objects.open(awaited.formulas, required=required)
             if kind is JsonType.OBJECT
-            else self.arrays.open(pending.formulas, required=required)
+            else self.arrays.open(awaited.formulas, required=required)
         )
         if not self.completions.can_complete(frame, stack):
             return None
@@ -81,15 +82,15 @@ class AwaitedValues:
         ``None`` if the value does not fit, or nothing completes its container after it. ``text`` is
         as for ``ArrayRules.finish_item``.
         """
-        pending = self.pending(stack)
+        awaited = self.awaited_value(stack)
         parent = self.stacks.parents[stack]
         frame: Frame | None
-        if isinstance(pending.frame, ObjectFrame):
-            frame = self.objects.finish_value(pending, truth_vector)
+        if isinstance(awaited.frame, ObjectFrame):
+            frame = self.objects.finish_value(awaited, truth_vector)
         else:
-            frame = self.arrays.finish_item(pending, truth_vector, text)
+            frame = self.arrays.finish_item(awaited, truth_vector, text)
         if frame is None or not (
-            pending.always_completable or self.completions.can_complete(frame, parent)
+            awaited.always_completable or self.completions.can_complete(frame, parent)
         ):
             return None
         return self.stacks.enter(frame, parent)
@@ -114,79 +115,82 @@ class AwaitedValues:
 
     # --- stacks in which a value is awaited -----------------------------------------------
 
-    def enter(self, stack: int, pending: Pending | None) -> int | None:
-        """Return the stack in which ``pending`` takes the place of its container in ``stack``.
+    def enter(self, stack: int, awaited: AwaitedValue | None) -> int | None:
+        """Return the stack in which ``awaited`` replaces its container in ``stack``.
 
         ``None`` if no value is known after which the document can be completed.
         """
-        if pending is None:
+        if awaited is None:
             return None
-        inner = self.stacks.enter(pending, self.stacks.parents[stack])
+        inner = self.stacks.enter(awaited, self.stacks.parents[stack])
         return inner if self.has_completion(inner) else None
 
-    def enter_by_value(self, stack: int, pending: Pending, value: Json) -> int | None:
+    def enter_by_value(self, stack: int, awaited: AwaitedValue, value: Json) -> int | None:
         """Like ``enter``, where a search has found a value after which there is a completion.
 
         Its truth vector may be none of the likely ones: it is stored as a hint, and results found
         without it are dropped. ``None`` if even so no value is found that can be written here.
         """
-        inner = self.stacks.enter(pending, self.stacks.parents[stack])
-        truth_vector = self.vectors.of_value(pending.formulas, value)
+        inner = self.stacks.enter(awaited, self.stacks.parents[stack])
+        truth_vector = self.vectors.of_value(awaited.formulas, value)
         self.completions.hints[inner] = truth_vector
         for cache in (self._has_completion, self._accepted_vectors, self._short_values):
             cache.pop(inner, None)
         return inner if self.has_completion(inner) else None
 
-    def enter_only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
+    def enter_only_value(self, stack: int, awaited: AwaitedValue, value: Json) -> int | None:
         """Like ``enter_by_value``, but allow only ``value``; count that others are left out.
 
         For where other values with the same truth vector may be dead ends.
         """
         self.searches.num_incomplete += 1
-        only = self.require_also(pending, formula_of_value(value, self.vectors.formulas))
+        only = self.require_also(awaited, formula_of_value(value, self.vectors.formulas))
         return None if only is None else self.enter_by_value(stack, only, value)
 
-    def require_also(self, pending: Pending, also: Formula) -> Pending | None:
-        """Return ``pending`` with one more formula that the value has to fit.
+    def require_also(self, awaited: AwaitedValue, also: Formula) -> AwaitedValue | None:
+        """Return ``awaited`` with one more formula that the value has to fit.
 
-        ``None`` if no value can fit it. The formula joins the required one, or becomes that: then
-        links move up by one. The result is not ``always_completable``, so completions are searched
-        for by truth vector.
+        ``None`` if no value can fit it. The formula joins the required one. If no formula is
+        required, it is put in front, and the indices in ``dependent_assertions`` grow by one. The
+        result is not ``always_completable``, so completions are searched for by truth vector.
         """
-        formulas, links = pending.formulas, pending.links
-        if pending.required:
+        formulas, dependent = awaited.formulas, awaited.dependent_assertions
+        if awaited.required:
             formulas = (self.vectors.formulas.all_of([formulas[0], also]), *formulas[1:])
         else:
             formulas = (also, *formulas)
-            links = tuple([(leaf, number + 1) for leaf, number in links])
+            dependent = tuple([(leaf, index + 1) for leaf, index in dependent])
         if formulas[0] is FALSE:
             return None
-        return Pending(
-            pending.frame, formulas, True, links, pending.remembers_text, pending.has_unknown_item
+        return awaited._replace(
+            formulas=formulas,
+            required=True,
+            dependent_assertions=dependent,
+            always_completable=False,
         )
 
     def has_completion(self, stack: int) -> bool:
         """Return whether a completion follows some value; ``False`` also if a search gave up."""
         found = self._has_completion.get(stack)
         if found is None:
-            pending = self.pending(stack)
+            awaited = self.awaited_value(stack)
             # If any value that fits will do, there only has to be one.
             found = (
-                self.values.text(pending.formulas[0]) is not None
-                if pending.always_completable
-                else self._find_completion(stack, pending)
+                self.values.text(awaited.formulas[0]) is not None
+                if awaited.always_completable
+                else self._find_completion(stack, awaited)
             )
             self._has_completion[stack] = found
         return found
 
-    def _find_completion(self, stack: int, pending: Pending) -> bool:
+    def _find_completion(self, stack: int, awaited: AwaitedValue) -> bool:
         """Compute ``has_completion``, by truth vector.
 
         If only likely truth vectors were tried, ``False`` is counted as a possible miss.
         """
-        for truth_vector in self.possible_vectors(stack, pending):
+        for truth_vector in self.possible_vectors(stack, awaited):
             if self.leaves_completion(stack, truth_vector):
-                formula = self.vectors.as_formula(pending.formulas, (truth_vector,))
+                formula = self.vectors.as_formula(awaited.formulas, (truth_vector,))
                 if self._find_text(stack, formula) is not None:
                     return True
         self.completions.count_possible_miss(stack)
@@ -228,23 +232,23 @@ class AwaitedValues:
         """
         found = self._accepted_vectors.get(stack)
         if found is None:
-            pending = self.pending(stack)
-            if accepts_any_fitting(pending):
+            awaited = self.awaited_value(stack)
+            if accepts_any_fitting(awaited):
                 return _ONLY_FITTING
-            possible = self.possible_vectors(stack, pending)
+            possible = self.possible_vectors(stack, awaited)
             found = tuple(v for v in possible if self.leaves_completion(stack, v))
             self._accepted_vectors[stack] = found
         return found
 
-    def possible_vectors(self, stack: int, pending: Pending) -> list[int]:
+    def possible_vectors(self, stack: int, awaited: AwaitedValue) -> list[int]:
         """Return the truth vectors that a value may have: all, or only likely ones of very many.
 
         Includes the hint for the stack (``ContainerCompletions.hints``). The list may be shared:
         callers must not change it.
         """
-        if accepts_any_fitting(pending):
+        if accepts_any_fitting(awaited):
             return [1]
-        likely = self.vectors.possible_vectors(pending.formulas)
+        likely = self.vectors.possible_vectors(awaited.formulas)
         hint = self.completions.hints.get(stack)
         return likely if hint is None or hint in likely else [*likely, hint]
 
@@ -254,31 +258,31 @@ class AwaitedValues:
         If later items have to differ from the value, an example stands for all values with the
         vector. ``accepted_vectors`` and ``accepts`` cache the result.
         """
-        pending = self.pending(stack)
-        if accepts_any_fitting(pending):
+        awaited = self.awaited_value(stack)
+        if accepts_any_fitting(awaited):
             return truth_vector == 1
-        if pending.required and not truth_vector & 1:
+        if awaited.required and not truth_vector & 1:
             return False
-        example = self._example_text(pending, truth_vector)
+        example = self._example_text(awaited, truth_vector)
         frame = (
-            self.objects.finish_value(pending, truth_vector)
-            if isinstance(pending.frame, ObjectFrame)
-            else self.arrays.finish_item(pending, truth_vector, example)
+            self.objects.finish_value(awaited, truth_vector)
+            if isinstance(awaited.frame, ObjectFrame)
+            else self.arrays.finish_item(awaited, truth_vector, example)
         )
         if isinstance(frame, ArrayFrame):
             # Before ``can_complete``, whose search may give up where a completion is known.
-            self.completions.reuse_completion(pending, frame, truth_vector)
+            self.completions.reuse_completion(awaited, frame, truth_vector)
         parent = self.stacks.parents[stack]
         return frame is not None and self.completions.can_complete(frame, parent)
 
-    def _example_text(self, pending: Pending, truth_vector: int) -> bytes | None:
+    def _example_text(self, awaited: AwaitedValue, truth_vector: int) -> bytes | None:
         """Return an item with this truth vector where what follows depends on its text.
 
         Else ``None``, and also if an earlier item is not known either, or if none was found.
         """
-        if not pending.remembers_text or pending.has_unknown_item:
+        if not awaited.remembers_text or awaited.has_unknown_item:
             return None
-        return self.values.text(self.vectors.as_formula(pending.formulas, (truth_vector,)))
+        return self.values.text(self.vectors.as_formula(awaited.formulas, (truth_vector,)))
 
     def short_value(self, stack: int) -> bytes:
         """Return a short value with an accepted truth vector.
@@ -288,7 +292,10 @@ class AwaitedValues:
         """
         found = self._short_values.get(stack)
         if found is None:
-            formulas, truth_vectors = self.pending(stack).formulas, self.accepted_vectors(stack)
+            formulas, truth_vectors = (
+                self.awaited_value(stack).formulas,
+                self.accepted_vectors(stack),
+            )
             # The formula of all vectors gives the shortest value, but its search may give up where
             # one for a single vector succeeds.
             choices: list[tuple[int, ...]] = [(truth_vector,) for truth_vector in truth_vectors]
@@ -303,8 +310,8 @@ class AwaitedValues:
             found = self._short_values[stack] = text
         return found
 
-    def pending(self, stack: int) -> Pending:
+    def awaited_value(self, stack: int) -> AwaitedValue:
         """Return the frame of a stack in which a value is awaited."""
-        pending = self.stacks.frames[stack]
-        assert isinstance(pending, Pending), pending
-        return pending
+        awaited = self.stacks.frames[stack]
+        assert isinstance(awaited, AwaitedValue), awaited
+        return awaited

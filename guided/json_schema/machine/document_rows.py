@@ -1,4 +1,4 @@
-"""The states of a JSON document in the transition table, added when a text first gets there."""
+"""The rows of a JSON document in the transition table, added when a text first gets there."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from guided.json_schema.machine.structural_states import StructuralStates
 from guided.json_schema.machine.value_edges import ValueEdges
 from guided.machine.table import END_ROW, TransitionTable
 
-__all__ = ["DocumentStates"]
+__all__ = ["DocumentRows"]
 
 _COLON: Final = ord(":")
 
 
-class DocumentStates:
-    """Adds the states between and before values; equal places of different stacks share them.
+class DocumentRows:
+    """Adds the rows between and before values; equal positions of different stacks share them.
 
-    A state here is the number of a row. The first machine that uses a table adds END_ROW, the state
-    after the document, which all machines share. Methods that add states raise LimitExceededError
+    A row is a state of the table, as an int. The first machine that uses a table adds END_ROW, the
+    row after the document, which all machines share. Methods that add rows raise LimitExceededError
     past the limit of the table.
     """
 
@@ -30,80 +30,85 @@ class DocumentStates:
         self.evaluation = evaluation
         self.scalars = evaluation.scalars
         self.table = table
-        self.labels = ExitActions()
+        self.exit_actions = ExitActions()
         self.structural = StructuralStates(
-            table, self.scalars.options.whitespace, self.scalars.missing
+            table, self.scalars.options.whitespace, self.scalars.unavailable_bytes
         )
-        # Caches of states, which never change: a key has to contain all that its states depend on.
-        self._values: dict[object, int] = {}
-        self._colons: dict[int, int] = {}
-        """By the state of the value after it."""
-        self._members: dict[object, int] = {}
-        self._member_rows: dict[object, int] = {}
-        self._items: dict[object, int] = {}
+        # Caches of rows, which never change: a key has to contain all that its row depends on.
+        self._row_before_value: dict[object, int] = {}
+        """The results of ``before_value``, by ``_value_key``."""
+        self._row_before_colon: dict[int, int] = {}
+        """The row in which a colon comes next, by the row of the value after it."""
+        self._row_before_member: dict[object, int] = {}
+        """The results of ``before_member``: by frame and whether it may close if the goal is plain,
+        else by stack."""
+        self._row_by_member_edges: dict[tuple[bool, bool, int | None], int] = {}
+        """The rows that ``before_member`` returns, by what their edges depend on: whether there are
+        members, whether the object may close, and the row after the opening quote of a name."""
+        self._row_in_array: dict[object, int] = {}
         """For ``after_bracket``, ``after_item`` and ``_only_close``, whose keys always differ."""
-        # State 0 of every table is the end of a document; recognisers share tables.
+        # Row 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})
             assert end_row == END_ROW, end_row
         self.chains = Chains(self.table)
-        self.names = NameStates(self.chains, self.labels)
-        self._value_edges = ValueEdges(evaluation, self.chains, self.labels)
+        self.names = NameStates(self.chains, self.exit_actions)
+        self._value_edges = ValueEdges(evaluation, self.chains, self.exit_actions)
 
     # --- values ---------------------------------------------------------------------------
 
     def before_value(self, stack: int, *, spaced: bool = True) -> int:
-        """Return the state in which the value awaited in a stack begins.
+        """Return the row in which the value awaited in a stack begins.
 
         ``spaced`` allows white space before it, as the options do; else its first byte comes next.
         """
         key = self._value_key(stack, spaced)
-        found = self._values.get(key)
+        found = self._row_before_value.get(key)
         if found is None:
             # The first byte of a short value. The table cannot find it by itself: an opening
             # bracket looks like a value of one byte.
             edges, next_byte = self._value_edges.first_bytes(stack)
-            found = self._values[key] = self.structural.add(
+            found = self._row_before_value[key] = self.structural.add(
                 edges, spaced=spaced, next_byte=next_byte
             )
         return found
 
     def after_name(self, stack: int) -> int:
-        """Return the state after a name: a colon, then the value that ``stack`` awaits."""
+        """Return the row after a name: a colon, then the value that ``stack`` awaits."""
         value = self.before_value(stack)
-        found = self._colons.get(value)
+        found = self._row_before_colon.get(value)
         if found is None:
-            found = self._colons[value] = self.structural.add({_COLON: value})
+            found = self._row_before_colon[value] = self.structural.add({_COLON: value})
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
-        """Return the cache key of ``before_value``: all that the state depends on."""
+        """Return the cache key of ``before_value``: all that the row depends on."""
         return (*self._value_edges.cache_key(stack), spaced)
 
     # --- objects --------------------------------------------------------------------------
 
     def before_member(self, stack: int) -> int:
-        """Return the state before the next member or the closing brace.
+        """Return the row before the next member or the closing brace.
 
-        Objects with a plain goal share a state by their frame and whether they may close, which is
-        all that it depends on; other objects have a state for each stack.
+        Objects with a plain goal share a row by their frame and whether they may close, which is
+        all that it depends on; other objects have a row for each stack.
         """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
-        closable = self.evaluation.awaited.may_close(stack)
+        closable = self.evaluation.value_stacks.may_close(stack)
         plain = self.evaluation.objects.plain_goal(frame) is not None
-        place: object = (frame, closable) if plain else stack
-        found = self._members.get(place)
+        key: object = (frame, closable) if plain else stack
+        found = self._row_before_member.get(key)
         if found is None:
-            found = self._members[place] = self._build_members(stack, frame, closable)
+            found = self._row_before_member[key] = self._build_members(stack, frame, closable)
         return found
 
     def _build_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
-        """Compute ``before_member``; states with the same edges are shared by ``key``."""
+        """Compute ``before_member``; rows with the same edges are shared by ``key``."""
         names, classes = self.evaluation.names.candidates(stack)
         after_quote = self._add_name(frame, names, classes) if names or classes else None
         key = (frame.has_members, closable, after_quote)
-        if key not in self._member_rows:
+        if key not in self._row_by_member_edges:
             edges = {ord("}"): self.chains.exit_state(CLOSE)} if closable else {}
             if after_quote is not None:
                 quote = {ord('"'): after_quote}
@@ -112,14 +117,16 @@ class DocumentStates:
                 else:
                     edges |= quote
             next_byte = ord("}") if closable else None
-            self._member_rows[key] = self.structural.add(edges, next_byte=next_byte, between=True)
-        return self._member_rows[key]
+            self._row_by_member_edges[key] = self.structural.add(
+                edges, next_byte=next_byte, between=True
+            )
+        return self._row_by_member_edges[key]
 
     def _add_name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
-        """Return the state after the opening quote of a name.
+        """Return the row after the opening quote of a name.
 
         ``names`` are the spelled-out names that may be written, in order, and ``classes`` those of
-        free names. One of the two is not empty.
+        additional names. One of the two is not empty.
         """
         if not classes:
             return self.names.only_spelled(names)
@@ -130,51 +137,51 @@ class DocumentStates:
     # --- arrays ---------------------------------------------------------------------------
 
     def after_bracket(self, stack: int, item: int | None) -> tuple[int, int]:
-        """Return the stack and the state after the opening bracket of an array.
+        """Return the stack and the row after the opening bracket of an array.
 
         ``item`` is the stack of the first item, ``None`` if there must not be one: then the array
         may close, or it would not have been opened.
         """
-        closable = self.evaluation.awaited.may_close(stack)
+        closable = self.evaluation.value_stacks.may_close(stack)
         if item is None:
             assert closable, self.evaluation.stacks.frames[stack]
             return stack, self._only_close()
-        truth_vector = self.evaluation.awaited.closing_vector(stack) if closable else None
+        truth_vector = self.evaluation.value_stacks.closing_vector(stack) if closable else None
         key = (self._value_key(item, True), truth_vector)
-        if key not in self._items:
+        if key not in self._row_in_array:
             edges, next_byte = self._value_edges.first_bytes(item)
             if truth_vector is not None:
-                # Edges are shared by all places that await this value.
+                # Edges are shared by all stacks that await this value.
                 edges = dict(edges)
                 edges[ord("]")] = self.chains.exit_state(
-                    self.labels.number(EmptyArray(truth_vector))
+                    self.exit_actions.action_of(EmptyArray(truth_vector))
                 )
                 next_byte = ord("]")
-            self._items[key] = self.structural.add(edges, next_byte=next_byte)
-        return item, self._items[key]
+            self._row_in_array[key] = self.structural.add(edges, next_byte=next_byte)
+        return item, self._row_in_array[key]
 
     def after_item(self, stack: int) -> int:
-        """Return the state after an item: before a comma, the closing bracket, or both.
+        """Return the row after an item: before a comma, the closing bracket, or both.
 
-        All arrays share these states, as ITEM finds the next item from the stack. Each has at least
+        All arrays share these rows, as ITEM finds the next item from the stack. Each has at least
         one edge, since the stack has a completion.
         """
-        closable = self.evaluation.awaited.may_close(stack)
+        closable = self.evaluation.value_stacks.may_close(stack)
         more = self.evaluation.items.enter_item(stack) is not None
         key = (closable, more)
-        if key not in self._items:
+        if key not in self._row_in_array:
             edges = {ord("]"): self.chains.exit_state(CLOSE)} if closable else {}
             if more:
                 edges[ord(",")] = self.chains.exit_state(ITEM)
-            self._items[key] = self.structural.add(
+            self._row_in_array[key] = self.structural.add(
                 edges, next_byte=ord("]") if closable else None, between=True
             )
-        return self._items[key]
+        return self._row_in_array[key]
 
     def _only_close(self) -> int:
-        """Return the state in which only the closing bracket of an array may come."""
-        if "close" not in self._items:
-            self._items["close"] = self.structural.add(
+        """Return the row in which only the closing bracket of an array may come."""
+        if "close" not in self._row_in_array:
+            self._row_in_array["close"] = self.structural.add(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True
             )
-        return self._items["close"]
+        return self._row_in_array["close"]

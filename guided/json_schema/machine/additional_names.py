@@ -12,11 +12,11 @@ from cachetools import LRUCache
 
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.objects import Order
-from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.machine.table import TransitionTable
 
-__all__ = ["FreeNames"]
+__all__ = ["AdditionalNames"]
 
 _MAX_CACHED: Final = 16_384
 """The most results of ``can_close`` that are cached."""
@@ -24,8 +24,8 @@ _KEY_TRIES: Final = 2_000
 """The most names tried in ``can_close``."""
 
 
-class FreeNames:
-    """Finds how a free name that was begun may end.
+class AdditionalNames:
+    """Finds how an additional name that was begun may end.
 
     ``stack`` is that of the object, ``row`` the row inside the name, and ``prefix`` the bytes of
     the name so far. A key is a name as JSON spells it, without the quotes.
@@ -36,6 +36,7 @@ class FreeNames:
         self._stacks = evaluation.stacks
         self._table = table
         self._can_close_cache: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_MAX_CACHED)
+        """The results of ``can_close`` by its arguments."""
 
     def can_close(self, stack: int, row: int, prefix: bytes) -> bool:
         """Return whether a name that begins with ``prefix`` is left that may be written.
@@ -49,7 +50,7 @@ class FreeNames:
         found = self._can_close_cache.get(at)
         if found is None:
             closing_texts = itertools.islice(self._closing_texts(row), _KEY_TRIES)
-            taken = self._stacks.free_keys(stack)
+            taken = self._stacks.additional_names(stack)
             found = any(
                 self._is_allowed(stack, prefix + text[:-1], taken) for text in closing_texts
             )
@@ -65,12 +66,12 @@ class FreeNames:
         """
         owed = self._evaluation.completions.shortest(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
-            key = json_key(name)[1:]
+            key = json_literal(name)[1:]
             # A name late in the order may not be allowed until others were written.
             if key.startswith(prefix) and self._is_allowed(stack, key[:-1], ()):
                 return key[len(prefix) :]
-        taken = self._stacks.free_keys(stack)
-        refused = len(taken) + len(self._order(stack).spelled)
+        taken = self._stacks.additional_names(stack)
+        refused = len(taken) + len(self._order(stack).encoded)
         for text in itertools.islice(self._closing_texts(row), refused + 1):
             if self._is_allowed(stack, prefix + text[:-1], taken):
                 return text
@@ -84,10 +85,10 @@ class FreeNames:
     def _is_allowed(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
         """Return whether the name ``key`` may be written here.
 
-        ``taken`` are the free names of the object. The class of a free name is not checked: the row
-        that it was found from implies it.
+        ``taken`` are the additional names of the object. The class of an additional name is not
+        checked: the row that it was found from implies it.
         """
-        if key in self._order(stack).spelled:
+        if key in self._order(stack).encoded:
             name = json.loads(b'"' + key + b'"')
             return self._evaluation.names.enter_named_value(stack, name) is not None
         return key not in taken
@@ -97,7 +98,8 @@ class FreeNames:
 
         There may be infinitely many. Names that the schema spells out are included.
         """
-        # The order: bytes in all, minus those so far, a number for ties. Then the row and the text.
+        # The order: bytes in all, minus those so far, a counter for ties. Then the row and the
+        # text.
         ties = itertools.count()
         heap = [(int(self._table.distance[row]), 0, next(ties), row, b"")]
         while heap:
