@@ -95,7 +95,7 @@ BUGS = {
     "guided.v1.GenerationService/Generate": (GenerationServicer, "_make"),
     "guided.v1.GenerationService/GenerateStream": (GenerationServicer, "_write"),
     "guided.v1.GenerationService/GenerateBatch": (GenerationServicer, "_make"),
-    "guided.v1.GrammarService/Check": (GrammarServicer, "_check"),
+    "guided.v1.GrammarService/Check": (GrammarServicer, "_message"),
     "guided.v1.GrammarService/Compile": (ConstraintStore, "put"),
     "guided.v1.GrammarService/ValidateText": (GrammarServicer, "_message"),
     "guided.v1.GrammarService/List": (ConstraintStore, "listed"),
