@@ -16,6 +16,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -232,11 +233,11 @@ def _run_pip(
 
 def _largest_file(folder: Path) -> int:
     """Return the size in bytes of the largest file below a folder, 0 without any."""
+    # Not ``rglob``, which raises an error where a folder is removed while it is searched.
     sizes = [0]
-    for path in folder.rglob("*"):
-        try:
-            sizes.append(path.stat().st_size)
-        except FileNotFoundError:
+    for parent, _, names in os.walk(folder):
+        for name in names:
             # pip moves its files around meanwhile.
-            continue
+            with suppress(FileNotFoundError):
+                sizes.append(Path(parent, name).stat().st_size)
     return max(sizes)

