@@ -14,7 +14,7 @@ from guided.errors import DeadlineExceededError, RequestCancelledError
 from guided_service.config import ServerConfig
 from guided_service.status import Context, abort
 
-__all__ = ["or_abort", "or_aborts", "write_within"]
+__all__ = ["aborts_on_error", "or_abort", "write_within"]
 
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound="_Servicer")
@@ -78,7 +78,7 @@ class _Servicer(Protocol):
     _config: ServerConfig
 
 
-def or_aborts(
+def aborts_on_error(
     method: Callable[[S, M, Context], Awaitable[T]],
 ) -> Callable[[S, M, Context], Coroutine[None, None, T]]:
     """Make a servicer's method end its call with the error that it raises; see ``or_abort``."""

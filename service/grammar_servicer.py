@@ -17,7 +17,7 @@ from guided.v1.grammar_pb2_grpc import GrammarServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_grammar import encode_cost, encode_info, encode_report, encode_text_report
 from guided.wire_request import encode_constraint
-from guided_service.calls import or_aborts
+from guided_service.calls import aborts_on_error
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Door
@@ -65,7 +65,7 @@ class GrammarServicer(GrammarServiceServicer):
         self._config = config
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def Check(
         self, request: grammar_pb2.CheckRequest, context: Context
     ) -> grammar_pb2.CheckResponse:
@@ -77,7 +77,7 @@ class GrammarServicer(GrammarServiceServicer):
         )
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def Compile(
         self, request: grammar_pb2.CompileRequest, context: Context
     ) -> grammar_pb2.CompileResponse:
@@ -90,7 +90,7 @@ class GrammarServicer(GrammarServiceServicer):
         )
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def ValidateText(
         self, request: grammar_pb2.ValidateTextRequest, context: Context
     ) -> grammar_pb2.ValidateTextResponse:
@@ -100,7 +100,7 @@ class GrammarServicer(GrammarServiceServicer):
         return encode_text_report(found)
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def List(
         self, request: grammar_pb2.ListRequest, context: Context
     ) -> grammar_pb2.ListResponse:
@@ -111,7 +111,7 @@ class GrammarServicer(GrammarServiceServicer):
         return grammar_pb2.ListResponse(grammars=map(encode_info, kept))
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def Delete(
         self, request: grammar_pb2.DeleteRequest, context: Context
     ) -> grammar_pb2.DeleteResponse:

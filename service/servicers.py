@@ -26,7 +26,7 @@ from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
 from guided_service.admission import Admission, OverloadedError
 from guided_service.call_reader import ReaderOf, reader_of
-from guided_service.calls import or_abort, or_aborts, write_within
+from guided_service.calls import aborts_on_error, or_abort, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Admitted, Caller, Door
@@ -357,7 +357,7 @@ class ModelServicer(ModelServiceServicer):
         self._config = config
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def GetModel(
         self, request: model_pb2.GetModelRequest, context: Context
     ) -> model_pb2.GetModelResponse:
@@ -366,7 +366,7 @@ class ModelServicer(ModelServiceServicer):
         return model_pb2.GetModelResponse(model=encode_model(self._source.models()[0]))
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def ListModels(
         self, request: model_pb2.ListModelsRequest, context: Context
     ) -> model_pb2.ListModelsResponse:
@@ -376,7 +376,7 @@ class ModelServicer(ModelServiceServicer):
         return model_pb2.ListModelsResponse(models=models)
 
     @override
-    @or_aborts
+    @aborts_on_error
     async def GetStats(
         self, request: model_pb2.GetStatsRequest, context: Context
     ) -> model_pb2.GetStatsResponse:

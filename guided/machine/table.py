@@ -328,7 +328,7 @@ class TransitionTable(TableArrays):
         return nearest
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
-        """Add overlays: rows that equal another row except for some bytes; see ``_add_overlays``.
+        """Add overlays: rows that equal another row except for some bytes.
 
         Overlay ``i`` leads where ``edges[i]`` says, the target row by byte (DEAD closes the byte),
         and on all other bytes where row ``under[i]`` leads. Returns the first overlay. Edges may
@@ -340,9 +340,9 @@ class TransitionTable(TableArrays):
             for byte, target in leading.items()
         ]
         moves = np.array(triples, dtype=np.int32).reshape(-1, 3)
-        return self._add_overlays(np.array(under, dtype=np.int32), moves)
+        return self.add_overlays_from_edges(np.array(under, dtype=np.int32), moves)
 
-    def _add_overlays(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
+    def add_overlays_from_edges(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
         """Add overlays: copies of the rows ``under`` with other targets for some bytes.
 
         ``under`` are rows of one block. ``edges`` is int32 ``[edges, 3]``: the index in ``under``,

@@ -148,7 +148,7 @@ class NameStates:
             moves[count:] = edges
         # The table takes the moves of each state side by side.
         order = np.argsort(moves[:, 0], kind="stable")
-        return self.table._add_overlays(nodes[:, CONTENT_ROW], moves[order])
+        return self.table.add_overlays_from_edges(nodes[:, CONTENT_ROW], moves[order])
 
     def _add_leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
         """Return the states of names that leave the trie, by their byte at ``depth``."""
