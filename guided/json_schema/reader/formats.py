@@ -34,7 +34,7 @@ from guided.json_schema.reader.host_names import (
 from guided.regular.expression import Regular
 from guided.regular.patterns import parse_regex
 
-__all__ = ["NARROWED_FORMATS", "format_regular", "known_formats"]
+__all__ = ["MAX_FORMAT_LENGTHS", "NARROWED_FORMATS", "format_regular", "known_formats"]
 
 _HEX = "[0-9A-Fa-f]"
 # RFC 6901, section 3.
@@ -94,6 +94,16 @@ NARROWED_FORMATS = {
     "uri-template": "without the operators that RFC 6570 keeps for later versions",
 }
 """By format, the valid strings that its expression leaves out, or the only ones it allows."""
+MAX_FORMAT_LENGTHS = {
+    "date": 10,
+    "email": 250,
+    "hostname": 247,
+    "idn-hostname": 253,
+    "ipv4": 15,
+    "ipv6": 45,
+    **{name: 36 for name in _PATTERNS if name.startswith("uuid")},
+}
+"""By format, the length of its longest string in code points; formats of any length are missing."""
 
 
 def known_formats() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from guided.json_schema.reader.formats import NARROWED_FORMATS, format_regular
+from guided.json_schema.reader.formats import MAX_FORMAT_LENGTHS, NARROWED_FORMATS, format_regular
 from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
 from guided.json_schema.reader.text import child_pointer
@@ -57,22 +57,22 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
 def _enforcement(
     definition: Keyword, location: Location, options: JsonOptions
 ) -> tuple[Enforcement, str]:
-    """Return how far an asserting keyword is enforced, and a note.
+    """Return how far a keyword of ``location.keywords`` is enforced, and a note, empty for none.
 
-    The order matters: a keyword without the one that it needs has no effect in any case.
+    The order matters: a keyword without its companion has no effect in any case.
     """
     keywords, name = location.keywords, definition.name
-    needed = _NEEDED_KEYWORDS.get(name)
-    if needed is not None and needed not in keywords:
-        return Enforcement.ANNOTATION, f"means nothing without {needed!r}"
+    companion = _COMPANION_KEYWORD.get(name)
+    if companion is not None and companion not in keywords:
+        return Enforcement.ANNOTATION, f"means nothing without {companion!r}"
     if name == "additionalItems" and not isinstance(keywords.get("items"), list):
         return Enforcement.ANNOTATION, "means nothing without a list of 'items'"
     if name == "format":
         return _format_enforcement(location, options)
     if name == "type":
-        bounds = list(_default_bounds(keywords, options))
-        if bounds:
-            return Enforcement.NARROWED, "; ".join(bounds)
+        notes = list(_default_bound_notes(location, options))
+        if notes:
+            return Enforcement.NARROWED, "; ".join(notes)
     if name == "properties" and options.key_order is KeyOrder.SCHEMA and len(keywords[name]) > 1:
         return Enforcement.NARROWED, "members in the order of the schema"
     return Enforcement.ENFORCED, ""
@@ -94,32 +94,46 @@ def _format_enforcement(location: Location, options: JsonOptions) -> tuple[Enfor
     return Enforcement.ENFORCED, ""
 
 
-def _default_bounds(keywords: dict[str, object], options: JsonOptions) -> Iterator[str]:
-    """Yield notes on the bounds that the options set for values which the schema does not bound.
+def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[str]:
+    """Yield a note on each bound of the options that narrows ``type``, which the schema has.
 
-    They are applied by ``StringRules`` and ``NumberRules``.
+    ``StringRules`` and ``NumberRules`` apply these bounds: change both together. A number between
+    two bounds of the schema may still have any number of decimals; an integer may not.
     """
+    keywords = location.keywords
     types = keywords["type"]
-    names = types if isinstance(types, list) else [types]
+    type_names = types if isinstance(types, list) else [types]
     if "enum" in keywords or "const" in keywords:
         return
-    length, digits = options.max_string_length, options.max_number_digits
-    if "string" in names and length is not None and not keywords.keys() & {"maxLength", "format"}:
-        yield f"at most {length} characters"
-    if {"integer", "number"} & set(names) and digits is not None:
-        lower = keywords.keys() & {"minimum", "exclusiveMinimum"}
-        upper = keywords.keys() & {"maximum", "exclusiveMaximum"}
-        if "number" in names or not (lower and upper):
-            yield f"at most {digits} digits on either side of the point"
+    max_length, max_digits = options.max_string_length, options.max_number_digits
+    if "string" in type_names and max_length is not None and "maxLength" not in keywords:
+        longest = _longest_of_format(location, options)
+        if longest is None or longest > max_length:
+            yield f"at most {max_length} characters"
+    if {"integer", "number"} & set(type_names) and max_digits is not None:
+        lower_bounds = keywords.keys() & {"minimum", "exclusiveMinimum"}
+        upper_bounds = keywords.keys() & {"maximum", "exclusiveMaximum"}
+        if "number" in type_names or not (lower_bounds and upper_bounds):
+            yield f"at most {max_digits} digits on either side of the point"
 
 
-_NEEDED_KEYWORDS = {
+def _longest_of_format(location: Location, options: JsonOptions) -> int | None:
+    """Return the length to which an enforced ``format`` limits strings; ``None`` for any length."""
+    if "format" not in location.keywords:
+        return None
+    enforcement, _ = _format_enforcement(location, options)
+    if enforcement is Enforcement.ANNOTATION:
+        return None
+    return MAX_FORMAT_LENGTHS.get(location.keywords["format"])
+
+
+_COMPANION_KEYWORD = {
     "then": "if",
     "else": "if",
     "minContains": "contains",
     "maxContains": "contains",
 }
-"""Keywords that have no effect without another one."""
+"""Keywords that have no effect without another one, which is the value."""
 
 
 def _note_on_unknown(keyword: str, location: Location) -> str:
@@ -162,6 +176,7 @@ def _table_lines() -> Iterator[str]:
 
 
 def _drafts(definition: Keyword) -> str:
+    """Return the drafts that define a keyword, as the table writes them."""
     first, last = (
         draft.label.removeprefix("draft ") for draft in (definition.first, definition.last)
     )

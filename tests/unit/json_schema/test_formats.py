@@ -9,12 +9,14 @@ import re
 from datetime import date, datetime, timedelta
 
 import idna
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
 from guided.json_schema.reader.formats import (
+    MAX_FORMAT_LENGTHS,
     NARROWED_FORMATS,
     format_regular,
     known_formats,
@@ -289,6 +291,26 @@ def test_every_format_has_an_automaton_of_moderate_size() -> None:
     for name in known_formats():
         _dfa(name).check()
         assert len(_dfa(name)) < 5000, name
+
+
+def test_formats_of_bounded_length_are_listed_with_the_length_of_their_longest_string() -> None:
+    found = {name: _longest(_dfa(name)) for name in known_formats()}
+    assert {name: length for name, length in found.items() if length is not None} == (
+        MAX_FORMAT_LENGTHS
+    )
+
+
+def _longest(dfa: Dfa) -> int | None:
+    """The length of the longest string of an automaton; ``None`` if some have over 300 letters."""
+    states, length = np.zeros(1, np.int64), 0
+    while length <= 300:
+        following = np.unique(dfa.next[states])
+        # Every state leads to acceptance, so the last states that are reached accept.
+        states = following[following != DEAD]
+        if not len(states):
+            return length
+        length += 1
+    return None
 
 
 def test_what_is_narrowed_is_a_format() -> None:
