@@ -80,6 +80,7 @@ def _dependencies(keyword: str) -> Callable[[SchemaContext], Formula]:
 
 
 def _requires_all(context: SchemaContext, names: list[str]) -> Formula:
+    """Return the formula of values that have these members or are no objects."""
     return context.formulas.all_of(context.formulas.leaf(HasMember(name)) for name in names)
 
 

@@ -111,6 +111,7 @@ class _UriGrammar:
     private: str = ""
 
     def _character(self, more: str) -> str:
+        """Return a pattern of one character; ``more`` are further ones, written for brackets."""
         return rf"(?:[A-Za-z0-9\-._~!$&'()*+,;={self.characters}{more}]|{_ESCAPED})"
 
     @property
@@ -123,6 +124,7 @@ class _UriGrammar:
 
     @property
     def _tail(self) -> str:
+        """The query and the fragment, both optional."""
         return rf"(?:\?{self._character(':@/?' + self.private)}*)?(?:#{self._character(':@/?')}*)?"
 
     @property

@@ -40,93 +40,100 @@ from guided.regular.patterns import parse_regex
 
 __all__ = ["ALPHABETS", "MAX_ALPHABET_LABEL", "email", "hostname", "idn_email", "idn_hostname"]
 
-# The most characters of labels beside an A-label: the longest has 39, and with four others 243.
+# The most characters of a label beside an A-label. The longest A-label has 39, so that a name of it
+# with four others, and the dots, has at most 243.
 _MAX_BESIDE_A_LABEL: Final = 50
 _LETTER = CodePoints.from_ranges([(0x41, 0x5A), (0x61, 0x7A)])
 _LETTER_OR_DIGIT = CodePoints.from_ranges([(0x30, 0x39)]) | _LETTER
 _HYPHEN = CodePoints.single("-")
-_PREFIX = tuple(
+_ACE_PREFIX = tuple(
     CodePoints.from_ranges((ord(c), ord(c)) for c in either) for either in ("Xx", "Nn", "-", "-")
 )
 """The characters of the prefix "xn--" of A-labels, in either case."""
 _DOT = Chars(CodePoints.single("."))
 
 
-def ascii_label(most: int) -> str:
-    """Return a pattern of labels of at most ``most`` letters, digits and inner hyphens."""
-    return rf"[A-Za-z0-9](?:[A-Za-z0-9\-]{{0,{most - 2}}}[A-Za-z0-9])?"
+def ascii_label(max_length: int) -> str:
+    """Return a pattern of labels of up to ``max_length`` letters, digits and inner hyphens."""
+    return rf"[A-Za-z0-9](?:[A-Za-z0-9\-]{{0,{max_length - 2}}}[A-Za-z0-9])?"
 
 
-def _label_counts(most: int) -> tuple[tuple[int, int], ...]:
-    """Return how many labels a name of ``most`` characters may have, and how long these may be.
+def _label_limits(max_length: int) -> tuple[tuple[int, int], ...]:
+    """Return three limits of labels, by each of which names have at most ``max_length`` characters.
 
-    Counting both labels and characters takes many thousand states, so a name has few long labels or
-    more short ones: of up to 63, 30 or 14 characters, as many as always fit with the dots between.
-    Returns a pair of the number and the greatest length for each of the three.
+    Each is a pair: the most labels of a name, and the most characters of a label. Counting both
+    labels and characters takes many thousand states, so a name has few long labels or more short
+    ones: of up to 63, 30 or 14 characters, as many as always fit with the dots between.
     """
-    return tuple(((most + 1) // (longest + 1), longest) for longest in (63, 30, 14))
+    return tuple(
+        ((max_length + 1) // (max_label_length + 1), max_label_length)
+        for max_label_length in (63, 30, 14)
+    )
 
 
-def domain(most: int) -> str:
-    """Return a pattern of names of at most ``most`` characters.
+def domain(max_length: int) -> str:
+    """Return a pattern of names of at most ``max_length`` characters.
 
     Valid names of many labels of very different lengths are left out.
     """
     options = (
-        rf"{label}(?:\.{label}){{0,{times - 1}}}"
-        for times, longest in _label_counts(most)
-        if (label := ascii_label(longest))
+        rf"{label}(?:\.{label}){{0,{max_labels - 1}}}"
+        for max_labels, max_label_length in _label_limits(max_length)
+        if (label := ascii_label(max_label_length))
     )
     return f"(?:{'|'.join(options)})"
 
 
 def hostname() -> Regular:
-    """Return host names with at most one A-label, and up to two other labels on either side of it.
+    """Return the expression of a whole ASCII host name, of at most 253 characters.
 
-    An A-label of Hebrew comes first: labels before it would also have to begin with a letter. Valid
-    names may be left out, but invalid ones must not be included.
+    Either no label is an A-label, and ``_label_limits`` bounds the labels. Or one is, after a
+    lower-case "xn--", with up to two other labels on either side, but none before a Hebrew one:
+    automata would have to remember whether all of these began with a letter. Valid names may be
+    left out, but invalid ones must not be included.
     """
-    prefix, from_left = literal("xn--"), Alternate((mixed_labels(), short_labels()))
-    beside = _plain_label(_MAX_BESIDE_A_LABEL)
+    ace_prefix, left_to_right = literal("xn--"), Alternate((mixed_labels(), short_labels()))
+    neighbour = _plain_label(_MAX_BESIDE_A_LABEL)
     # Beside a right-to-left label, others begin with a letter (RFC 5893, section 2).
     letter_first = _plain_label(_MAX_BESIDE_A_LABEL, _LETTER)
+    before = Repeat(Concat((neighbour, _DOT)), 0, 2)
     names = (
-        *(_dotted(_plain_label(longest), times) for times, longest in _label_counts(253)),
-        Concat(
-            (Repeat(Concat((beside, _DOT)), 0, 2), prefix, from_left, _further_labels(beside, 2))
-        ),
-        Concat((prefix, hebrew_labels(), _further_labels(letter_first, 2))),
+        *(_dotted(_plain_label(length), labels) for labels, length in _label_limits(253)),
+        Concat((before, ace_prefix, left_to_right, _further_labels(neighbour, 2))),
+        Concat((ace_prefix, hebrew_labels(), _further_labels(letter_first, 2))),
     )
     return Concat((Start(), Alternate(names), End()))
 
 
-def _dotted(label: Regular, times: int) -> Regular:
-    return Concat((label, _further_labels(label, times - 1)))
+def _dotted(label: Regular, max_labels: int) -> Regular:
+    """Return names of one to ``max_labels`` labels."""
+    return Concat((label, _further_labels(label, max_labels - 1)))
 
 
-def _further_labels(label: Regular, most: int) -> Regular:
-    return Repeat(Concat((_DOT, label)), 0, most)
+def _further_labels(label: Regular, max_labels: int) -> Regular:
+    """Return up to ``max_labels`` labels, each after a dot."""
+    return Repeat(Concat((_DOT, label)), 0, max_labels)
 
 
-def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
-    """Return labels of at most ``most`` characters that do not begin as A-labels do.
+def _plain_label(max_length: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
+    """Return labels of at most ``max_length`` characters that do not begin as A-labels do.
 
-    ``first`` are the characters that they may begin with; these include the first of ``_PREFIX``.
+    ``first`` are the characters that they may begin with, "x" and "X" among them.
     """
     builder = GraphBuilder()
     start = prefix = builder.add_state()
     sources: tuple[int, ...] = ()
-    for count in range(1, most + 1):
+    for count in range(1, max_length + 1):
         letters = first if count == 1 else _LETTER_OR_DIGIT
-        hyphens = EMPTY if count in (1, most) else _HYPHEN
+        hyphens = EMPTY if count in (1, max_length) else _HYPHEN
         # After ``count`` characters, the last of which is a letter or digit, or a hyphen.
         here, hyphen = builder.add_state(), builder.add_state()
         moves = [(source, letters, hyphens) for source in sources]
-        if count <= len(_PREFIX):
+        if count <= len(_ACE_PREFIX):
             # Beginnings of the prefix have separate states.
-            expected = _PREFIX[count - 1]
+            expected = _ACE_PREFIX[count - 1]
             moves.append((prefix, letters & ~expected, hyphens & ~expected))
-            if count < len(_PREFIX):
+            if count < len(_ACE_PREFIX):
                 before, prefix = prefix, builder.add_state()
                 builder.add_move(before, expected, prefix)
                 builder.add_move(before, expected & letters, END)
@@ -249,6 +256,10 @@ def idn_email() -> Regular:
 
 
 def _label(first: CodePoints, letters: CodePoints) -> Regular:
+    """Return labels of up to ``_MAX_LABEL`` letters, with single hyphens between them.
+
+    ``first`` are the characters that they may begin with, ``letters`` all others.
+    """
     hyphen = Repeat(Chars(CodePoints.single("-")), 0, 1)
     return _sequence(first, Repeat(_sequence(hyphen, letters), 0, _MAX_LABEL - 1))
 
@@ -272,10 +283,10 @@ def _long_labels() -> Iterator[Regular]:
 
 
 def _invalid_neighbours() -> Regular:
-    """Return texts with misplaced hyphens, or with a neighbour that a character does not allow.
+    """Return sequences with misplaced hyphens, or with a neighbour that a character does not allow.
 
-    Each of the sequences may occur anywhere in a name, so one that has to stay inside a label must
-    not read dots.
+    Each of them may occur anywhere in a name, so one that has to stay inside a label must not read
+    dots.
     """
     begin, end = _label_edges()
     inside = ~_DOTS
@@ -308,11 +319,13 @@ def _invalid_neighbours() -> Regular:
 
 
 def _not_after(character: str, wanted: CodePoints) -> tuple[_Parts, ...]:
+    """Return the two sequences in which a character does not follow one of ``wanted``."""
     single = CodePoints.single(character)
     return (Start(), single), (~wanted, single)
 
 
 def _not_before(character: str, wanted: CodePoints) -> _Parts:
+    """Return the sequence in which a character does not precede one of ``wanted``."""
     return CodePoints.single(character), Alternate((Chars(~wanted), End()))
 
 
@@ -327,15 +340,15 @@ def _invalid_direction() -> Regular:
     anything = Repeat(Chars(inside), 0, None)
     marks = Repeat(Chars(_bidi("NSM")), 0, None)
     neutral = ("EN", "ES", "CS", "ET", "ON", "BN", "NSM")
-    from_right, from_left = _bidi("R", "AL"), _bidi("L")
+    rtl, ltr = _bidi("R", "AL"), _bidi("L")
     rules = (
         (begin, inside & ~_bidi("L", "R", "AL")),
-        (begin, from_right, anything, inside & ~_bidi("R", "AL", "AN", *neutral)),
-        (begin, from_right, anything, inside & ~_bidi("R", "AL", "EN", "AN", "NSM"), marks, end),
-        (begin, from_right, anything, _bidi("EN"), anything, _bidi("AN")),
-        (begin, from_right, anything, _bidi("AN"), anything, _bidi("EN")),
-        (begin, from_left, anything, inside & ~_bidi("L", *neutral)),
-        (begin, from_left, anything, inside & ~_bidi("L", "EN", "NSM"), marks, end),
+        (begin, rtl, anything, inside & ~_bidi("R", "AL", "AN", *neutral)),
+        (begin, rtl, anything, inside & ~_bidi("R", "AL", "EN", "AN", "NSM"), marks, end),
+        (begin, rtl, anything, _bidi("EN"), anything, _bidi("AN")),
+        (begin, rtl, anything, _bidi("AN"), anything, _bidi("EN")),
+        (begin, ltr, anything, inside & ~_bidi("L", *neutral)),
+        (begin, ltr, anything, inside & ~_bidi("L", "EN", "NSM"), marks, end),
     )
     broken = Alternate(tuple(_sequence(*parts) for parts in rules))
     return Intersection(Chars(_bidi("R", "AL", "AN")), broken)
@@ -345,6 +358,7 @@ _Parts: TypeAlias = tuple[CodePoints | Regular, ...]
 
 
 def _sequence(*parts: CodePoints | Regular) -> Regular:
+    """Return a concatenation, in which a set of code points stands for one of them."""
     return Concat(tuple(Chars(p) if isinstance(p, CodePoints) else p for p in parts))
 
 

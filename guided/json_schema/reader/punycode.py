@@ -248,7 +248,10 @@ def short_labels() -> Graph:
 def _two_letters(
     builder: GraphBuilder, letter: int, second: tuple[tuple[int, int], ...]
 ) -> DeltaRange:
-    """Return the range of labels of ``letter`` and one of ``second``, none of which is below it."""
+    """Return the delta of ``letter``, with the state that reads the delta of another letter.
+
+    ``second`` are the ranges of the other one, none of which is below ``letter``.
+    """
     delta = letter - INITIAL_N
     last = [_deltas_of(low, high, 1, 2 * letter + 1) for low, high in second]
     return delta, delta, builder.add_delta(last, adapt_bias(delta, 1, first=True))
@@ -262,16 +265,19 @@ def hebrew_labels() -> Graph:
     builder = GraphBuilder()
 
     @functools.cache
-    def following(length: int, position: int, bias: int) -> int:
-        """Return the first state of the delta of the next letter, after ``length`` others."""
-        choices = [_deltas_of(*_HEBREW, length, position)]
+    def following(length: int, origin: int, bias: int) -> int:
+        """Return the first state of the delta of the next letter, after ``length`` others.
+
+        ``origin`` is as for ``_deltas_of``.
+        """
+        choices = [_deltas_of(*_HEBREW, length, origin)]
         for sign in (_GERESH, _GERSHAYIM) if length else ():
-            low = sign * (length + 1) - position
+            low = sign * (length + 1) - origin
             choices.append((low + 1, low + length, END))
         if length + 1 < _MAX_HEBREW:
             low, high, _ = choices[0]
             for delta in range(low, high + 1):
-                letter, index = divmod(position + delta, length + 1)
+                letter, index = divmod(origin + delta, length + 1)
                 after = letter * (length + 2) + index + 1
                 next_bias = adapt_bias(delta, length + 1, first=length == 0)
                 choices.append((delta, delta, following(length + 1, after, next_bias)))

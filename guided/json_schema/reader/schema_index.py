@@ -212,6 +212,7 @@ class SchemaIndex:
         return resource
 
     def _dialect(self, schema: Json, pointer: str, outer: Dialect) -> Dialect:
+        """Return the dialect that ``$schema`` of a schema names, ``outer`` if it names none."""
         if isinstance(schema, dict) and isinstance(schema.get("$schema"), str):
             return self._dialects.find(schema["$schema"], child_pointer(pointer, "$schema"))
         return outer
@@ -322,6 +323,7 @@ _ASSERTING_ROLES: Final = frozenset({Role.ASSERTION, Role.APPLICATOR})
 
 
 def _ref_hides_siblings(schema: dict[str, Json], dialect: Dialect) -> bool:
+    """Return whether the keywords beside a ``$ref`` of this schema have no effect."""
     return isinstance(schema.get("$ref"), str) and dialect.ref_is_alone
 
 
@@ -346,8 +348,9 @@ def _record_anchors(location: Location) -> None:
         _record_anchor(resource.dynamic_anchors, RECURSIVE_ANCHOR, location)
 
 
-def _record_anchor(names: dict[str, Location], name: str, location: Location) -> None:
-    if names.setdefault(name, location) is not location:
+def _record_anchor(anchors: dict[str, Location], name: str, location: Location) -> None:
+    """Add an anchor to ``anchors``, which belong to the resource of the schema."""
+    if anchors.setdefault(name, location) is not location:
         location.resource.ambiguous_anchors.add(name)
 
 
@@ -409,10 +412,10 @@ def resolve_reference(
 def _resolve_resource(
     index: SchemaIndex, location: Location, reference: str, here: str
 ) -> tuple[Resource, str]:
-    """Return the resource that a reference leads to, and the fragment, percent-decoded.
+    """Return the resource that a reference of a schema leads to, and the fragment, decoded.
 
-    If the URI is ambiguous but that of the resource with the reference, that one is meant. Raises
-    InvalidConstraintError if the URI is ambiguous otherwise, or unknown.
+    ``here`` is the JSON pointer of the reference, for errors. An ambiguous URI may stand for the
+    resource of the schema itself; it and an unknown one otherwise raise InvalidConstraintError.
     """
     uri, fragment = resolve_uri(location.resource.uri, reference, here)
     resource = location.resource if reference.startswith("#") else index.resource(uri)
@@ -430,9 +433,10 @@ def _resolve_resource(
 def _resolve_pointer(
     index: SchemaIndex, resource: Resource, path: str, reference: str, here: str
 ) -> Location | bool:
-    """Resolve a JSON pointer (RFC 6901, section 4) from the root of a resource.
+    """Resolve a JSON pointer (RFC 6901, section 4), ``path``, from the root of a resource.
 
-    A schema on the path may start a new resource, which then contains the target.
+    A schema on the path may start a new resource, which then contains the target. ``reference`` and
+    ``here``, its JSON pointer, are for errors: InvalidConstraintError if nothing is there.
     """
     target: Json = resource.root
     pointer = resource.pointer
@@ -464,6 +468,7 @@ def _is_index(token: str) -> bool:
 
 
 def _unresolved_error(reference: str, why: str, here: str) -> InvalidConstraintError:
+    """Return the error for a reference without a target; ``here`` is its JSON pointer."""
     return InvalidConstraintError(
         f"the reference {reference[:80]!r} names nothing: {why}",
         pointer=here,

@@ -196,9 +196,9 @@ def syntax_error(text: str, error: JSONDecodeError, base: str) -> GuidedError:
     scan = _Scan(text, base)
     for _ in scan.find_errors(error.pos):
         pass  # only to move the scan, whose ``pointer`` is needed
-    what, where = "document" if base else "schema", scan.line_and_column(error.pos)
+    subject, where = "document" if base else "schema", scan.line_and_column(error.pos)
     return InvalidConstraintError(
-        f"the {what} is not JSON: {error.msg}{where}",
+        f"the {subject} is not JSON: {error.msg}{where}",
         pointer=scan.pointer,
         position=error.pos,
         hint=_SYNTAX,
@@ -283,6 +283,7 @@ class _Scan:
                 self._end_value()
 
     def _end_value(self) -> None:
+        """Move past a value: the next one is another member or item."""
         if self.stack:
             self.stack[-1].key = None
             self.stack[-1].index += 1
@@ -291,6 +292,7 @@ class _Scan:
         """Read a string at ``start``, a value or the name of a member; yields the errors in it.
 
         It is a name if the innermost container is an object without a ``key``, which is then set.
+        ``string`` is its value, without quotes and escapes.
         """
         inner = self.stack[-1] if self.stack else None
         if _SURROGATE.search(string):

@@ -139,6 +139,7 @@ def _items(context: SchemaContext) -> Formula:
 
 
 def _evaluates_all_items(context: SchemaContext) -> bool:
+    """Return whether the keywords that apply schemas by index do so to all items."""
     keywords = context.keywords
     if isinstance(keywords.get("items"), list):
         return "additionalItems" in keywords
@@ -146,6 +147,7 @@ def _evaluates_all_items(context: SchemaContext) -> bool:
 
 
 def _contains_evaluates(context: SchemaContext) -> bool:
+    """Return whether the items that fit ``contains`` are evaluated, as since draft 2020-12."""
     return context.location.resource.dialect.draft >= Draft.DRAFT_2020_12
 
 

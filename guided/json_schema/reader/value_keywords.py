@@ -79,6 +79,7 @@ def _decimal(value: int | Decimal | None) -> Decimal | None:
 
 
 def _only_integers(context: SchemaContext) -> bool:
+    """Return whether ``type`` allows integers and no other numbers."""
     names = context.keywords.get("type", ())
     return names == "integer" or ("integer" in names and "number" not in names)
 
