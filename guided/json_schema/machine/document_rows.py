@@ -7,7 +7,7 @@ from typing import Final
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import CLOSE, ITEM, EmptyArray, ExitActions
 from guided.json_schema.machine.name_states import NameStates
-from guided.json_schema.machine.spelled_texts import Chains
+from guided.json_schema.machine.spelled_texts import ChainBuilder
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.json_schema.machine.structural_states import StructuralStates
 from guided.json_schema.machine.value_edges import ValueEdges
@@ -51,7 +51,7 @@ class DocumentRows:
         if not table.num_rows:
             end_row = table.add_row({})
             assert end_row == END_ROW, end_row
-        self.chains = Chains(self.table)
+        self.chains = ChainBuilder(self.table)
         self.names = NameStates(self.chains, self.exit_actions)
         self._value_edges = ValueEdges(evaluation, self.chains, self.exit_actions)
 

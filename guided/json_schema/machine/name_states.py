@@ -15,7 +15,7 @@ from guided.json_schema.machine.exit_actions import ExitActions, KeyClass
 from guided.json_schema.machine.name_classes import NameSpace
 from guided.json_schema.machine.name_trie import BYTE, CONTENT_ROW, PARENT, build_name_trie
 from guided.json_schema.machine.scalar_blocks import json_literal
-from guided.json_schema.machine.spelled_texts import Chain, Chains
+from guided.json_schema.machine.spelled_texts import Chain, ChainBuilder
 from guided.machine.block import Block, make_block
 from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
 from guided.regular.byte_dfa import ByteDfa
@@ -38,7 +38,7 @@ class NameStates:
     written. Methods raise LimitExceededError past the limit of the table.
     """
 
-    def __init__(self, chains: Chains, exit_actions: ExitActions) -> None:
+    def __init__(self, chains: ChainBuilder, exit_actions: ExitActions) -> None:
         self.chains = chains
         self.table = chains.table
         self.exit_actions = exit_actions
@@ -49,8 +49,8 @@ class NameStates:
         """The results of ``only_spelled`` by names."""
         self._any_allowed: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
         """By content, spelled-out names, and those of them that leave the content and may stand."""
-        self._outside_by_key: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
-        """The results of ``_names_outside`` by its arguments."""
+        self._not_spelled: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
+        """The results of ``_names_not_spelled`` by its arguments."""
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
         """The first row of a content, by the identity of a space and the classes allowed of it."""
 
@@ -87,25 +87,28 @@ class NameStates:
         still be written.
         """
         content = self._add_content(space, allowed)
-        outside = self._names_outside(content, spelled)
+        not_spelled = self._names_not_spelled(content, spelled)
         # Names that the states of additional names do not spell are added only while they may
         # stand.
-        leaving = outside.intersection(candidates) if outside else outside
+        leaving = not_spelled.intersection(candidates) if not_spelled else not_spelled
         key = (content, spelled, leaving)
         if key not in self._any_allowed:
-            inside = [name for name in spelled if name in leaving or name not in outside]
-            self._any_allowed[key] = self._add_overlay(content, inside)
+            in_trie = [name for name in spelled if name in leaving or name not in not_spelled]
+            self._any_allowed[key] = self._add_overlay(content, in_trie)
         return self._any_allowed[key]
 
-    def _names_outside(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
-        """Return the names that the states of the content do not spell."""
-        found = self._outside_by_key.get((content, names))
+    def _names_not_spelled(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
+        """Return the names that the states of the content do not spell.
+
+        ``content`` is the first row of the content, here and below.
+        """
+        found = self._not_spelled.get((content, names))
         if found is None:
             trie = self._build_trie(content, names)
             found = frozenset(
                 name for name, node in zip(names, trie.last_nodes, strict=True) if node < 0
             )
-            self._outside_by_key[content, names] = found
+            self._not_spelled[content, names] = found
         return found
 
     def _build_trie(self, content: int, names: Sequence[str]) -> _NameTrie:
@@ -151,7 +154,10 @@ class NameStates:
         return self.table.add_overlays_from_edges(nodes[:, CONTENT_ROW], moves[order])
 
     def _add_leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
-        """Return the states of names that leave the trie, by their byte at ``depth``."""
+        """Return the states of names that leave the trie, by their byte at ``depth``.
+
+        The names share their first ``depth`` bytes; each state is the one after that byte.
+        """
         groups: dict[int, list[Chain]] = {}
         for chain in sorted(self._get_chains(names), key=_TEXT):
             groups.setdefault(chain.text[depth], []).append(chain)
@@ -199,28 +205,35 @@ def _depth(nodes: NDArray[np.int32], node: int) -> int:
 def _add_closing_quotes(
     content: Block,
 ) -> tuple[Block, NDArray[np.int8], NDArray[np.int64]]:
-    """Return the block with a quote after each text, which leads to one more state per label.
+    """Return the block of the names of ``content``, each followed by its closing quote.
 
-    Also returns by state the role, and the number of names that it can still become (NO_BOUND for
-    infinitely many), both as ``TransitionTable.add_block`` takes them.
+    The labels of ``content`` are ids of classes of names. Here a state for each class, after all
+    states of ``content``, has the label: the closing quote of its names leads there. Also returns
+    by state the columns ROLE and NAMES_LEFT, for ``TransitionTable.add_block``; a key is rare where
+    it can become only finitely many names. Cached by the identity of ``content``, so the results
+    must not be changed.
     """
-    # A quote that the names themselves read (after a backslash) shares the new class of the quote.
     dfa = content.dfa
     pause_if_due()
-    count, width = dfa.next.shape
-    class_ids = np.unique(dfa.label[dfa.label != DEAD])
+    num_states, num_byte_classes = dfa.next.shape
+    name_class_ids = np.unique(dfa.label[dfa.label != DEAD])
     byte_class = dfa.byte_class.copy()
-    table = np.full((count + len(class_ids), width + 1), DEAD, dtype=np.int32)
-    table[:count, :width] = dfa.next
-    closing = count + np.searchsorted(class_ids, dfa.label)
-    escaped = dfa.next[:, byte_class[_QUOTE]]
-    table[:count, width] = np.where(dfa.label != DEAD, closing, escaped)
-    byte_class[_QUOTE] = width
+    table = np.full((num_states + len(name_class_ids), num_byte_classes + 1), DEAD, dtype=np.int32)
+    table[:num_states, :num_byte_classes] = dfa.next
+    # The quote gets a byte class of its own, also where it follows a backslash inside a name.
+    closed_state = num_states + np.searchsorted(name_class_ids, dfa.label)
+    after_escaped_quote = dfa.next[:, byte_class[_QUOTE]]
+    table[:num_states, num_byte_classes] = np.where(
+        dfa.label != DEAD, closed_state, after_escaped_quote
+    )
+    byte_class[_QUOTE] = num_byte_classes
     label = np.full(len(table), DEAD, dtype=np.int32)
-    label[count:] = class_ids
-    closed = make_block(ByteDfa(byte_class, table, label), truth_vectors=tuple(class_ids.tolist()))
+    label[num_states:] = name_class_ids
+    closed = make_block(
+        ByteDfa(byte_class, table, label), truth_vectors=tuple(name_class_ids.tolist())
+    )
     with without_gil(table.size // 16):
         names_left = count_texts(table, byte_class, label != DEAD, NO_BOUND)
     role = np.where(names_left < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
-    role[count:] = KEY_CLOSED
+    role[num_states:] = KEY_CLOSED
     return closed, role, names_left

@@ -20,7 +20,7 @@ from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import pause_if_due, with_pauses
 
-__all__ = ["Chain", "Chains", "overlay_texts"]
+__all__ = ["Chain", "ChainBuilder", "overlay_texts"]
 
 
 class Chain:
@@ -35,14 +35,14 @@ class Chain:
         """The state where nothing of the text was read; each byte leads one state further."""
 
 
-_Chains: TypeAlias = tuple[Chain, ...]
-_FEW: Final = 24
+_ChainTuple: TypeAlias = tuple[Chain, ...]
+_MAX_SMALL_BRANCH: Final = 24
 """The most chains whose branches are added in one call; of more, each branch is cached."""
-_PIECE: Final = 5_000
+_SORT_PIECE: Final = 5_000
 """Texts sorted between two pauses."""
 
 
-class Chains:
+class ChainBuilder:
     """Adds the chains of texts, and the states that join them, to the table of one machine.
 
     Equal arguments return the same rows. Methods raise LimitExceededError past the limit of the
@@ -55,7 +55,7 @@ class Chains:
         """The result of ``exit_state`` by label."""
         self._chains: dict[tuple[bytes, int], Chain] = {}
         """By text and label."""
-        self._branches: dict[tuple[_Chains, int], int] = {}
+        self._branches: dict[tuple[_ChainTuple, int], int] = {}
         """The results of ``get_or_add_branch`` by its arguments."""
 
     def exit_state(self, label: int) -> int:
@@ -102,7 +102,7 @@ class Chains:
             self._chains[text, label] = Chain(text, label, state)
             state += len(text)
 
-    def get_or_add_branch(self, chains: _Chains, depth: int) -> int:
+    def get_or_add_branch(self, chains: _ChainTuple, depth: int) -> int:
         """Return the state after ``depth`` bytes, which all the chains have in common.
 
         Chains are sorted by text, and no text is a prefix of another.
@@ -122,21 +122,23 @@ class Chains:
                 self._branches[at] = self._add_branch(*at)
         return self._branches[chains, depth]
 
-    def _branches_to_add(self, chains: _Chains, depth: int) -> list[tuple[_Chains, int]]:
-        """Return the arguments of the branches after the next byte that are not cached yet.
+    def _branches_to_add(self, chains: _ChainTuple, depth: int) -> list[tuple[_ChainTuple, int]]:
+        """Return the arguments of the branches after the byte at ``depth`` that are not cached yet.
 
-        Only those of more than ``_FEW`` chains: ``_add_branch`` adds smaller ones itself.
+        The arguments are as for ``get_or_add_branch``. Only those of more than ``_MAX_SMALL_BRANCH`` chains: ``_add_branch`` adds smaller ones itself.
         """
         pause_if_due()
         inner = [
-            (group, depth + 1) for _, group in _group_by_byte(chains, depth) if len(group) > _FEW
+            (group, depth + 1)
+            for _, group in _group_by_byte(chains, depth)
+            if len(group) > _MAX_SMALL_BRANCH
         ]
         return [at for at in inner if at not in self._branches]
 
-    def _add_branch(self, chains: _Chains, depth: int) -> int:
+    def _add_branch(self, chains: _ChainTuple, depth: int) -> int:
         """Add the state that separates chains by the byte at ``depth``; return it.
 
-        The branches after it of more than ``_FEW`` chains are cached already.
+        Arguments are as for ``get_or_add_branch``, with two chains or more. The branches after it of more than ``_MAX_SMALL_BRANCH`` chains are cached already.
         """
         edges: dict[int, int] = {}
         pause_if_due()
@@ -153,10 +155,10 @@ class Chains:
                 )
         return self.table.add_row(edges)
 
-    def _add_small_branch(self, chains: _Chains, depth: int) -> int:
+    def _add_small_branch(self, chains: _ChainTuple, depth: int) -> int:
         """Add all the branches of a few chains in one call; return the row of the first.
 
-        Inner branches are not cached. No text may be a prefix of another.
+        Arguments are as for ``get_or_add_branch``. Only the first branch is cached.
         """
         pause_if_due()
         spelled = [chain.text for chain in chains]
@@ -168,8 +170,11 @@ class Chains:
         return state
 
 
-def _group_by_byte(chains: _Chains, depth: int) -> Iterator[tuple[int, _Chains]]:
-    """Yield each byte at ``depth``, ascending, with the chains that have it, which are sorted."""
+def _group_by_byte(chains: _ChainTuple, depth: int) -> Iterator[tuple[int, _ChainTuple]]:
+    """Yield each byte at ``depth``, ascending, with the chains that have it.
+
+    ``chains`` are sorted, have their first ``depth`` bytes in common, and are longer than that.
+    """
     start = 0
     while start < len(chains):
         byte = chains[start].text[depth]
@@ -179,13 +184,13 @@ def _group_by_byte(chains: _Chains, depth: int) -> Iterator[tuple[int, _Chains]]
 
 
 def _sort(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-    """Return the texts sorted; many are sorted in pieces, as a single sort cannot pause."""
-    if len(texts) <= _PIECE:
+    """Return texts with their labels, sorted; in pieces, as the sort of many could not pause."""
+    if len(texts) <= _SORT_PIECE:
         return sorted(texts)
     pieces = []
-    for first in range(0, len(texts), _PIECE):
+    for first in range(0, len(texts), _SORT_PIECE):
         pause_if_due()
-        pieces.append(sorted(texts[first : first + _PIECE]))
+        pieces.append(sorted(texts[first : first + _SORT_PIECE]))
     return [*with_pauses(merge(*pieces))]
 
 
@@ -209,7 +214,7 @@ class _OverlayTrie:
         """By node and byte."""
         self.labels: dict[int, int] = {}
         """The label of the text that ends in a node."""
-        self.outside: dict[tuple[int, int], list[Chain]] = {}
+        self.leaving: dict[tuple[int, int], list[Chain]] = {}
         """Texts that leave the states under the trie: by their last node and its depth."""
 
     def add(self, node: int, byte: int, state: int) -> None:
@@ -219,10 +224,7 @@ class _OverlayTrie:
         self.children.append({})
 
     def after_backslashes(self) -> set[int]:
-        """Return the nodes after a backslash that begins an escape.
-
-        Children have higher indices than their parents.
-        """
+        """Return the nodes after a backslash that begins an escape."""
         after: set[int] = set()
         # In order, so that a node is known to be escaped before its own backslash is looked at.
         for node, below in enumerate(self.children):
@@ -232,14 +234,14 @@ class _OverlayTrie:
 
 
 def overlay_texts(
-    chains: Chains, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
+    chains: ChainBuilder, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
     """Add some texts as overlays on a block of strings; return the state after the opening quote.
 
     The block begins at ``start``. ``texts`` has the label of each text, DEAD if it is forbidden.
-    ``infinite`` marks the states of the block from which infinitely many texts lead on. ``None`` if
-    only finitely many texts begin like a forbidden one. In the overlays only the canonical escapes
-    are allowed, or a text could be spelled so that it is not recognised.
+    ``infinite`` marks the states of the block, counted from ``start``, from which infinitely many
+    texts lead on. ``None`` if only finitely many texts begin like a forbidden one. In the overlays
+    only the canonical escapes are allowed, or a text could be spelled so that it is not recognised.
     """
     trie = _build_overlay_trie(chains, start, infinite, texts)
     if trie is None:
@@ -250,7 +252,7 @@ def overlay_texts(
 
 
 def _build_overlay_trie(
-    chains: Chains, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
+    chains: ChainBuilder, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> _OverlayTrie | None:
     """Return the trie of the texts, ``None`` as for ``overlay_texts``.
 
@@ -269,7 +271,7 @@ def _build_overlay_trie(
                     # No free string begins like this: a forbidden one is not there to be closed.
                     if label != DEAD:
                         chain = chains.get_or_add([(spelled, label)])[0]
-                        trie.outside.setdefault((node, depth), []).append(chain)
+                        trie.leaving.setdefault((node, depth), []).append(chain)
                     break
                 if label == DEAD and not infinite[state - start]:
                     return None
@@ -282,15 +284,15 @@ def _build_overlay_trie(
     return trie
 
 
-def _add_trie(chains: Chains, trie: _OverlayTrie) -> int:
+def _add_trie(chains: ChainBuilder, trie: _OverlayTrie) -> int:
     """Add the nodes of a trie as overlays; return the row of its root.
 
     All rows that overlays lead to are added first, as the rows of overlays have to be adjacent.
-    Sorts ``trie.outside`` in place.
+    Sorts ``trie.leaving`` in place.
     """
     table = chains.table
     branches: list[tuple[int, int, int]] = []
-    for (node, depth), group in trie.outside.items():
+    for (node, depth), group in trie.leaving.items():
         # Texts that no free string begins with leave the overlay, into chains of their own.
         group.sort(key=lambda chain: chain.text)
         for byte in sorted({chain.text[depth] for chain in group}):
@@ -313,7 +315,7 @@ def _add_trie(chains: Chains, trie: _OverlayTrie) -> int:
     return added
 
 
-def _add_backslash_children(chains: Chains, trie: _OverlayTrie) -> None:
+def _add_backslash_children(chains: ChainBuilder, trie: _OverlayTrie) -> None:
     """Give every node a child after a backslash, at which ``_add_trie`` forbids other escapes.
 
     To be called once, after all texts were added.

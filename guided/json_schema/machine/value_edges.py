@@ -10,7 +10,7 @@ from guided.json_schema.formulas.formula import FALSE, Formula, pack_truth_vecto
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import OPEN_ARRAY, OPEN_OBJECT, Done, ExitActions
 from guided.json_schema.machine.scalar_blocks import json_literal
-from guided.json_schema.machine.spelled_texts import Chains, overlay_texts
+from guided.json_schema.machine.spelled_texts import ChainBuilder, overlay_texts
 from guided.json_schema.machine.stacks import AwaitedValue
 from guided.machine.block import Block
 from guided.regular.dfa import DEAD
@@ -30,7 +30,9 @@ class ValueEdges:
     Methods that add states raise LimitExceededError past the limit of the table.
     """
 
-    def __init__(self, evaluation: Evaluation, chains: Chains, exit_actions: ExitActions) -> None:
+    def __init__(
+        self, evaluation: Evaluation, chains: ChainBuilder, exit_actions: ExitActions
+    ) -> None:
         self._evaluation = evaluation
         self._scalars = evaluation.scalars
         self._table = chains.table

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
-from guided.json_schema.machine.spelled_texts import Chains
+from guided.json_schema.machine.spelled_texts import ChainBuilder
 from guided.machine.block import CODE_POINT_END, STOP, make_block
 from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
 from guided.regular.dfa import DEAD
@@ -160,7 +160,7 @@ def test_check_finds_a_row_that_leads_nowhere() -> None:
 
 def test_texts_are_joined_only_where_they_begin_alike() -> None:
     table = TransitionTable(_CELLS)
-    chains = Chains(table)
+    chains = ChainBuilder(table)
     texts = [(b'abc"', 1), (b'abd"', 2), (b'x"', 3)]
     start = chains.add_choice(texts)
     for text, label in texts:
@@ -181,7 +181,7 @@ def test_texts_added_together_lead_where_each_leads_by_itself(
     names: set[str], left_out: int
 ) -> None:
     table = TransitionTable(_CELLS)
-    chains = Chains(table)
+    chains = ChainBuilder(table)
     texts = [(name.encode() + b'"', number) for number, name in enumerate(sorted(names))]
     for some in (texts, texts[left_out:]):
         if not some:
