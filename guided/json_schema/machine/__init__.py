@@ -12,8 +12,7 @@ Words used throughout (those of the whole project are in docs/architecture.md):
     plain goal    of an object: ``Members`` assertions and required names, all of which must hold
     order         the names that the schema spells out for an object
     additional    of a name: not in the order (``guided.machine`` says *free key*); a key is a name
-    as
-                  JSON spells it
+                  as JSON spells it
     class         additional names for which the same holds; a rare one has a limited number of
                   names
     unknown item  an item that others must differ from, but whose text a walk does not know

@@ -78,6 +78,7 @@ class AdditionalNames:
         raise AssertionError(f"no name is left in stack {stack} after {prefix!r}")
 
     def _order(self, stack: int) -> Order:
+        """Return the names that the schema spells out for the object."""
         frame = self._stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         return self._evaluation.objects.orders[frame.order]

@@ -225,6 +225,7 @@ class ArrayCompletion:
         )
 
     def _is_below_minimum(self, counts: _Counts) -> bool:
+        """Return whether ``counts``, those of a step, are too low for some ``Contains``."""
         return any(n < assertion.low for n, assertion in zip(counts, self.contains, strict=True))
 
     def _search_key(self, steps: list[_Step]) -> object:

@@ -166,6 +166,7 @@ class ContainerCompletions:
         return satisfy(required_formula, self.vectors.formulas, realise, self.searches)
 
     def _may_close(self, frame: ObjectFrame | ArrayFrame, required_formula: Formula) -> bool:
+        """Return whether a container fits ``required_formula`` if it closes here."""
         if isinstance(frame, ObjectFrame):
             return evaluate(required_formula, self.objects.holds_at_close(frame))
         return evaluate(required_formula, arrays.holds_at_close)

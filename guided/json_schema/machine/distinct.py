@@ -101,7 +101,10 @@ class DistinctTexts:
         self._taken = before
 
     def _assign(self, position: int, key: Key, text: bytes) -> None:
-        """Give a new position a value that no other position has, and set ``_last_assigned``."""
+        """Give a new position a value that no other position has, and set ``_last_assigned``.
+
+        ``key`` and ``text`` are those of the value.
+        """
         self._texts[key] = text
         self._position_by_key[key] = position
         self._key_by_position[position] = key

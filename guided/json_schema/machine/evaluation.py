@@ -2,7 +2,7 @@
 
     TruthVectors          which formulas hold of a value
     ContainerCompletions  what completes an open container
-    ValueStacks         which values leave a completion of all that is open around them
+    ValueStacks           which values leave a completion of all that is open around them
     NextNames             which names may come next in an object
     NextItems             which items may come next in an array
 

@@ -221,10 +221,10 @@ def _add_closing_quotes(
     table = np.full((num_states + len(name_class_ids), num_byte_classes + 1), DEAD, dtype=np.int32)
     table[:num_states, :num_byte_classes] = dfa.next
     # The quote gets a byte class of its own, also where it follows a backslash inside a name.
-    closed_state = num_states + np.searchsorted(name_class_ids, dfa.label)
+    closing_state = num_states + np.searchsorted(name_class_ids, dfa.label)
     after_escaped_quote = dfa.next[:, byte_class[_QUOTE]]
     table[:num_states, num_byte_classes] = np.where(
-        dfa.label != DEAD, closed_state, after_escaped_quote
+        dfa.label != DEAD, closing_state, after_escaped_quote
     )
     byte_class[_QUOTE] = num_byte_classes
     label = np.full(len(table), DEAD, dtype=np.int32)

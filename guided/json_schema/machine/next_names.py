@@ -171,6 +171,7 @@ class NextNames:
         return frozenset(n for n in found if self.objects.has_unused_name(frame, n))
 
     def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
+        """Return the cache of the names of an order for the ``members`` of a plain goal."""
         found = self._possible_by_members.get((members, order))
         if found is None:
             found = self._possible_by_members[members, order] = _PossibleNames(
@@ -204,7 +205,10 @@ class NextNames:
 
 
 class _PossibleNames(dict[int, str | None]):
-    """A cache of the names of an order, by index; ``None`` for those that cannot be written."""
+    """A cache of the names of an order, by index; ``None`` for those that cannot be written.
+
+    ``members`` are the ``Members`` assertions that their values have to fit.
+    """
 
     def __init__(self, objects: ObjectRules, members: tuple[Leaf, ...], order: int) -> None:
         self.objects = objects

@@ -1,4 +1,7 @@
-"""Numbers that fit formulas: as blocks, and the shortest of them."""
+"""Numbers that fit formulas: as blocks, and the shortest of them.
+
+A *truth vector* says which of several formulas a number fits: bit ``i`` is for ``formulas[i]``.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ __all__ = ["NumberRules"]
 
 
 class NumberRules:
-    """The rules of numbers.
+    """The numbers with certain truth vectors, as blocks; whether they are infinite; the shortest.
 
     All formulas are over assertions about numbers. Numbers that cannot be spelled without the bytes
     ``unavailable_bytes``, which no token of the vocabulary has, are left out of blocks.
@@ -70,18 +73,19 @@ class NumberRules:
         return evaluate(formula, lambda leaf: number_fits(_number_assertion(leaf), value))
 
     def block(self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]) -> Block | None:
-        """Return the block of numbers with some truth vectors; ``None`` if there are none.
+        """Return the block of the numbers whose truth vector is one of ``truth_vectors``.
 
-        It is cached for the whole process (``shared_block``) and must not be changed.
+        ``None`` if there are none. It is cached for the whole process (``shared_block``) and must
+        not be changed.
         """
-        digits = (self.options.spelling, self.options.max_number_digits, self.unavailable_bytes)
-        key = ("number", digits, tuple(map(self._signatures.of, formulas)), truth_vectors)
+        spelling = (self.options.spelling, self.options.max_number_digits, self.unavailable_bytes)
+        key = ("number", spelling, tuple(map(self._signatures.of, formulas)), truth_vectors)
         return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
 
     def _new_block(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
     ) -> Block | None:
-        """Compute ``block``."""
+        """Compute ``block``, which gets this ``key``."""
         numbers, vectors = self._build_dfa(formulas, truth_vectors)
         dfa = byte_dfa_from_dfa(numbers, utf8_sequences, self.unavailable_bytes)
         return make_block(dfa, key=key, truth_vectors=tuple(vectors)) if len(dfa) else None

@@ -71,15 +71,16 @@ class Inliner:
 
     def _inline(self, node: SchemaNode) -> Formula:
         """Compute ``inline`` for a node."""
-        left = [MAX_INLINED_NODES]
+        nodes_left = [MAX_INLINED_NODES]
 
         def inline(node: Leaf | SchemaNode, level: int) -> Formula:
+            """Return a leaf with the nodes in it inlined, or the formula of a node."""
             if isinstance(node, Leaf):
                 assertion = _replace_children(node.assertion, lambda child: visit(child, level - 1))
                 return node if assertion is node.assertion else self.formulas.leaf(assertion)
             # Two bounds: depth keeps out recursion, the count keeps out schemas that fan out.
-            left[0] -= 1
-            if level == 0 or left[0] < 0:
+            nodes_left[0] -= 1
+            if level == 0 or nodes_left[0] < 0:
                 raise _TooLargeError
             return visit(node.formula, level - 1)
 
@@ -117,6 +118,7 @@ def _replace_children(assertion: Assertion, visit: Callable[[Formula], Formula])
 
 
 def _keep_if_equal(old: Assertion, new: Assertion) -> Assertion:
+    """Return ``old`` if the two are equal, so that callers see by identity that nothing changed."""
     return old if old == new else new
 
 

@@ -104,6 +104,7 @@ class _Search(Generic[_Found]):
 
     @property
     def gave_up(self) -> bool:
+        """Whether tries ran out: a result may have been missed."""
         return self.tries < 0
 
     def search(

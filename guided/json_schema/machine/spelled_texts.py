@@ -125,7 +125,8 @@ class ChainBuilder:
     def _branches_to_add(self, chains: _ChainTuple, depth: int) -> list[tuple[_ChainTuple, int]]:
         """Return the arguments of the branches after the byte at ``depth`` that are not cached yet.
 
-        The arguments are as for ``get_or_add_branch``. Only those of more than ``_MAX_SMALL_BRANCH`` chains: ``_add_branch`` adds smaller ones itself.
+        Arguments are as for ``get_or_add_branch``. Only branches of more than ``_MAX_SMALL_BRANCH``
+        chains are returned: ``_add_branch`` adds smaller ones itself.
         """
         pause_if_due()
         inner = [
@@ -138,7 +139,8 @@ class ChainBuilder:
     def _add_branch(self, chains: _ChainTuple, depth: int) -> int:
         """Add the state that separates chains by the byte at ``depth``; return it.
 
-        Arguments are as for ``get_or_add_branch``, with two chains or more. The branches after it of more than ``_MAX_SMALL_BRANCH`` chains are cached already.
+        Arguments are as for ``get_or_add_branch``, with two chains or more. The branches after it
+        that have more than ``_MAX_SMALL_BRANCH`` chains are cached already.
         """
         edges: dict[int, int] = {}
         pause_if_due()
@@ -206,7 +208,7 @@ class _OverlayTrie:
     Children have higher indices than their parents.
     """
 
-    __slots__ = ("children", "labels", "outside", "rows_under")
+    __slots__ = ("children", "labels", "leaving", "rows_under")
 
     def __init__(self, root: int) -> None:
         self.rows_under = [root]

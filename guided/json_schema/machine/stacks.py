@@ -4,11 +4,11 @@ A stack is an int, its id: equal stacks have equal ids, so that results can be c
 stands for a frame and the stack around it, its parent:
 
     {"a":[1,        stack   frame                                      parent
-      ^  ^          0 ROOT  AwaitedValue  the document is awaited        0
+      ^  ^          0 ROOT  AwaitedValue  the document is awaited      0
       |  |          1       ObjectFrame   between two members          0
-      |  |          2       AwaitedValue  the value of "a" is awaited    0
+      |  |          2       AwaitedValue  the value of "a" is awaited  0
       |  |          3       ArrayFrame    between two items            2
-      |  `--------  4       AwaitedValue  the second item is awaited     2
+      |  `--------  4       AwaitedValue  the second item is awaited   2
 
 An ``AwaitedValue`` replaces its container, which it holds. When its value is done the
 container comes back, with less left to fit.

@@ -161,30 +161,30 @@ def add_quotes(
     content, ``is_schema_bound`` is as for ``limit_path_code_points``, and the other arguments are
     as for ``Block``.
     """
-    count, width = content.next.shape
-    quote, start, end = ord('"'), 0, count + 1
+    num_states, num_classes = content.next.shape
+    quote, start, end = ord('"'), 0, num_states + 1
     counts = bounds != (0, None)
     labels = np.unique(content.label[content.label != DEAD])
     byte_class = content.byte_class.copy()
-    byte_class[quote] = width  # a class of its own
+    byte_class[quote] = num_classes  # a class of its own
     size = end + len(labels)
     # The opening quote begins a count; where the content loops to the state after the quote, that
     # state is also entered as a character ends, so it gets a twin that only the quote leads to.
     twin = size
-    table = np.empty((size + counts, width + 1), dtype=np.int32)
+    table = np.empty((size + counts, num_classes + 1), dtype=np.int32)
     table[start], table[end:] = DEAD, DEAD
     inner = table[1:end]
     # Some rows at a time, as there may be millions of cells.
-    rows = 1 + _CELLS // (width + 1)
-    for first in range(0, count, rows):
+    rows = 1 + _CELLS // (num_classes + 1)
+    for first in range(0, num_states, rows):
         pause_if_due()
         some = slice(first, first + rows)
         piece, label = content.next[some], content.label[some]
-        inner[some, :width] = np.where(piece == DEAD, DEAD, piece + 1)
-        escaped = inner[some, content.byte_class[quote]]
-        closing = end + np.searchsorted(labels, label)
-        inner[some, width] = np.where(label != DEAD, closing, escaped)
-    table[start, width] = twin if counts else 1
+        inner[some, :num_classes] = np.where(piece == DEAD, DEAD, piece + 1)
+        after_escaped_quote = inner[some, content.byte_class[quote]]
+        closing_state = end + np.searchsorted(labels, label)
+        inner[some, num_classes] = np.where(label != DEAD, closing_state, after_escaped_quote)
+    table[start, num_classes] = twin if counts else 1
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[end:size] = labels
     count_event = np.full(len(table), INSIDE, dtype=np.int8)
@@ -213,7 +213,8 @@ def add_quotes(
     block = limit_path_code_points(
         block, count_event == CODE_POINT_END, min_remaining, is_schema_bound=is_schema_bound
     )
-    block.distance[start_states(block)] += bounds[0]  # the shortest path is not long enough
+    # The shortest path lacks as many code points as the least length, of one byte each.
+    block.distance[start_states(block)] += bounds[0]
     return block
 
 

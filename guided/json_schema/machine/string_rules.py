@@ -1,4 +1,7 @@
-"""Strings that fit formulas: as blocks and as lists."""
+"""Strings that fit formulas: as blocks and as lists.
+
+A *truth vector* says which of several formulas a string fits: bit ``i`` is for ``formulas[i]``.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ _MAX_LISTED: Final = 2_000
 
 
 class StringRules(StringAutomata):
-    """The rules of strings.
+    """The strings with certain truth vectors, as blocks or lists, and whether they are infinite.
 
     All formulas are over assertions about strings. Listed strings and the names of members have
     their canonical spelling, however others are spelled. ``unavailable_bytes`` are those that no
@@ -75,9 +78,9 @@ class StringRules(StringAutomata):
     def list_with_vectors(
         self, formulas: tuple[Formula, ...], truth_vectors: Collection[int]
     ) -> list[tuple[str, int]] | None:
-        """Return all strings with one of the truth vectors, and their vectors, if they are listed.
+        """Return all strings with one of ``truth_vectors``, and their vectors, if all are listed.
 
-        ``None`` if a string with one of the vectors may not be in a list.
+        ``None`` if a string with one of them may be in no list.
         """
         texts: dict[str, None] = {}
         # One bit for each formula whose strings are all listed: a string with one of these bits in
@@ -197,10 +200,10 @@ class StringRules(StringAutomata):
     # --- blocks ---------------------------------------------------------------------------
 
     def block(self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]) -> Block | None:
-        """Return the block of JSON strings with some truth vectors; ``None`` if there are none.
+        """Return the block of the JSON strings whose truth vector is one of ``truth_vectors``.
 
-        It is cached for the whole process (``shared_block``) and must not be changed. Raises
-        LimitExceededError for an automaton that grows too large.
+        ``None`` if there are none. It is cached for the whole process (``shared_block``) and must
+        not be changed. Raises LimitExceededError for an automaton that grows too large.
         """
         key = (
             "string",
@@ -212,12 +215,13 @@ class StringRules(StringAutomata):
 
     @property
     def _spelling_key(self) -> Hashable:
+        """All that blocks depend on besides formulas and truth vectors."""
         return (self.options.spelling, self.options.max_string_length, self.unavailable_bytes)
 
     def _new_block(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
     ) -> Block | None:
-        """Compute ``block``."""
+        """Compute ``block``, which gets this ``key``."""
         longest = longest_listed_length(formulas)
         formulas, (low, high) = self._split_counted_bounds(formulas, truth_vectors)
         # Most strings of most schemas: free except for their length.
@@ -230,8 +234,8 @@ class StringRules(StringAutomata):
     ) -> tuple[tuple[Formula, ...], tuple[int, int | None]]:
         """Return the formulas without bounds on the length that can be counted, and these bounds.
 
-        Rows count code points against them outside the automaton (columns LOW, HIGH), which saves
-        states for each length.
+        Rows count code points against the bounds outside the automaton (columns LOW, HIGH), which
+        saves states for each length. Only those of a single formula that has to hold can be.
         """
         if len(formulas) != 1 or truth_vectors != ONLY_REQUIRED:
             return formulas, (0, None)
@@ -270,14 +274,15 @@ class StringRules(StringAutomata):
     ) -> Block | None:
         """Return the block of strings with some truth vectors; ``None`` if there are none.
 
-        Their code points are counted outside the automaton if there are ``bounds`` or the options
-        set one. ``longest`` is the length of the longest string that assertions list, -1 for none.
+        Their code points are counted outside the automaton if there are ``bounds``, or if the
+        options set one. ``longest`` is the length of the longest string that assertions list, -1
+        for none. The block gets this ``key``.
         """
         low, high = bounds
         dfa, vectors = self._build_dfa(formulas, truth_vectors)
-        plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(formulas))
-        freely = plain and self.options.spelling is Spelling.ANY
-        sequences = any_json_string_sequences if freely else json_string_sequences
+        only_lengths = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(formulas))
+        any_spelling = only_lengths and self.options.spelling is Spelling.ANY
+        sequences = any_json_string_sequences if any_spelling else json_string_sequences
         content = byte_dfa_from_dfa(dfa, sequences, self.unavailable_bytes)
         if not len(content):
             return None

@@ -1,7 +1,7 @@
 """Truth vectors: which of several formulas hold of one value, and which vectors values may have.
 
 A truth vector is an int with one bit for each formula asked of a value; see
-``guided.json_schema.formulas.formula.truth_vector``.
+``guided.json_schema.formulas.formula.pack_truth_vector``.
 """
 
 from __future__ import annotations
@@ -141,10 +141,10 @@ class TruthVectors:
 
 
 def _combinations(formulas: list[Formula]) -> Iterator[int]:
-    """Yield truth vectors of formulas of which some may be constant, likely ones first.
+    """Yield truth vectors of formulas, likely ones first; constant formulas have a fixed bit.
 
-    All of them, or if too many formulas are not constant, those in which all, none, one, or all but
-    one of these hold. Some may occur twice.
+    All of them, or if more than MAX_ENUMERATED_FORMULAS are not constant, those in which all, none,
+    one, or all but one of these hold. Some may occur twice.
     """
     constant = sum(1 << i for i, formula in enumerate(formulas) if formula is TRUE)
     bits = [1 << i for i, formula in enumerate(formulas) if formula not in (TRUE, FALSE)]

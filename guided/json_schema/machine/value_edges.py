@@ -109,7 +109,10 @@ class ValueEdges:
         return edges
 
     def _may_open(self, stack: int, kind: JsonType, formulas: tuple[Formula, ...]) -> bool:
-        """Return whether a container of a type may open."""
+        """Return whether a container of a type may open where ``formulas`` are asked of it.
+
+        Where none of that type fits the only formula, the truth vector 0 has to be accepted.
+        """
         if len(formulas) == 1 and self._evaluation.restriction.to_type(kind, formulas[0]) is FALSE:
             return self._evaluation.value_stacks.accepts(stack, 0)
         return self._evaluation.value_stacks.open(stack, kind) is not None

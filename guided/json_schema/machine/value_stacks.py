@@ -302,8 +302,8 @@ class ValueStacks:
             if len(truth_vectors) <= MAX_JOINED_VECTORS:
                 choices.insert(0, truth_vectors)
             text: bytes | None = None
-            for formula in choices:
-                text = self._find_text(stack, self.vectors.as_formula(formulas, formula))
+            for vectors in choices:
+                text = self._find_text(stack, self.vectors.as_formula(formulas, vectors))
                 if text is not None:
                     break
             assert text is not None, formulas
