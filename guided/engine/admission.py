@@ -61,8 +61,12 @@ class Admission:
         self._opening = tool_format.opening
         """The sign after which any such answer begins: stops count only after it."""
 
-    def admit(self, submission: Submission, matcher: Matcher) -> Group:
-        """Make the group of answers; raises where budget, batch or cache cannot hold them."""
+    def make_group(self, submission: Submission, matcher: Matcher) -> Group:
+        """Make the group of answers; raises where budget, batch or cache cannot hold them.
+
+        ``matcher`` is at the first token. What the group opens is put into ``submission.at_end``,
+        also if this raises after that.
+        """
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
         constraint = request.constraint
@@ -179,14 +183,14 @@ class Admission:
                     hint="name one of these, or leave drafters out for all",
                 )
 
-    def _check_room(self, request: GenerationRequest, prompt: int) -> None:
+    def _check_room(self, request: GenerationRequest, prompt_length: int) -> None:
         """Refuse a request that could not run to its end even with the cache to itself.
 
         Sampled answers can wait for each other; beams are all present at once. Each beam may have a
         partly filled block of the prompt, a block that it grows into, and one still to be copied.
         """
         # Otherwise it would wait for ever, and so would every request after it.
-        room = self._largest_request - prompt
+        room = self._largest_request - prompt_length
         if request.beams is None:
             tried = request.sampling.num_candidate_tokens
             needed, fitting = request.max_tokens + tried, room - tried
@@ -199,8 +203,9 @@ class Admission:
             described = f"{width} beams of max_tokens ({request.max_tokens}) may take {needed}"
         if needed > room:
             raise LimitExceededError(
-                f"the prompt has {prompt} tokens, and {described}: {prompt + needed} in all, but "
-                f"the key/value cache takes {self._largest_request}",
+                f"the prompt has {prompt_length} tokens, and {described}: "
+                f"{prompt_length + needed} in all, but the key/value cache takes "
+                f"{self._largest_request}",
                 limit=self._largest_request,
                 field="max_tokens",
                 hint=_smaller_request(fitting) + ", or give the engine a larger cache",
@@ -230,7 +235,7 @@ def _make_chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary)
 
 
 def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
-    """Refuse token ids that this model does not have."""
+    """Refuse token ids that this model does not have, and stop tokens that no text has."""
     for field, tokens in (
         ("sampling.logit_bias", [token for token, _ in request.sampling.logit_bias]),
         ("stop_tokens", request.stop_tokens),
@@ -328,4 +333,5 @@ def _make_text_stream(
 
 
 def _smaller_request(room: int) -> str:
+    """Return the hint for a request that has ``room`` tokens left beside its prompt."""
     return f"lower max_tokens to {room}" if room > 0 else "shorten the prompt"

@@ -118,32 +118,39 @@ class Arrivals:
             )
 
     def _admit(self, submission: Submission) -> None:
-        """Admit a submission whose work is done, or continue in slices where that takes long.
+        """Admit a submission whose ``work`` is done: make its group and register that.
 
-        Long work is continued and not begun again, so it ends even if little of it is cached.
+        Making a group that takes long is interrupted, and begun again in slices. From then on it is
+        continued, so it ends even if little of it is cached.
         """
         if submission.admitting is not None:
             group = submission.admitting.result()
         else:
-            admit = partial(self._make_group, submission, submission.matcher.result())
+            make_group = partial(
+                self._make_group_or_release, submission, submission.matcher.result()
+            )
             try:
                 with self._step_deadline.within_step_time(SLICE_SECONDS):
-                    group = admit()
+                    group = make_group()
             except TakesLongError:
-                self._compiling.requeue_for_admission(submission, admit)
+                self._compiling.requeue_for_admission(submission, make_group)
                 return
         group.clock.record_queued()
         try:
-            self._requests.admit(group)
+            self._requests.register(group)
         except BaseException:
             submission.end()
             raise
 
-    def _make_group(self, submission: Submission, matcher: Matcher) -> Group:
-        """Make the group of a submission; raises whatever prevents it."""
+    def _make_group_or_release(self, submission: Submission, matcher: Matcher) -> Group:
+        """Make the group of a submission; if that fails or is interrupted, release what it opened.
+
+        An interrupted submission is admitted again from the start, so until it has a group its
+        ``at_end`` may hold only what ``Admission.make_group`` puts there.
+        """
         try:
-            return self._admission.admit(submission, matcher)
+            return self._admission.make_group(submission, matcher)
+        # TakesLongError and the cancelling of a slice too: no group refers to what was opened.
         except BaseException:
-            # No group refers to it yet, so nothing else could release what it opened.
             submission.end()
             raise

@@ -59,9 +59,11 @@ class CompileQueue:
         """Queue a submission until its constraint is compiled."""
         self._queue.append(submission)
 
-    def requeue_for_admission(self, submission: Submission, admit: Callable[[], Group]) -> None:
-        """Queue a submission again, whose admission (``admit``) takes long as well."""
-        self._queue.append(replace(submission, admitting=SlicedWork(admit, self._kernels)))
+    def requeue_for_admission(
+        self, submission: Submission, make_group: Callable[[], Group]
+    ) -> None:
+        """Queue a submission again, because making its group takes long as well."""
+        self._queue.append(replace(submission, admitting=SlicedWork(make_group, self._kernels)))
 
     def run_slice(self, *, may_wait: bool = True) -> list[Submission]:
         """Do a slice of work; remove and return the submissions whose work that finished.

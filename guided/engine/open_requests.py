@@ -62,8 +62,8 @@ class OpenRequests:
         """Return the usage of each admitted request so far."""
         return [group.usage() for group in self._groups.values()]
 
-    def admit(self, group: Group) -> None:
-        """Pass a group to the scheduler, or hand it out if it needs no model call."""
+    def register(self, group: Group) -> None:
+        """Pass a new group to the scheduler, or hand it out if it needs no model call."""
         if group.is_finished:
             self._finish(group)
         else:
@@ -124,10 +124,12 @@ class OpenRequests:
         self._finish(group)
 
     def _release_locks(self, constraint: Constraint) -> None:
+        """Make all unfinished work for a constraint release its locks."""
         self._paused.release_locks(constraint)
         self._compiling.release_locks(constraint)
 
     def _finish(self, group: Group) -> None:
+        """End a finished group: its result is ready to be taken, and what it holds is released."""
         group.clock.record_end()
         result = self._results.finish(group)
         # After the result: if that raises, the group still has to report what the request used.

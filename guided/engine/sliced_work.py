@@ -160,17 +160,20 @@ class SlicedWork(Generic[T]):
         self._caller_turn.release()
 
     def _pause_if_due(self, units: int) -> None:
+        """Count units of work, and pause if the slice is over."""
         self._units += units
         if self._units >= _SLICE_UNITS or time.monotonic() >= self._slice_ends:
             self._pause()
 
     def _pause(self) -> None:
+        """Wake the caller and wait for the next slice; raises _CancelledError if there is none."""
         self._caller_turn.release()
         self._work_turn.acquire()
         if self._is_cancelled:
             raise _CancelledError
 
     def _enter_kernel(self, units: int) -> None:
+        """Let a kernel begin; a long one pauses until no other runs beside the caller."""
         while units > _SHORT_KERNEL and self._kernels.running:
             self._pause_if_due(MUST_PAUSE)
         self._is_in_kernel = True

@@ -29,8 +29,8 @@ _MAX_KERNEL_UNITS: Final = 1_000
 class TakesLongError(BaseException):
     """The work was interrupted, because it would take longer than there is time for.
 
-    Derives from BaseException so that the work's own handlers do not catch it. What was built by
-    then is kept, as after meeting a limit.
+    Derives from BaseException so that handlers of errors in the work do not catch it. What was
+    built by then is kept, as after meeting a limit.
     """
 
 
@@ -39,6 +39,7 @@ class StepDeadline:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._now = clock
+        # Of the step, and of the block of ``within_step_time`` or ``within_units``.
         self._step_ends = self._block_ends = 0.0
         self._units_left = 0.0
         self._pace = PauseHooks(
@@ -71,12 +72,14 @@ class StepDeadline:
         return use_pause_hooks(self._pace)
 
     def _check(self, units: int) -> None:
+        """Count units of work; raise TakesLongError if the block has no more time or units."""
         self._units_left -= units
         # With MUST_PAUSE the work awaits a lock, whose holder has to be given a slice first.
         if units >= MUST_PAUSE or self._units_left < 0 or self._now() >= self._block_ends:
             raise TakesLongError
 
     def _enter_kernel(self, units: int) -> None:
+        """Raise TakesLongError before a kernel that takes long, as none can be interrupted."""
         if units > _MAX_KERNEL_UNITS:
             raise TakesLongError
 

@@ -77,7 +77,8 @@ class Submission:
     """Compiles the constraint; its result is the position before the first token."""
     cache_use: CacheUse = field(default_factory=CacheUse)
     at_end: ExitStack = field(default_factory=ExitStack)
-    """Releases what the request holds when it ends, however it ends."""
+    """Releases what the request holds when it ends, however it ends. Nothing enters it before
+    ``Admission.make_group``, which may be interrupted and begun again."""
     trace: Trace | None = None
     """Records the steps, where someone wants to look at them."""
     adapter: int = 0
@@ -99,8 +100,8 @@ class Submission:
         return f"{self.adapter}:{self.request.cache_salt}"
 
     def end(self) -> None:
-        """Release what the request held; a fault in that is logged and not passed on."""
-        # Its outcome is settled by now, and the caller may be ending it for another fault.
+        """Release what the request holds; a fault in that is logged and not passed on."""
+        # The caller may be ending it for another fault, or its answer may be complete.
         try:
             self.at_end.close()
         except BaseException as fault:

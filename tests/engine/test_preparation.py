@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from guided.drafters.lookup import LookupDrafter, LookupDraftState
+from guided.engine.admission import Admission
 from guided.errors import (
     DeadlineExceededError,
     InternalServiceError,
@@ -16,7 +19,15 @@ from guided.errors import (
 )
 from guided.runtime.work_budget import limited_work, spend
 from guided.spec import Constraint, GenerationRequest, GenerationResult
-from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
+from tests.engine.tiny_models import (
+    answers,
+    drain,
+    make_engine,
+    make_model,
+    make_vocabulary,
+    start,
+    words,
+)
 
 MODEL = make_model()
 SLOW = words("slow")
@@ -144,3 +155,38 @@ def test_a_constraint_of_several_requests_is_compiled_once() -> None:
     assert [result.text for result in results if isinstance(result, GenerationResult)] == (
         ["slow"] * 3
     )
+
+
+def test_an_interrupted_admission_releases_what_it_opened_and_begins_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events = []
+
+    def note(event: str, method: Any) -> Any:
+        def noted(*args: Any) -> Any:
+            events.append(event)
+            return method(*args)
+
+        return noted
+
+    monkeypatch.setattr(LookupDrafter, "open", note("open", LookupDrafter.open))
+    monkeypatch.setattr(LookupDraftState, "end", note("end", LookupDraftState.end))
+    make_group = Admission.make_group
+
+    def make_slowly(*args: Any) -> Any:
+        group = make_group(*args)
+        with limited_work(100_000):
+            for _ in range(20):
+                time.sleep(0.001)
+                spend(300)
+        events.append("made")
+        return group
+
+    monkeypatch.setattr(Admission, "make_group", make_slowly)
+    engine = make_engine(MODEL, drafters=[LookupDrafter(make_vocabulary())])
+    engine.submit("r", GenerationRequest("x", words("hello")))
+    assert events == ["open", "end"]
+    result = drain(engine)["r"].outcome
+    assert isinstance(result, GenerationResult)
+    assert result.text == "hello"
+    assert events == ["open", "end", "open", "made", "end"]
