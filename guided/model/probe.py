@@ -50,8 +50,9 @@ if TYPE_CHECKING:
 __all__ = ["ModelShape", "probe_model"]
 
 _UNBOUNDED = 1 << 40
-_MOST_TOKENS = 1 << 16
-"""Tokens that a trial chooses from."""
+"""The length of a text where a model sets no limit."""
+_MAX_TOKEN_CHOICES = 1 << 16
+"""The most tokens that a trial chooses from."""
 _HALVES = (torch.float16, torch.bfloat16)
 _SPECIAL = ("_token_id", "_token_index")
 """The suffixes of settings that name a special token, such as the place of an image."""
@@ -78,18 +79,18 @@ def probe_model(
 
     If a model is split by its layers each ``stage`` tries its own, and the last checks the answers.
     """
-    kind = type(module).__name__
+    model_class = type(module).__name__
     config = module.config.get_text_config()
-    _refuse_by_config(kind, config)
-    limit = _longest(kind, config)
+    _refuse_by_config(model_class, config)
+    limit = _checked_text_limit(model_class, config)
     kernel = kernel or choose_kernel(module.dtype, module.device)
     register_attention()
     _number_layers(module)
     mixers = take_mixers(module)
     if is_recurrent(config) and not mixers:
         raise ModelError(
-            f"{kind} has layers that keep a state, and no module that keeps one in transformers' "
-            "cache",
+            f"{model_class} has layers that keep a state, and no module that keeps one in "
+            "transformers' cache",
             hint="use a decoder all of whose layers are attention",
         )
     for mixer in mixers:
@@ -103,63 +104,72 @@ def probe_model(
             own = call_plainly(module, texts, at_once=bool(mixers) or stage is not None)
         with _attending(module, ATTENTION_NAME):
             ours = call_as_we_do(module, texts, kernel, mixers)
-        here = stage.layers if stage is not None else range(int(config.num_hidden_layers))
-        _refuse_missed_layers(kind, config, ours, mixers, here)
-        _refuse_two_states(kind, mixers, module.dtype)
-        _refuse_untried_windows(kind, ours, real, limit)
-        windows = {layer: real.get(few, few) for layer, few in ours.windows.items() if few}
-        _refuse_hidden_windows(kind, config, windows, here)
+        own_layers = stage.layers if stage is not None else range(int(config.num_hidden_layers))
+        _refuse_missed_layers(model_class, config, ours, mixers, own_layers)
+        _refuse_call_dependent_states(model_class, mixers, module.dtype)
+        _refuse_untried_windows(model_class, ours, real, limit)
+        windows = {layer: real.get(small, small) for layer, small in ours.windows.items() if small}
+        _refuse_hidden_windows(model_class, config, windows, own_layers)
         if stage is None or stage.is_last:
             window = min(real, default=None)
             found = first_difference(own, ours, window)
             if found is not None and module.dtype in _HALVES:
                 rounded = _rounding(module, texts, own, at_once=bool(mixers) or stage is not None)
                 found = first_difference(own, ours, window, rounding=rounded)
-            _refuse_other_answers(kind, found)
+            _refuse_other_answers(model_class, found)
     layers = range(int(config.num_hidden_layers))
     # Ranks count groups of layers in the same way, whichever of them they have.
-    told = {} if stage is None else dict(enumerate(layer_windows(config)))
+    configured = {} if stage is None else dict(enumerate(layer_windows(config)))
     return ModelShape(
         layers=tuple(ours.layers.get(layer, NO_KEYS) for layer in layers),
-        windows=tuple(windows.get(n) if n in here else told.get(n) for n in layers),
+        windows=tuple(windows.get(n) if n in own_layers else configured.get(n) for n in layers),
         dtype=module.dtype,
         device=module.device,
         mixers=mixers,
     )
 
 
-def _longest(kind: str, config: PretrainedConfig) -> int:
-    """Return the most tokens of a text, so that a trial is no longer."""
-    told = getattr(config, "max_position_embeddings", None)
-    by_positions = longest_text(config)
-    limit = min(bound for bound in (told, by_positions, _UNBOUNDED) if bound is not None)
+def _checked_text_limit(model_class: str, config: PretrainedConfig) -> int:
+    """Return the most tokens that a text of this model may have, ``_UNBOUNDED`` without a limit.
+
+    Raises ModelError if a trial would not fit into that, or if a setting may be a window that a
+    trial is too short to show. ``model_class`` is the name of the model's class, for errors.
+    """
+    configured = getattr(config, "max_position_embeddings", None)
+    by_rotation = longest_text(config)
+    limit = min(bound for bound in (configured, by_rotation, _UNBOUNDED) if bound is not None)
     if limit < TRIAL_TOKENS:
         raise ModelError(
-            f"{kind} takes texts of {limit} tokens, fewer than the {TRIAL_TOKENS} of a trial"
+            f"{model_class} takes texts of {limit} tokens, fewer than the {TRIAL_TOKENS} of a trial"
         )
     if unknown := large_windows(config, TRIAL_TOKENS, limit):
         name, size = next(iter(unknown.items()))
         raise ModelError(
-            f"{kind} sets {name} to {size:,} in its config, a window that cannot be tried",
+            f"{model_class} sets {name} to {size:,} in its config, a window that cannot be tried",
             hint="choose a model without windows, or one whose config calls it sliding_window",
         )
     return limit
 
 
 def _plain_tokens(config: PretrainedConfig) -> list[int]:
-    """Return tokens of a vocabulary that stand for text."""
+    """Return tokens of a vocabulary that stand for text, at least one."""
     special: set[int] = set()
     for part in (config, config.get_text_config()):
-        told = vars(part).items()
-        special.update(id_ for name, id_ in told if name.endswith(_SPECIAL) and type(id_) is int)
+        settings = vars(part).items()
+        special.update(
+            id_ for name, id_ in settings if name.endswith(_SPECIAL) and type(id_) is int
+        )
     size = int(config.get_text_config().vocab_size)
-    found = [token for token in range(min(size, _MOST_TOKENS)) if token not in special]
+    found = [token for token in range(min(size, _MAX_TOKEN_CHOICES)) if token not in special]
     return found or [0]
 
 
 @contextmanager
 def _attending(module: PreTrainedModel, attention: str) -> Iterator[None]:
-    """Use an attention by name; a model that fails with it is refused."""
+    """Switch a model to an attention by name, and refuse it if it fails in the block.
+
+    The attention stays after the block.
+    """
     try:
         module.set_attn_implementation(attention)
         yield
@@ -174,44 +184,53 @@ def _attending(module: PreTrainedModel, attention: str) -> Iterator[None]:
         ) from error
 
 
-def _refuse_by_config(kind: str, config: PretrainedConfig) -> None:
+def _refuse_by_config(model_class: str, config: PretrainedConfig) -> None:
+    """Raise ModelError for a type of layers that we do not know."""
     for layer_type in getattr(config, "layer_types", None) or ():
         if layer_type not in known_layer_types():
-            raise ModelError(f"{kind} has layers of type {layer_type!r}, which is not supported")
+            raise ModelError(
+                f"{model_class} has layers of type {layer_type!r}, which is not supported"
+            )
 
 
 def _refuse_missed_layers(
-    kind: str, config: PretrainedConfig, ours: Ours, mixers: Sequence[Mixer], here: range
+    model_class: str,
+    config: PretrainedConfig,
+    ours: Ours,
+    mixers: Sequence[Mixer],
+    own_layers: range,
 ) -> None:
     """Raise ModelError unless every layer that keeps keys called our attention once in the trial.
 
-    ``ours`` is what the trial saw, ``here`` the layers that this process has.
+    ``ours`` is what the trial saw, ``own_layers`` the layers that this process has.
     """
     keeps = keep_keys(config)
-    attending = {layer for layer in here if keeps[layer]}
+    attending = {layer for layer in own_layers if keeps[layer]}
     layers = len(attending)
     if ours.calls == layers and len(ours.layers) < layers:
         raise ModelError(
-            f"{kind} calls the attention of a layer several times for a token, which is not "
+            f"{model_class} calls the attention of a layer several times for a token, which is not "
             "supported"
         )
     if ours.calls != layers or set(ours.layers) != attending:
         raise ModelError(
-            f"{kind} has {layers} layers{' with attention' if mixers else ''}, but {ours.calls} of "
-            "them went through transformers' attention interface",
+            f"{model_class} has {layers} layers{' with attention' if mixers else ''}, but "
+            f"{ours.calls} of them went through transformers' attention interface",
             hint="use a decoder all of whose layers do",
         )
     if any(not mixer.size for mixer in mixers):
-        raise ModelError(f"{kind} has layers with a state that are not called for a text")
+        raise ModelError(f"{model_class} has layers with a state that are not called for a text")
 
 
-def _refuse_two_states(kind: str, mixers: Sequence[Mixer], dtype: torch.dtype) -> None:
+def _refuse_call_dependent_states(
+    model_class: str, mixers: Sequence[Mixer], dtype: torch.dtype
+) -> None:
     """Refuse mixers whose state depends on how a text is cut into calls."""
     for mixer in mixers:
         if mixer.by_token > tolerance(dtype):
             raise ModelError(
-                f"{mixer.kind} of {kind} computes another state token by token than for a text at "
-                "once, so its answers depend on how texts are cut into calls"
+                f"{mixer.kind} of {model_class} computes another state token by token than for a "
+                "text at once, so its answers depend on how texts are cut into calls"
             )
 
 
@@ -223,34 +242,46 @@ def _number_layers(module: PreTrainedModel) -> None:
                 part.layer_idx = number
 
 
-def _refuse_untried_windows(kind: str, ours: Ours, real: Mapping[int, int], limit: int) -> None:
-    """Refuse a window that could not be made small, because it is longer than the trial."""
+def _refuse_untried_windows(
+    model_class: str, ours: Ours, real: Mapping[int, int], limit: int
+) -> None:
+    """Refuse a window that could not be made small and is longer than the trial.
+
+    ``real`` has the sizes of those that were made small, by the small ones. A window of ``limit``
+    tokens, as many as the longest text has, hides nothing.
+    """
     for layer, window in ours.windows.items():
         if window is not None and window not in real and TRIAL_TOKENS <= window < limit:
             raise ModelError(
-                f"layer {layer} of {kind} has a window of {window:,} tokens that cannot be tried"
+                f"layer {layer} of {model_class} has a window of {window:,} tokens that cannot be "
+                "tried"
             )
 
 
 def _refuse_hidden_windows(
-    kind: str, config: PretrainedConfig, windows: Mapping[int, int], here: range
+    model_class: str, config: PretrainedConfig, windows: Mapping[int, int], own_layers: range
 ) -> None:
     """Raise ModelError if a layer's type and the window of its call do not agree.
 
     Our attention knows windows by that argument alone. A layer that slides by its mask would
-    silently see too much.
+    silently see too much. ``windows`` are the real ones by layer, ``own_layers`` the layers that
+    this process has.
     """
     for layer, layer_type in enumerate(getattr(config, "layer_types", None) or ()):
         slides = layer_type == "sliding_attention"
-        if layer in here and slides != (layer in windows):
+        if layer in own_layers and slides != (layer in windows):
             raise ModelError(
-                f"layer {layer} of {kind} is of type {layer_type!r}, but its attention was called "
-                f"with sliding_window={windows.get(layer)!r}"
+                f"layer {layer} of {model_class} is of type {layer_type!r}, but its attention was "
+                f"called with sliding_window={windows.get(layer)!r}"
             )
 
 
 def _rounding(module: PreTrainedModel, texts: TrialTexts, own: Own, *, at_once: bool) -> float:
-    """Return the effect of rounding on a model, as another attention of transformers shows it."""
+    """Return the effect of rounding on a model, as another attention of transformers shows it.
+
+    0.0 if it has no other. ``own`` are its logits with the first, ``at_once`` is as for
+    ``call_plainly``. The model has our attention afterwards.
+    """
     if not getattr(module, "_supports_sdpa", False):
         return 0.0
     with _attending(module, "sdpa"):
@@ -259,11 +290,11 @@ def _rounding(module: PreTrainedModel, texts: TrialTexts, own: Own, *, at_once: 
     return rounding(own, other)
 
 
-def _refuse_other_answers(kind: str, found: Difference | None) -> None:
-    """Refuse a model with other logits; positions added to scores, say, show nowhere else."""
+def _refuse_other_answers(model_class: str, found: Difference | None) -> None:
+    """Refuse a model whose logits differ; what adds positions to scores shows nowhere else."""
     if found is not None:
         raise ModelError(
-            f"the logits of {kind} differ by {found.size:.1%} from those that it gives to a text "
-            f"alone, {found.where}",
+            f"the logits of {model_class} differ by {found.size:.1%} from those that it gives to a "
+            f"text alone, {found.where}",
             hint="its positions or its attention do something that is not supported",
         )
