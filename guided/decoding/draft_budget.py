@@ -90,10 +90,10 @@ class DraftBudget:
         with_them = self._certain + self._drafted * each
         return self._slowness * (seconds(with_them) - seconds(with_them - nodes * each)) / each
 
-    def pays(self, nodes: int, chance: float, following: int | None = None) -> bool:
+    def pays(self, nodes: int, chance: float, max_following: int | None = None) -> bool:
         """Whether to add some nodes, all of which are right with the same ``chance``.
 
-        At most ``following`` more may come after them; ``None`` where all the room may be used.
+        At most ``max_following`` more may come after them; ``None`` where all the room may be used.
         """
         if nodes > self._room:
             return False
@@ -106,7 +106,7 @@ class DraftBudget:
         gain = self._gain + self._undrafted / each
         worth = _ROUNDING_MARGIN * gain / seconds((1 + self._drafted) * each + self._undrafted)
         expected, likely = 0.0, chance
-        most = self._room if following is None else min(self._room, nodes + following)
+        most = self._room if max_following is None else min(self._room, nodes + max_following)
         for more in range(nodes, most + 1):
             # The chance of further nodes soon becomes too small, so few are considered.
             if likely <= _MIN_CHANCE:

@@ -161,7 +161,7 @@ class DraftRequest:
         self.draft_state = draft_state
         """The result of ``Drafter.open`` for this sequence."""
         self.builder = builder
-        """Takes the proposals, from ``builder.tip`` on."""
+        """Takes the proposals, from ``builder.last_node`` on."""
         self.nanoseconds: dict[str, int] = {}
         """This sequence's share of the time that each drafter took, by name."""
         self.skipped: list[str] = []
@@ -224,7 +224,7 @@ class DraftBuilder:
         return self._root
 
     @property
-    def tip(self) -> int:
+    def last_node(self) -> int:
         """The node added last."""
         return len(self._tokens) - 1
 
@@ -234,27 +234,27 @@ class DraftBuilder:
         assert matcher is not None, f"what follows node {node} is decided already"
         return matcher
 
-    def pays(self, nodes: int, chance: float, following: int | None = None) -> bool:
+    def pays(self, nodes: int, chance: float, max_following: int | None = None) -> bool:
         """Whether there is room for this number of nodes, and they are worth it.
 
-        At most ``following`` more may come after them, if it is given.
+        At most ``max_following`` more may come after them, if it is given.
         """
-        return self.budget.pays(nodes, chance, following)
+        return self.budget.pays(nodes, chance, max_following)
 
     def add(
-        self, node: int, token: TokenId, chance: float = 1.0, following: int | None = None
+        self, node: int, token: TokenId, chance: float = 1.0, max_following: int | None = None
     ) -> int | None:
         """Draft ``token`` after ``node`` and return the node from which to continue.
 
-        ``chance`` is how likely the answer takes this path. At most ``following`` more are drafted
-        after the token, if it is given. ``None`` if the token is not allowed there, ends the
-        answer, is in the tree already, does not pay together with its run, or if the constraint is
-        at a limit.
+        ``chance`` is how likely the answer takes this path. At most ``max_following`` more are
+        drafted after the token, if it is given. ``None`` if the token is not allowed there, ends
+        the answer, is in the tree already, does not pay together with its run, or if the constraint
+        is at a limit.
         """
-        tip = self._try_add(node, token, chance, following)
-        if tip is not None and node in self._draws:
+        continuation = self._try_add(node, token, chance, max_following)
+        if continuation is not None and node in self._draws:
             self._draws[node].append(Proposal(token, None))
-        return tip
+        return continuation
 
     def draw(
         self,
@@ -262,7 +262,7 @@ class DraftBuilder:
         token: TokenId,
         distribution: TokenDistribution,
         chance: float = 1.0,
-        following: int | None = None,
+        max_following: int | None = None,
     ) -> int | None:
         """Draft ``token``, which was drawn from ``distribution``, as ``add`` does.
 
@@ -272,7 +272,7 @@ class DraftBuilder:
         if node not in self._draws:
             self._draws[node] = [Proposal(child, None) for child in self.proposed_tokens(node)]
         self._draws[node].append(Proposal(token, distribution))
-        return self._try_add(node, token, chance, following)
+        return self._try_add(node, token, chance, max_following)
 
     def proposed_tokens(self, node: int) -> list[TokenId]:
         """Return the tokens that were proposed after a node so far, in order."""
@@ -282,7 +282,7 @@ class DraftBuilder:
         return [token for parent, token in self._children if parent == node]
 
     def _try_add(
-        self, node: int, token: TokenId, chance: float, following: int | None
+        self, node: int, token: TokenId, chance: float, max_following: int | None
     ) -> int | None:
         """Add a token with its whole run, or nothing; as ``add``, but without keeping the proposal.
 
@@ -293,7 +293,7 @@ class DraftBuilder:
         if token in self._end_ids or (node, token) in self._children:
             return None
         left = self._tokens_left[node] - 1
-        after_it = left if following is None else min(left, following)
+        after_it = left if max_following is None else min(left, max_following)
         if left < 0 or not self.pays(1, chance, after_it):
             return None
         try:
@@ -313,10 +313,10 @@ class DraftBuilder:
         self._append(node, token, after, certain=False)
         for forced in run:
             after = after.advance(forced)
-            self._append(self.tip, forced, after, certain=True)
+            self._append(self.last_node, forced, after, certain=True)
         # From here on the token leads to the end of its run.
-        self._children[node, token] = self.tip
-        return self.tip
+        self._children[node, token] = self.last_node
+        return self.last_node
 
     def record_logits(
         self,
@@ -349,10 +349,10 @@ class DraftBuilder:
         """Return the node from which to continue if the token is in the tree already."""
         return self._children.get((node, token))
 
-    def path(self, node: int, tip: int) -> list[TokenId]:
-        """Return the tokens after ``node`` up to ``tip``."""
+    def path(self, node: int, descendant: int) -> list[TokenId]:
+        """Return the tokens after ``node`` up to and with a descendant of it."""
         tokens = []
-        at: int | None = tip
+        at: int | None = descendant
         while at is not None and at != node:
             tokens.append(self._tokens[at])
             at = self._parents[at]
@@ -361,7 +361,7 @@ class DraftBuilder:
     @property
     def has_proposals(self) -> bool:
         """Whether there is more than the trunk: nodes, or draws that became none."""
-        return self.tip != self._root or bool(self._draws)
+        return self.last_node != self._root or bool(self._draws)
 
     def tree(self) -> DraftTree:
         """Return the tree as built so far."""
@@ -377,7 +377,7 @@ class DraftBuilder:
 
     def _append(self, parent: int, token: TokenId, matcher: Matcher, *, certain: bool) -> None:
         self._append_node(parent, token, matcher, certain=certain)
-        self._children[parent, token] = self.tip
+        self._children[parent, token] = self.last_node
 
     def _append_node(
         self, parent: int, token: TokenId, matcher: Matcher | None, *, certain: bool

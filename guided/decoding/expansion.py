@@ -94,17 +94,18 @@ class Expansion:
         logits: NDArray[np.float32],
         chance: float,
         width: int,
-        following: int | None = None,
+        max_following: int | None = None,
     ) -> list[tuple[int, float]]:
         """Draft up to ``width`` tokens after ``node``, where they pay.
 
-        ``logits`` (``[vocabulary]``) are for the token after the node, which the answer reaches
-        with this ``chance``. At most ``following`` more are drafted after each, if it is given.
-        Returns the nodes from which to continue, each with its chance. Where tokens are drawn, each
-        drafter expands a node once.
+        ``logits`` (``[vocabulary]``) are for the token after the node. ``chance`` is how likely the
+        answer reaches the node. At most ``max_following`` more are drafted after each token, if it
+        is given. Returns up to ``width`` nodes from which to continue, those after a token and the
+        run that it forces, each with its chance. Where tokens are drawn, each drafter expands a
+        node once.
         """
         matcher = builder.matcher(node)
-        if matcher.is_complete or not builder.pays(1, chance, following):
+        if matcher.is_complete or not builder.pays(1, chance, max_following):
             return []
         position = self._position(builder, node)
         try:
@@ -113,24 +114,25 @@ class Expansion:
             return []  # choosing at this node will meet the same limit, and end the answer
         builder.record_logits(node, logits, chance, width)
         if self._chooser.rule is Verification.REJECTION:
-            return self._draw(builder, node, tokens, scores, chance, width, following)
+            return self._draw(builder, node, tokens, scores, chance, width, max_following)
         order = scores
         if self._chooser.rule is Verification.COUPLED and not self._is_greedy:
             order = scores + gumbel_noise(tokens, seed=self._chooser.seed, position=position)
         probabilities = TokenDistribution.from_scores(tokens, scores).probabilities
-        found = []
+        continued = []
         best = smallest_indices(-order, min(width, _MAX_WIDTH, len(order)))
         for rank, at in enumerate(best.tolist()):
             token = TokenId(int(tokens[at]))
             kind = (rank, _bin(float(probabilities[at])))
-            likely = chance * self._rates.rate(kind)
-            tip = builder.add(node, token, likely, following)
-            if tip is None:
-                tip = builder.find(node, token)  # another drafter may have proposed it first
-            if tip is not None:
+            new_chance = chance * self._rates.rate(kind)
+            continuation = builder.add(node, token, new_chance, max_following)
+            if continuation is None:
+                # Another drafter may have proposed it first.
+                continuation = builder.find(node, token)
+            if continuation is not None:
                 self._proposed.record(node, token, kind)
-                found.append((tip, likely))
-        return found
+                continued.append((continuation, new_chance))
+        return continued
 
     def learn(self, verified: VerifiedStep) -> None:
         """Record which proposals of the latest tree the model agreed with."""
@@ -142,6 +144,7 @@ class Expansion:
 
     @property
     def _is_greedy(self) -> bool:
+        """Whether the answer takes the best token each time, so that nothing is drawn."""
         return self._chooser.sampling.temperature == 0.0
 
     def _position(self, builder: DraftBuilder, node: int) -> int:
@@ -153,7 +156,8 @@ class Expansion:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the tokens that may be proposed, ascending, and the logarithms of their weights.
 
-        Raises ``ModelError`` if logits are not numbers.
+        ``mask`` has a bit for each token, ``position`` is as for ``_position``. Raises
+        ``ModelError`` if logits are not numbers.
         """
         sampling = self._chooser.sampling
         if not self._is_greedy:
@@ -170,15 +174,18 @@ class Expansion:
         scores: NDArray[np.float64],
         chance: float,
         width: int,
-        following: int | None,
+        max_following: int | None,
     ) -> list[tuple[int, float]]:
-        """Draw tokens not proposed there yet, each from what the draws before it left."""
+        """Draw tokens not proposed after ``node`` yet, each from what the draws before it left.
+
+        ``tokens`` and ``scores`` are those of ``_score_tokens``; the rest is as in ``expand``.
+        """
         if len(tokens) > _MAX_DRAWN_FROM:
             kept = np.sort(smallest_indices(-scores, _MAX_DRAWN_FROM))
             tokens, scores = tokens[kept], scores[kept]
         whole = TokenDistribution.from_scores(tokens, scores)
         proposed = builder.proposed_tokens(node)
-        found = self._adopt_proposals(builder, node, whole, proposed, chance, width)
+        continued = self._adopt_proposals(builder, node, whole, proposed, chance, width)
         distribution = whole.without(proposed) if proposed else whole
         # Never the same noise twice: nodes have their places in the tree, trees begin at different
         # positions, and a later drafter at the same node finds more tokens proposed.
@@ -189,18 +196,18 @@ class Expansion:
             node,
             len(proposed),
         )
-        for rank in range(min(width, _MAX_WIDTH) - len(found)):
+        for rank in range(min(width, _MAX_WIDTH) - len(continued)):
             if distribution is None:
                 break
             token = distribution.draw(uniform(noise, rank, _DRAFT_STREAM))
             kind = (_MAX_WIDTH + rank, _bin(distribution.probability(token)))
-            likely = chance * self._rates.rate(kind)
-            tip = builder.draw(node, token, distribution, likely, following)
+            new_chance = chance * self._rates.rate(kind)
+            continuation = builder.draw(node, token, distribution, new_chance, max_following)
             self._proposed.record(node, token, kind)
-            if tip is not None:
-                found.append((tip, likely))
+            if continuation is not None:
+                continued.append((continuation, new_chance))
             distribution = distribution.without([token])
-        return found
+        return continued
 
     def _adopt_proposals(
         self,
@@ -211,22 +218,23 @@ class Expansion:
         chance: float,
         width: int,
     ) -> list[tuple[int, float]]:
-        """Return another drafter's proposals there that are likely enough to continue from.
+        """Return those tokens of other drafters after ``node`` from which this one continues.
 
-        ``distribution`` is that of all tokens, before any draw. Tokens are recorded with the ranks
-        of chosen ones, because they were not drawn from it; those below the first bin are ignored.
+        As in ``expand``: nodes, each with its chance, at most ``width``. Their tokens have at least
+        the probability 1 / BINS in ``distribution``, the one before any draw, and are recorded with
+        the ranks of chosen tokens: they were not drawn from it.
         """
-        found: list[tuple[int, float]] = []
+        continued: list[tuple[int, float]] = []
+        limit = min(width, _MAX_WIDTH)
         for token in proposed:
-            tip, probability = builder.find(node, token), distribution.probability(token)
-            is_likely = probability * BINS >= 1
-            if tip is not None and is_likely and len(found) < min(width, _MAX_WIDTH):
-                kind = (len(found), _bin(probability))
+            continuation, probability = builder.find(node, token), distribution.probability(token)
+            if continuation is not None and _bin(probability) > 0 and len(continued) < limit:
+                kind = (len(continued), _bin(probability))
                 self._proposed.record(node, token, kind)
-                found.append((tip, chance * self._rates.rate(kind)))
-        return found
+                continued.append((continuation, chance * self._rates.rate(kind)))
+        return continued
 
 
 def _bin(probability: float) -> int:
-    """Return the number of the bin that a probability lies in."""
+    """Return the number of the bin that a probability lies in, from 0 on."""
     return min(int(probability * BINS), BINS - 1)

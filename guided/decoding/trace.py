@@ -66,12 +66,12 @@ class TracedBuilder(DraftBuilder):
         self.proposals: list[TracedProposal] = []
 
     def add(
-        self, node: int, token: TokenId, chance: float = 1.0, following: int | None = None
+        self, node: int, token: TokenId, chance: float = 1.0, max_following: int | None = None
     ) -> int | None:
         """Draft a token as any builder does, and record it."""
         is_known = self.find(node, token) is not None
-        tip = super().add(node, token, chance, following)
-        return self._record(node, token, chance, tip, is_known)
+        continuation = super().add(node, token, chance, max_following)
+        return self._record(node, token, chance, continuation, is_known)
 
     def draw(
         self,
@@ -79,27 +79,27 @@ class TracedBuilder(DraftBuilder):
         token: TokenId,
         distribution: TokenDistribution,
         chance: float = 1.0,
-        following: int | None = None,
+        max_following: int | None = None,
     ) -> int | None:
         """Draft a drawn token as any builder does, and record it."""
         is_known = self.find(node, token) is not None
-        tip = super().draw(node, token, distribution, chance, following)
-        return self._record(node, token, chance, tip, is_known)
+        continuation = super().draw(node, token, distribution, chance, max_following)
+        return self._record(node, token, chance, continuation, is_known)
 
     def _record(
-        self, node: int, token: TokenId, chance: float, tip: int | None, is_known: bool
+        self, node: int, token: TokenId, chance: float, continuation: int | None, is_known: bool
     ) -> int | None:
-        """Record a proposal after ``node`` and what became of it, and return ``tip`` unchanged.
+        """Record a proposal after ``node`` and what became of it; returns ``continuation``.
 
-        ``tip`` is the node it led to, ``None`` if it was not added; ``is_known`` says that the tree
-        had it already.
+        That is the node to which it led, ``None`` if it was not added; ``is_known`` says that the
+        tree had it already.
         """
-        if tip is not None:
+        if continuation is not None:
             outcome = Outcome.ADDED
         else:
             outcome = Outcome.KNOWN if is_known else self._find_outcome(node, token)
         self.proposals.append(TracedProposal(node, token, chance, self.source, self.kind, outcome))
-        return tip
+        return continuation
 
     def record_logits(
         self,
@@ -168,6 +168,6 @@ class Trace:
         """Record a step; ``builder`` took the proposals, if there were any."""
         proposals: tuple[TracedProposal, ...] = ()
         # Drafts may have been given up for lack of room; then the tree is not the builder's.
-        if isinstance(builder, TracedBuilder) and builder.tip == len(tree) - 1:
+        if isinstance(builder, TracedBuilder) and builder.last_node == len(tree) - 1:
             proposals = tuple(builder.proposals)
         self.steps.append(TracedStep(position, tree, acceptance, proposals))

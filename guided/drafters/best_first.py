@@ -48,10 +48,10 @@ def draft_best_first(
         worklist = []
         if heap:
             loss, _, node, token = heapq.heappop(heap)
-            tip = builder.add(node, token, 1.0 - loss)
-            if tip is None:
+            continuation = builder.add(node, token, 1.0 - loss)
+            if continuation is None:
                 # Another drafter may have been first; else it is not allowed or not worth it.
-                tip = builder.find(node, token)
-            if tip is not None and tip not in states:
-                states[tip] = follow(states[node], builder.path(node, tip))
-                worklist = [(tip, 1.0 - loss)]
+                continuation = builder.find(node, token)
+            if continuation is not None and continuation not in states:
+                states[continuation] = follow(states[node], builder.path(node, continuation))
+                worklist = [(continuation, 1.0 - loss)]

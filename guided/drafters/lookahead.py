@@ -109,7 +109,7 @@ class LookaheadDraftState:
         if builder.tokens_left(builder.root) < deepest:
             return
         # Nothing is drafted after a scout.
-        if not builder.pays(self.num_scouts, chance, following=0):
+        if not builder.pays(self.num_scouts, chance, max_following=0):
             return
         above: list[int] = []
         for number, level in enumerate(levels, start=1):

@@ -150,16 +150,20 @@ class LookupDrafter:
         while heap:
             loss, _, node, drafted = heapq.heappop(heap)
             builder.kind = drafted.kind
-            tip = builder.add(node, drafted.token, 1.0 - loss)
-            if tip is None:
+            continuation = builder.add(node, drafted.token, 1.0 - loss)
+            if continuation is None:
                 # Another drafter may have been first; else it is not allowed or not worth it.
-                tip = builder.find(node, drafted.token)
-            if tip is None or tip in tails:
+                continuation = builder.find(node, drafted.token)
+            if continuation is None or continuation in tails:
                 continue
             draft_state.drafted.record(node, drafted.token, drafted.kind, drafted.weight)
             # A node is added with the run that it forces, so the text may grow by several tokens.
-            tails[tip] = (tails[node] + self._decode(builder.path(node, tip)))[-_TAIL:]
-            for entry in self._entries(draft_state, builder, tip, tails[tip], 1.0 - loss, made):
+            tails[continuation] = (tails[node] + self._decode(builder.path(node, continuation)))[
+                -_TAIL:
+            ]
+            for entry in self._entries(
+                draft_state, builder, continuation, tails[continuation], 1.0 - loss, made
+            ):
                 heapq.heappush(heap, entry)
                 made += 1
 

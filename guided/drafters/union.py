@@ -212,16 +212,18 @@ class DrafterUnion:
     def _propose_with(self, drafter: Drafter, drafts: Sequence[DraftRequest]) -> None:
         """Let one drafter propose, and charge it with its time and its nodes."""
         name, count = drafter.name, len(drafts)
-        requests, tips = [], []
+        requests, last_nodes = [], []
         for draft in drafts:
             draft.builder.source, draft.builder.kind = name, ""
-            tips.append(draft.builder.tip)
+            last_nodes.append(draft.builder.last_node)
             draft_state = _union_state(draft).draft_states[name]
             requests.append(DraftRequest(draft.tokens, draft_state, draft.builder))
         began = self._clock()
         drafter.propose(requests)
         nanoseconds = self._clock() - began
-        nodes = [draft.builder.tip - tip for draft, tip in zip(drafts, tips, strict=True)]
+        nodes = [
+            draft.builder.last_node - last for draft, last in zip(drafts, last_nodes, strict=True)
+        ]
         # More drafted nodes took more of the time; finding nothing takes some as well.
         each = nanoseconds / (count + sum(nodes))
         for draft, added in zip(drafts, nodes, strict=True):

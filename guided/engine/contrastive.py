@@ -161,7 +161,7 @@ class ContrastiveRunnable(AnswerRunnable):
                 return _Branch((choice.token,), needs_logits=not choice.matcher.is_complete)
             fits = len(run) < answer.chooser.remaining(answer.answer_length)
             # Nothing is drafted after a run.
-            if fits and budget.pays(len(run), candidate.probability, following=0):
+            if fits and budget.pays(len(run), candidate.probability, max_following=0):
                 is_complete = advance(choice.matcher, run).is_complete
                 budget.spend(len(run), candidate.probability)
                 return _Branch((choice.token, *run), needs_logits=not is_complete)

@@ -61,7 +61,7 @@ class Prophet(OneByOne):
         self.draws = random.Random(0)
 
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
-        node = builder.tip
+        node = builder.last_node
         so_far = tuple(tokens)
         while builder.room:
             done = len(so_far)

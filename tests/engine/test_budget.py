@@ -184,7 +184,7 @@ class TiringMatcher(WordMatcher):
 
 class DraftWhatMayCome(OneByOne):
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
-        node: int | None = builder.tip
+        node: int | None = builder.last_node
         while node is not None and builder.room:
             drafts = (builder.add(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
             node = next((tip for tip in drafts if tip is not None), None)

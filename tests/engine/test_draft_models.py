@@ -155,7 +155,7 @@ class KnowsFive(OneByOne):
         self.known = known
 
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
-        node: int | None = builder.tip
+        node: int | None = builder.last_node
         for token in self.known[len(tokens) :][:5]:
             assert node is not None
             node = builder.add(node, token)

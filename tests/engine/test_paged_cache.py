@@ -144,7 +144,7 @@ def test_reuse_can_be_turned_off() -> None:
 class DraftWidely(OneByOne):
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
         for token in range(40, 60):
-            builder.add(builder.tip, TokenId(token))
+            builder.add(builder.last_node, TokenId(token))
 
 
 def test_drafts_give_way_before_a_neighbour_does() -> None:

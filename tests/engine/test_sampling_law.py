@@ -158,7 +158,7 @@ class Draws:
 def draft_some(answer: Answer, builder: DraftBuilder) -> None:
     """A tree of legal drafts, the same for the same prefix."""
     draws = random.Random(repr(answer))
-    tips = [builder.tip]
+    tips = [builder.last_node]
     for _ in range(4):
         node = draws.choice(tips)
         here: Any = builder.matcher(node)

@@ -92,7 +92,7 @@ class DraftAnything(OneByOne):
     """Drafts every legal token that there is room for: one is always right, most are wrong."""
 
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
-        node = builder.tip
+        node = builder.last_node
         for token in range(len(TOKEN_BYTES)):
             builder.add(node, TokenId(token))
 

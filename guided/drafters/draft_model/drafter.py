@@ -211,7 +211,7 @@ class DraftModel:
 
     def _rows_for_nodes(self, builder: DraftBuilder) -> int:
         """Return the most rows that a tree takes; respelled tokens may take several."""
-        nodes = builder.tip - builder.root + builder.room
+        nodes = builder.last_node - builder.root + builder.room
         return nodes if self._respelling is None else _ROWS_OF_RESPELLED * nodes
 
     def _call(self, segments: Sequence[Segment]) -> list[NDArray[np.float32]]:

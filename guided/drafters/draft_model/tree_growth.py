@@ -72,9 +72,13 @@ class TreeGrowth:
 
     def first_segment(self) -> Segment:
         """Make the segment of the unread tokens, and of what is in the tree already."""
-        root, tip, scouts = self._builder.root, self._builder.tip, self._builder.tree().scouts
+        root, last, scouts = (
+            self._builder.root,
+            self._builder.last_node,
+            self._builder.tree().scouts,
+        )
         # Scouts stand for later places, so nothing is drafted from the logits after them.
-        drafted = [node for node in range(root + 1, tip + 1) if node not in scouts]
+        drafted = [node for node in range(root + 1, last + 1) if node not in scouts]
         staged = drafted[:MOST_STAGED]
         segment = self._make_segment(as_chain(self._unread), staged)
         assert segment is not None, "the root needs no logits"
@@ -97,12 +101,12 @@ class TreeGrowth:
             found = self._expansion.expand(
                 self._builder, node, self._logits[node], -loss, width, after_it
             )
-            for tip, chance in found:
+            for continuation, continuation_chance in found:
                 # Another drafter was first, and the model has already read on from there.
-                if tip in self._logits:
-                    heapq.heappush(heap, (-chance, tip))
+                if continuation in self._logits:
+                    heapq.heappush(heap, (-continuation_chance, continuation))
                 else:
-                    self._frontier.append((tip, chance))
+                    self._frontier.append((continuation, continuation_chance))
 
     def next_segment(self) -> Segment | None:
         """Make the segment needed to expand the next level; ``None`` if nothing more pays."""

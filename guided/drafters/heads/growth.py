@@ -114,11 +114,11 @@ class GrowingTree(Generic[Kept]):
         found = expansion.expand(
             self._builder, place.node, logits, place.chance, width, self._following(place.depth)
         )
-        for tip, chance in found:
-            if tip not in self._reached:
-                self._reached.add(tip)
-                tokens = self._builder.path(place.node, tip)
-                after = Place(self, tip, chance, before=place, tokens=tokens)
+        for continuation, chance in found:
+            if continuation not in self._reached:
+                self._reached.add(continuation)
+                tokens = self._builder.path(place.node, continuation)
+                after = Place(self, continuation, chance, before=place, tokens=tokens)
                 heapq.heappush(self._heap, (-chance, len(self._reached), after))
 
     def _following(self, depth: int) -> int:

@@ -83,9 +83,9 @@ def test_what_there_is_no_room_for_pays_for_nothing() -> None:
 
 def test_what_never_follows_pays_for_nothing() -> None:
     """The last level of a draft model, or the last token of an answer, is like a lack of room."""
-    for following, pays in ((0, False), (1, True), (None, True)):
-        assert DraftBudget(32, STEP_THEN_FLAT).pays(1, 0.6, following) is pays
-    assert not DraftBudget(32, STEP_THEN_FLAT).pays(2, 0.5, following=0)
+    for max_following, pays in ((0, False), (1, True), (None, True)):
+        assert DraftBudget(32, STEP_THEN_FLAT).pays(1, 0.6, max_following) is pays
+    assert not DraftBudget(32, STEP_THEN_FLAT).pays(2, 0.5, max_following=0)
 
 
 def test_many_sequences_draft_less_each() -> None:

@@ -31,7 +31,7 @@ def token(text: bytes) -> TokenId:
 
 def test_a_token_is_added_with_the_run_that_it_forces() -> None:
     growing = builder()
-    tip = growing.add(growing.tip, token(b"x"))
+    tip = growing.add(growing.last_node, token(b"x"))
     assert tip is not None
     assert growing.path(0, tip) == [*spell_bytes(b"x"), *spell_bytes(b"12")]
     tree = growing.tree()

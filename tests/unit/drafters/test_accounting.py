@@ -69,9 +69,9 @@ class ByNode(Costly):
     """Takes equal time for each sequence and for each token that it drafts."""
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
-        before = sum(draft.builder.tip for draft in drafts)
+        before = sum(draft.builder.last_node for draft in drafts)
         super().propose(drafts)
-        added = sum(draft.builder.tip for draft in drafts) - before
+        added = sum(draft.builder.last_node for draft in drafts) - before
         self.clock.now += round(1e9 * 0.01 * STEP * (len(drafts) + added))
 
 
