@@ -137,13 +137,13 @@ class EagleLesson:
             intermediate_size=self.intermediate_size,
             heads=heads,
             kv_heads=int(getattr(config, "num_key_value_heads", heads)),
-            size=int(getattr(config, "head_dim", None) or hidden // heads),
+            head_dim=int(getattr(config, "head_dim", None) or hidden // heads),
             vocabulary_size=vocabulary,
             draft_vocabulary_size=len(self.draft_ids),
             target_hidden_size=hidden,
             taps=self.taps,
-            longest=int(config.max_position_embeddings),
-            epsilon=float(getattr(config, "rms_norm_eps", 1e-6)),
+            max_positions=int(config.max_position_embeddings),
+            norm_epsilon=float(getattr(config, "rms_norm_eps", 1e-6)),
             rope=_plain_rope(config),
         )
         head = EagleHead(shape, draft_ids=self.draft_ids)

@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         intermediate_size=96,
         heads=4,
         kv_heads=2,
-        size=16,
+        head_dim=16,
         vocabulary_size=VOCABULARY,
         draft_vocabulary_size=1000,
         target_hidden_size=64,

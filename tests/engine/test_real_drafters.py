@@ -76,7 +76,7 @@ def save_heads(folder: Path, target: Any) -> None:
         intermediate_size=96,
         heads=9,
         kv_heads=3,
-        size=64,
+        head_dim=64,
         vocabulary_size=vocabulary,
         draft_vocabulary_size=2000,
         target_hidden_size=hidden,

@@ -38,6 +38,7 @@ _WIDTH: Final = 4
 _PLACES: Final = 4
 """Places from which a tree grows in one round."""
 _ROUNDS: Final = 8
+"""Rounds in which trees grow, and the most tokens drafted one after the other."""
 _MAX_RUN: Final = 16
 """The most certain tokens in a row that are read; each takes a call of the head."""
 _WAITING: Final = 16
@@ -133,7 +134,10 @@ class EagleDraftState:
         self._features = [torch.cat(self._features)[count:]] if self._tokens else []
 
     def _make_rows(self, tokens: Sequence[TokenId]) -> TextRows | None:
-        """Return the first rows that wait, which hold these tokens; ``None`` for no tokens."""
+        """Return the first rows that wait, which hold these tokens; ``None`` for no tokens.
+
+        Row ``i`` holds token ``i + 1``, so a waiting row has no token until the next one is known.
+        """
         if not tokens:
             return None
         features = torch.cat(self._features)[: len(tokens)]
@@ -174,6 +178,7 @@ class EagleDrafter:
         self._rates = ProposalRates(assumed_rates())
         self._vocabulary_size = vocabulary_size
         self._width = width
+        # The target's tokens that the head predicts, as ids and as a packed mask; ``None`` for all.
         self._ids = self._covered = None
         if head.has_reduced_vocabulary:
             self._ids = head.draft_ids().cpu().numpy()
@@ -219,6 +224,7 @@ class EagleDrafter:
         )
 
     def _width_at(self, depth: int) -> int:  # noqa: ARG002 - the same everywhere
+        """Return the most tokens after a node of this depth."""
         return self._width
 
     def _compute_waiting(self, drafts: Sequence[DraftRequest]) -> None:
@@ -258,7 +264,11 @@ class EagleDrafter:
         return [found.get(id(place)) for place in places]
 
     def _continue_places(self, places: Sequence[tuple[_Place, Sequence[TokenId]]]) -> None:
-        """Compute a row for each token after its place, all places together, a call per token."""
+        """Compute the rows of the tokens after each place, which then ``kept`` that of the last.
+
+        Each place has its tokens beside it. All places are computed together, a call for each
+        token in a row.
+        """
         step = 0
         while unfinished := [(place, tokens) for place, tokens in places if len(tokens) > step]:
             before = [_output_at(place) for place, _ in unfinished]
@@ -275,17 +285,20 @@ class EagleDrafter:
 
 
 def _eagle_state(draft: DraftRequest) -> EagleDraftState:
+    """Return the draft state of a request, which this drafter has opened."""
     draft_state = draft.draft_state
     assert isinstance(draft_state, EagleDraftState), f"{draft_state!r} is of another drafter"
     return draft_state
 
 
 def _output_at(place: _Place) -> _RowOutput:
+    """Return the output of the last row up to a place, which was computed."""
     assert place.kept is not None, f"nothing was read at node {place.node}"
     return place.kept
 
 
 def _expansion(draft_state: EagleDraftState, depth: int) -> Expansion:  # noqa: ARG001 - the same everywhere
+    """Return what drafts after the places of this depth."""
     return draft_state.expansion
 
 

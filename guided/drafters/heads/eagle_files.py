@@ -36,7 +36,7 @@ __all__ = ["EagleLayout", "load_eagle", "save_eagle"]
 
 _FILES: Final = ("model.safetensors", "pytorch_model.bin")
 _TAPS: Final = "eagle_aux_hidden_state_layer_ids"
-_UNEVEN_ROPES: Final = ("dynamic", "longrope")
+_LENGTH_DEPENDENT_ROPES: Final = ("dynamic", "longrope")
 _CARD: Final = """
 An EAGLE-3 head for {base}. It reads the inputs of layers {taps} of it, and says {draft} of its
 {whole} tokens. Layout of {layout}.
@@ -120,38 +120,42 @@ def save_eagle(
 
 
 def _shape(
-    folder: Path, config: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], layers: int
+    folder: Path,
+    config: Mapping[str, Any],
+    tensors: Mapping[str, torch.Tensor],
+    target_layers: int,
 ) -> EagleShape:
     """Return the sizes of a head, by the shapes of its tensors if possible, else by its config.
 
-    ``layers`` are those of the target. Raises ModelError if tensors and config disagree.
+    ``tensors`` are those of the files, named as in speculators' layout; ``target_layers`` is the
+    number of the target's layers. Raises ModelError if tensors and config disagree.
     """
-    layer = config.get("transformer_layer_config", config)
+    layer_config = config.get("transformer_layer_config", config)
     fc, head = _matrix(folder, tensors, "fc.weight"), _matrix(folder, tensors, "lm_head.weight")
-    query = _matrix(folder, tensors, "layers.0.self_attn.q_proj.weight")
-    key = _matrix(folder, tensors, "layers.0.self_attn.k_proj.weight")
+    query_weight = _matrix(folder, tensors, "layers.0.self_attn.q_proj.weight")
+    key_weight = _matrix(folder, tensors, "layers.0.self_attn.k_proj.weight")
     gate = _matrix(folder, tensors, "layers.0.mlp.gate_proj.weight")
-    taps = _taps(folder, config, layers)
+    taps = _taps(folder, config, target_layers)
     if fc.shape[1] % len(taps):
         raise ModelError(
             f"the head of {folder} reads {fc.shape[1]} numbers of {len(taps)} layers of the target"
         )
-    heads = int(_setting(folder, layer, "num_attention_heads"))
-    _check_layer(folder, layer, query, key, heads)
-    size = query.shape[0] // heads
+    num_heads = int(_required_setting(folder, layer_config, "num_attention_heads"))
+    _check_layer(folder, layer_config, len(query_weight), len(key_weight), num_heads)
+    head_dim = len(query_weight) // num_heads
     return EagleShape(
         hidden_size=fc.shape[0],
         intermediate_size=gate.shape[0],
-        heads=heads,
-        kv_heads=key.shape[0] // size,
-        size=size,
-        vocabulary_size=_vocabulary(folder, layer, tensors, len(head)),
+        heads=num_heads,
+        kv_heads=len(key_weight) // head_dim,
+        head_dim=head_dim,
+        vocabulary_size=_vocabulary(folder, layer_config, tensors, len(head)),
         draft_vocabulary_size=head.shape[0],
         target_hidden_size=fc.shape[1] // len(taps),
         taps=taps,
-        longest=int(layer.get("max_position_embeddings", 4096)),
-        epsilon=float(layer.get("rms_norm_eps", 1e-6)),
-        rope=_rope(folder, layer),
+        max_positions=int(layer_config.get("max_position_embeddings", 4096)),
+        norm_epsilon=float(layer_config.get("rms_norm_eps", 1e-6)),
+        rope=_rope(folder, layer_config),
         has_embedding="embed_tokens.weight" in tensors,
         attention_bias="layers.0.self_attn.q_proj.bias" in tensors,
         has_head_norms="layers.0.self_attn.q_norm.weight" in tensors,
@@ -162,39 +166,53 @@ def _shape(
     )
 
 
-def _taps(folder: Path, config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
-    """Return the layers of the target that are read."""
+def _taps(folder: Path, config: Mapping[str, Any], target_layers: int) -> tuple[int, ...]:
+    """Return the layers of the target that are read, by number.
+
+    Raises ModelError unless they are different ones of its ``target_layers``, and at least one.
+    """
     nested = config.get("eagle_config") or {}
     configured = config.get(_TAPS) or nested.get(_TAPS)
-    taps = default_taps(layers) if configured is None else tuple(map(int, configured))
-    if len({*taps}) < len(taps) or not all(0 <= tap < layers for tap in taps):
+    taps = default_taps(target_layers) if configured is None else tuple(map(int, configured))
+    is_in_target = all(0 <= tap < target_layers for tap in taps)
+    if not taps or len({*taps}) < len(taps) or not is_in_target:
         raise ModelError(
-            f"the head of {folder} reads the layers {taps} of its target, which has {layers}",
+            f"the head of {folder} reads the layers {taps} of its target, which has "
+            f"{target_layers}",
             hint=f"layers are told by {_TAPS} in its config; it may belong to another model",
         )
     return taps
 
 
 def _vocabulary(
-    folder: Path, layer: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], draft: int
+    folder: Path,
+    layer_config: Mapping[str, Any],
+    tensors: Mapping[str, torch.Tensor],
+    draft_vocabulary_size: int,
 ) -> int:
-    """Return the number of the target's tokens, by what depends on it."""
+    """Return the number of the target's tokens, by what depends on it.
+
+    Raises ModelError if the head predicts fewer, and nothing says which.
+    """
     if "t2d" in tensors and "d2t" in tensors:
         return len(tensors["t2d"])
     if "embed_tokens.weight" in tensors:
         return len(tensors["embed_tokens.weight"])
-    configured = int(_setting(folder, layer, "vocab_size"))
-    if configured != draft and "d2t" not in tensors:
+    configured = int(_required_setting(folder, layer_config, "vocab_size"))
+    if configured != draft_vocabulary_size and "d2t" not in tensors:
         raise ModelError(
-            f"the head of {folder} says {draft} of {configured} tokens, but not which: there is no "
-            "d2t",
+            f"the head of {folder} predicts {draft_vocabulary_size} of {configured} tokens, but "
+            "nothing says which: there is no d2t",
             hint="fetch the rest of its weights",
         )
     return configured
 
 
 def _normalise_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -> None:
-    """Leave the draft vocabulary in the weights if it is a reduced one, and then whole."""
+    """Make ``tensors`` have both ``d2t`` and ``t2d`` if the vocabulary is reduced, else neither.
+
+    Without ``d2t``, or if it leads out of the vocabulary, what is missing stays missing.
+    """
     if shape.draft_vocabulary_size == shape.vocabulary_size:
         # It may be listed even so, and then says nothing.
         tensors.pop("d2t", None)
@@ -205,15 +223,18 @@ def _normalise_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -
             tensors["t2d"] = draft_token_mask(ids, shape.vocabulary_size)
 
 
-def _rope(folder: Path, layer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return transformers' ``rope_parameters``, which older configs have in two places."""
-    configured = layer.get("rope_parameters") or layer.get("rope_scaling") or {}
+def _rope(folder: Path, layer_config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return transformers' ``rope_parameters``, which older configs have in two places.
+
+    Raises ModelError for a kind that depends on the length of the text.
+    """
+    configured = layer_config.get("rope_parameters") or layer_config.get("rope_scaling") or {}
     rope = dict(configured) | {
         "rope_type": configured.get("rope_type", configured.get("type", "default"))
     }
-    rope.setdefault("rope_theta", layer.get("rope_theta", 10000.0))
+    rope.setdefault("rope_theta", layer_config.get("rope_theta", 10000.0))
     rope.pop("type", None)
-    if rope["rope_type"] in _UNEVEN_ROPES:
+    if rope["rope_type"] in _LENGTH_DEPENDENT_ROPES:
         raise ModelError(
             f"the rotary positions of the head of {folder} are {rope['rope_type']!r}: what is kept "
             "of a token would depend on the length of its text",
@@ -223,18 +244,25 @@ def _rope(folder: Path, layer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_layer(
-    folder: Path, layer: Mapping[str, Any], query: torch.Tensor, key: torch.Tensor, heads: int
+    folder: Path, layer_config: Mapping[str, Any], query_size: int, key_size: int, num_heads: int
 ) -> None:
-    """Raise ModelError unless the one layer is of a kind that ``EagleLayer`` computes."""
-    if layer.get("hidden_act", "silu") != "silu":
-        raise ModelError(f"the head of {folder} has {layer['hidden_act']!r} between its matrices")
-    if int(layer.get("num_hidden_layers", 1)) != 1:
-        raise ModelError(f"the head of {folder} has {layer['num_hidden_layers']} layers, not one")
-    size = query.shape[0] // heads
-    if query.shape[0] % heads or key.shape[0] % size or heads % (key.shape[0] // size):
+    """Raise ModelError unless there is one layer, of SiLU and evenly grouped attention heads.
+
+    ``query_size`` and ``key_size`` are how many numbers a token's queries and keys have in all
+    heads, neither of them 0; ``num_heads`` is the number of heads of queries.
+    """
+    activation = layer_config.get("hidden_act", "silu")
+    if activation != "silu":
+        raise ModelError(f"the head of {folder} has the activation {activation!r}, not 'silu'")
+    num_layers = int(layer_config.get("num_hidden_layers", 1))
+    if num_layers != 1:
+        raise ModelError(f"the head of {folder} has {num_layers} layers, not one")
+    head_dim = query_size // num_heads if num_heads > 0 else 0
+    is_even = head_dim > 0 and query_size % num_heads == 0 and key_size % head_dim == 0
+    if not is_even or num_heads % (key_size // head_dim):
         raise ModelError(
-            f"the attention of {folder} has queries of {query.shape[0]} numbers and keys of "
-            f"{key.shape[0]} in {heads} heads"
+            f"the attention of {folder} has queries of {query_size} numbers and keys of "
+            f"{key_size}, which do not make {num_heads} heads"
         )
 
 
@@ -250,9 +278,9 @@ def _check_draft_ids(folder: Path, module: EagleHead) -> None:
 
 
 def _matrix(folder: Path, tensors: Mapping[str, torch.Tensor], name: str) -> torch.Tensor:
-    """Return the matrix of a name; ModelError if there is none."""
+    """Return the matrix of a name; raises ModelError if there is none, or if it is empty."""
     found = tensors.get(name)
-    if found is None or found.dim() != 2:
+    if found is None or found.dim() != 2 or not found.numel():
         raise ModelError(
             f"the weights of {folder} are no EAGLE-3 head: there is no matrix {name!r}",
             hint="EAGLE-1 and EAGLE-2 heads have other parts, and are not read",
@@ -260,9 +288,10 @@ def _matrix(folder: Path, tensors: Mapping[str, torch.Tensor], name: str) -> tor
     return found
 
 
-def _setting(folder: Path, config: Mapping[str, Any], name: str) -> Any:
+def _required_setting(folder: Path, config: Mapping[str, Any], name: str) -> Any:
+    """Return a setting of a config; raises ModelError if it is missing."""
     if name not in config:
-        raise ModelError(f"the config of {folder} does not tell {name}")
+        raise ModelError(f"the config of {folder} does not set {name}")
     return config[name]
 
 
@@ -294,10 +323,10 @@ def _layer_config(module: EagleHead) -> dict[str, Any]:
         "num_hidden_layers": 1,
         "num_attention_heads": shape.heads,
         "num_key_value_heads": shape.kv_heads,
-        "head_dim": shape.size,
+        "head_dim": shape.head_dim,
         "hidden_act": "silu",
-        "max_position_embeddings": shape.longest,
-        "rms_norm_eps": shape.epsilon,
+        "max_position_embeddings": shape.max_positions,
+        "rms_norm_eps": shape.norm_epsilon,
         "attention_bias": shape.attention_bias,
         "tie_word_embeddings": False,
         # Newer readers use the first, older ones the other.

@@ -35,9 +35,11 @@ class EagleShape:
     intermediate_size: int
     """Numbers between the matrices of the MLP."""
     heads: int
+    """Heads of the queries in the attention."""
     kv_heads: int
-    size: int
-    """Numbers in a head of the attention."""
+    """Heads of its keys and values."""
+    head_dim: int
+    """Numbers in a head."""
     vocabulary_size: int
     """Tokens of the target."""
     draft_vocabulary_size: int
@@ -45,9 +47,10 @@ class EagleShape:
     target_hidden_size: int
     taps: tuple[int, ...]
     """Layers of the target whose input is read, counted from 0."""
-    longest: int = 4096
+    max_positions: int = 4096
     """The longest text that the positions are made for, in tokens."""
-    epsilon: float = 1e-6
+    norm_epsilon: float = 1e-6
+    """Added to the mean square in each norm."""
     rope: Mapping[str, Any] = field(
         default_factory=lambda: {"rope_type": "default", "rope_theta": 10000.0}
     )
@@ -67,7 +70,9 @@ class EagleShape:
     """Whether the feature of the next row is the output of the last norm (EAGLE-3.1)."""
 
     def __post_init__(self) -> None:
-        assert self.heads % self.kv_heads == 0, f"{self.heads} heads for {self.kv_heads} keys"
+        assert self.heads % self.kv_heads == 0, (
+            f"{self.heads} heads of queries for {self.kv_heads} of keys"
+        )
         assert self.taps, "a head that reads no layer"
         assert not (self.norm_before_fc and self.fc_norm), "taps are normalised twice"
 
@@ -98,27 +103,28 @@ class EagleAttention(nn.Module):
     def __init__(self, shape: EagleShape) -> None:
         super().__init__()
         read, bias = 2 * shape.hidden_size, shape.attention_bias
-        self._heads = (shape.heads, shape.kv_heads, shape.size)
-        self.q_proj = nn.Linear(read, shape.heads * shape.size, bias=bias)
-        self.k_proj = nn.Linear(read, shape.kv_heads * shape.size, bias=bias)
-        self.v_proj = nn.Linear(read, shape.kv_heads * shape.size, bias=bias)
-        self.o_proj = nn.Linear(shape.heads * shape.size, shape.hidden_size, bias=bias)
+        self._heads = (shape.heads, shape.kv_heads, shape.head_dim)
+        self.q_proj = nn.Linear(read, shape.heads * shape.head_dim, bias=bias)
+        self.k_proj = nn.Linear(read, shape.kv_heads * shape.head_dim, bias=bias)
+        self.v_proj = nn.Linear(read, shape.kv_heads * shape.head_dim, bias=bias)
+        self.o_proj = nn.Linear(shape.heads * shape.head_dim, shape.hidden_size, bias=bias)
         if shape.has_head_norms:
-            self.q_norm = RmsNorm(shape.size, shape.epsilon)
-            self.k_norm = RmsNorm(shape.size, shape.epsilon)
+            self.q_norm = RmsNorm(shape.head_dim, shape.norm_epsilon)
+            self.k_norm = RmsNorm(shape.head_dim, shape.norm_epsilon)
         self._is_normalised = shape.has_head_norms
 
     def project(
         self, rows: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return rotated queries ``[..., heads, size]``, keys and values ``[..., kv_heads, size]``.
+        """Return rotated queries, rotated keys, and values of rows, as heads.
 
-        ``rows`` are ``[..., 2 · hidden]``, ``cosines`` and ``sines`` ``[..., size]``.
+        ``rows`` are ``[..., 2 · hidden]``, ``cosines`` and ``sines`` ``[..., head_dim]``; queries
+        are ``[..., heads, head_dim]``, keys and values ``[..., kv_heads, head_dim]``.
         """
-        heads, kv_heads, size = self._heads
-        query = self.q_proj(rows).unflatten(-1, (heads, size))
-        key = self.k_proj(rows).unflatten(-1, (kv_heads, size))
-        value = self.v_proj(rows).unflatten(-1, (kv_heads, size))
+        heads, kv_heads, head_dim = self._heads
+        query = self.q_proj(rows).unflatten(-1, (heads, head_dim))
+        key = self.k_proj(rows).unflatten(-1, (kv_heads, head_dim))
+        value = self.v_proj(rows).unflatten(-1, (kv_heads, head_dim))
         if self._is_normalised:
             query, key = self.q_norm(query), self.k_norm(key)
         return _rotate(query, cosines, sines), _rotate(key, cosines, sines), value
@@ -126,14 +132,18 @@ class EagleAttention(nn.Module):
     def attend(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, sees: torch.Tensor
     ) -> torch.Tensor:
-        """Return ``[batch, rows, hidden]``; ``sees`` says which keys, ``[batch, rows, keys]``."""
+        """Return the output of the attention, ``[batch, rows, hidden]``.
+
+        Arguments are as ``project`` returns them, for ``[batch, rows]``; there may be more keys and
+        values than queries. ``sees`` says which keys a row sees, ``[batch, rows, keys]``.
+        """
         heads, kv_heads, _ = self._heads
         found = scaled_dot_product_attention(
             query.transpose(1, 2),
             _repeat(key.transpose(1, 2), heads // kv_heads),
             _repeat(value.transpose(1, 2), heads // kv_heads),
             attn_mask=sees[:, None],
-        )  # [batch, heads, rows, size]
+        )  # [batch, heads, rows, head_dim]
         out: torch.Tensor = self.o_proj(found.transpose(1, 2).flatten(2))
         return out
 
@@ -159,7 +169,7 @@ class EagleLayer(nn.Module):
 
     def __init__(self, shape: EagleShape) -> None:
         super().__init__()
-        hidden, epsilon = shape.hidden_size, shape.epsilon
+        hidden, epsilon = shape.hidden_size, shape.norm_epsilon
         self.hidden_norm = RmsNorm(hidden, epsilon)
         self.input_layernorm = RmsNorm(hidden, epsilon)
         self.post_attention_layernorm = RmsNorm(hidden, epsilon)
@@ -170,13 +180,20 @@ class EagleLayer(nn.Module):
     def prepare(
         self, embedded: torch.Tensor, features: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the attention's input, ``[..., 2 · hidden]``, and what its output is added to."""
+        """Return the attention's input, ``[..., 2 · hidden]``, and what its output is added to.
+
+        ``embedded`` are the embeddings of tokens; these, the ``features`` and what the output is
+        added to are ``[..., hidden]``.
+        """
         normed = self.hidden_norm(features)
         rows = torch.cat((self.input_layernorm(embedded), normed), dim=-1)
         return rows, normed if self._norm_before_residual else features
 
     def finish(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        """Return the output of the layer, ``[..., hidden]``."""
+        """Return the output of the layer; all three are ``[..., hidden]``.
+
+        ``residual`` is the second result of ``prepare``, ``attended`` the attention's output.
+        """
         rows = residual + attended
         out: torch.Tensor = rows + self.mlp(self.post_attention_layernorm(rows))
         return out
@@ -200,7 +217,7 @@ class EagleHead(nn.Module):
         """
         super().__init__()
         self.shape = shape
-        hidden, epsilon, taps = shape.hidden_size, shape.epsilon, len(shape.taps)
+        hidden, epsilon, taps = shape.hidden_size, shape.norm_epsilon, len(shape.taps)
         self.fc = nn.Linear(taps * shape.target_hidden_size, hidden, bias=False)
         self.layers = nn.ModuleList([EagleLayer(shape)])
         self.norm = RmsNorm(hidden, epsilon)
@@ -267,7 +284,7 @@ class EagleHead(nn.Module):
     def angles(
         self, positions: torch.Tensor, dtype: torch.dtype
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return cosines and sines of some positions, ``[..., size]`` each."""
+        """Return cosines and sines of some positions, ``[..., head_dim]`` each."""
         # The first argument only gives type and device.
         like = torch.empty(0, dtype=dtype, device=positions.device)
         cosines, sines = self._rotary(like, positions.reshape(1, -1))
@@ -317,10 +334,9 @@ class EagleHead(nn.Module):
         return torch.stack(found)
 
     def _keep_draft_ids(self, draft_ids: torch.Tensor | None) -> None:
-        """Register the draft vocabulary as the buffers of speculators' files.
+        """Register the draft vocabulary as the buffers ``d2t`` and ``t2d``.
 
-        ``d2t`` is what to add to a draft id to get the target's; ``t2d`` says for each token of the
-        target whether it is in the draft vocabulary. ``None`` stands for its first tokens.
+        ``draft_ids`` are as for the constructor; ``None`` stands for the first tokens.
         """
         shape = self.shape
         first = torch.arange(shape.draft_vocabulary_size)
@@ -341,14 +357,20 @@ def draft_token_mask(draft_ids: torch.Tensor, vocabulary_size: int) -> torch.Ten
 
 
 def _rotate(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
-    """Rotate heads ``[..., heads, size]`` by the angles of their position, ``[..., size]``."""
+    """Rotate ``heads`` by the angles of their position.
+
+    ``heads`` are ``[..., heads, head_dim]``, ``cosines`` and ``sines`` ``[..., head_dim]``.
+    """
     first, second = heads.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)
     return heads * cosines[..., None, :] + turned * sines[..., None, :]
 
 
 def _repeat(heads: torch.Tensor, times: int) -> torch.Tensor:
-    """Repeat keys or values, ``[batch, kv_heads, rows, size]``, for every head of the queries."""
+    """Repeat keys or values, ``[batch, kv_heads, rows, head_dim]``, ``times`` for each of them.
+
+    So many heads of queries read one head of keys and values.
+    """
     return heads.repeat_interleave(times, dim=1) if times > 1 else heads
 
 
@@ -358,10 +380,10 @@ def _rotary(shape: EagleShape) -> Any:
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
     config = LlamaConfig(
-        hidden_size=shape.heads * shape.size,
+        hidden_size=shape.heads * shape.head_dim,
         num_attention_heads=shape.heads,
-        head_dim=shape.size,
-        max_position_embeddings=shape.longest,
+        head_dim=shape.head_dim,
+        max_position_embeddings=shape.max_positions,
         rope_parameters=dict(shape.rope),
     )
     return LlamaRotaryEmbedding(config)

@@ -35,7 +35,7 @@ _BLOCK_SIZE: Final = 8
 
 
 class KeysValues(NamedTuple):
-    """The keys and values of some rows, ``[rows, kv_heads, size]`` each."""
+    """The keys and values of some rows, ``[rows, kv_heads, head_dim]`` each."""
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -73,7 +73,7 @@ class TextRows:
 
 def head_layer(head: EagleHead) -> LayerShape:
     """Return what the head keeps of a token."""
-    return LayerShape(head.shape.kv_heads, head.shape.size, head.shape.size)
+    return LayerShape(head.shape.kv_heads, head.shape.head_dim, head.shape.head_dim)
 
 
 class EagleRows:
@@ -122,7 +122,7 @@ class EagleRows:
 
     @torch.inference_mode()
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
-        """Fuse taps ``[rows, taps · size]`` to the feature of each row, ``[rows, hidden]``."""
+        """Fuse taps ``[rows, taps · target]`` to the feature of each row, ``[rows, hidden]``."""
         return self._head.fuse(taps.to(self._device, self._dtype))
 
     @torch.inference_mode()
@@ -209,11 +209,15 @@ class EagleRows:
         return Past(kept, KeysValues(kept.keys[:0], kept.values[:0]))
 
     def _read_kept(self, blocks: SequenceBlocks) -> KeysValues:
+        """Return copies of the keys and values that are kept of a text."""
         slots = self._storage.locate(blocks.tables[0].slots().copy())
         return KeysValues(*self._storage.layers[0].read(slots))
 
     def _store(self, text: TextRows, keys: torch.Tensor, values: torch.Tensor) -> bool:
-        """Keep rows, ``[rows, kv_heads, size]``; return whether there was room."""
+        """Keep the keys and values of a text's next rows; return whether there was room.
+
+        They are ``[rows, kv_heads, head_dim]``.
+        """
         if not text.blocks.can_reserve(len(text.tokens)):
             return False
         (rows,) = text.blocks.reserve(len(text.tokens))
@@ -230,11 +234,12 @@ class EagleRows:
         pasts: Sequence[KeysValues],
         sees: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return outputs ``[texts, rows, hidden]``, keys, values ``[texts, rows, kv_heads, size]``.
+        """Return the outputs of some rows of each text, ``[texts, rows, hidden]``, keys and values.
 
-        ``tokens`` and ``positions`` are ``[texts, rows]``, ``features`` ``[texts, rows, hidden]``,
-        and ``sees`` says which rows each sees: of the longest past, padded at the end, and then of
-        these, ``[texts, rows, past + rows]``.
+        Keys and values are ``[texts, rows, kv_heads, head_dim]``. ``tokens`` and ``positions`` are
+        ``[texts, rows]``, ``features`` ``[texts, rows, hidden]``, and ``pasts`` the rows before, by
+        text. ``sees`` says which rows each sees: of the longest past, padded at the end, and then
+        of these, ``[texts, rows, past + rows]``.
         """
         layer = self._head.layer
         read, residual = layer.prepare(self._head.embed(tokens).to(self._dtype), features)
@@ -249,6 +254,7 @@ class EagleRows:
         return layer.finish(residual, attended), key, value
 
     def _ids(self, numbers: Sequence[int]) -> torch.Tensor:
+        """Return tokens or positions as a tensor on the device."""
         return torch.tensor(numbers, dtype=torch.long, device=self._device)
 
 
@@ -259,7 +265,7 @@ def _existing_rows(pasts: Sequence[KeysValues], device: torch.device) -> torch.T
 
 
 def _by_text(pasts: Sequence[Past]) -> list[list[int]]:
-    """Return the places of each text, which share what is kept of it."""
+    """Return by text the indices of the ``pasts`` that share what is kept of it."""
     texts: dict[int, list[int]] = {}
     for place, past in enumerate(pasts):
         texts.setdefault(id(past.kept.keys), []).append(place)
@@ -271,7 +277,9 @@ def _visibility(
 ) -> torch.Tensor:
     """Return what each place sees, ``[texts, rows, longest + rows]``.
 
-    That is what is kept of its text, its own drafted rows, and itself::
+    A place is an index of ``pasts``, ``texts`` is ``_by_text(pasts)``, and ``longest`` the most
+    rows that all pasts of a text have together. Each sees what is kept of its text, its own drafted
+    rows, and itself::
 
         kept │ drafted of place 0 │ drafted of place 1 │ padding │ place 0, place 1
     """

@@ -89,18 +89,26 @@ class GrowingTree(Generic[Kept]):
         self._reached = {builder.root}
 
     def take(self, most: int) -> list[Place[Kept]]:
-        """Return the likeliest places after which a token could pay; each is returned only once."""
+        """Return up to ``most`` places after which a token could pay, the likeliest first.
+
+        Each is returned only once.
+        """
         found: list[Place[Kept]] = []
         while self._heap and len(found) < most:
             _, _, place = heapq.heappop(self._heap)
             can_grow = self._builder.tokens_left(place.node) > 0 and self._width_at(place.depth) > 0
-            pays = can_grow and self._builder.pays(1, place.chance, self._following(place.depth))
+            pays = can_grow and self._builder.pays(
+                1, place.chance, self._max_following(place.depth)
+            )
             if pays and self._is_open(place):
                 found.append(place)
         return found
 
     def expand(self, place: Place[Kept], logits: Logits, covered: NDArray[np.int32] | None) -> None:
-        """Draft after a place; ``known`` is a packed mask of the tokens that logits cover."""
+        """Draft after a place; ``covered`` is a packed mask of the tokens that logits cover.
+
+        ``None`` is for logits that cover the whole vocabulary.
+        """
         width = self._width_at(place.depth)
         if covered is not None:
             try:
@@ -112,7 +120,7 @@ class GrowingTree(Generic[Kept]):
             return
         expansion = self._expansion_at(place.depth)
         found = expansion.expand(
-            self._builder, place.node, logits, place.chance, width, self._following(place.depth)
+            self._builder, place.node, logits, place.chance, width, self._max_following(place.depth)
         )
         for continuation, chance in found:
             if continuation not in self._reached:
@@ -121,11 +129,12 @@ class GrowingTree(Generic[Kept]):
                 after = Place(self, continuation, chance, before=place, tokens=tokens)
                 heapq.heappush(self._heap, (-chance, len(self._reached), after))
 
-    def _following(self, depth: int) -> int:
+    def _max_following(self, depth: int) -> int:
         """Return how many tokens may come after one that is drafted at a place of this depth."""
         return max(0, self._levels - depth - 1)
 
     def _is_open(self, place: Place[Kept]) -> bool:
+        """Return whether the constraint lets a token follow a place."""
         return not self._builder.matcher(place.node).is_complete
 
 
@@ -143,9 +152,10 @@ def grow(
     rounds: int,
     covered: NDArray[np.int32] | None = None,
 ) -> None:
-    """Grow trees for some rounds, in each of them from a few places of every tree.
+    """Grow trees for some rounds, in each of them from up to ``most_places`` places of every tree.
 
-    ``logits_at`` is called once a round; where it returns ``None`` nothing is drafted.
+    ``logits_at`` is called once a round; where it returns ``None`` nothing is drafted. ``covered``
+    is as for ``GrowingTree.expand``.
     """
     for _ in range(rounds):
         places = [place for tree in trees for place in tree.take(most_places)]

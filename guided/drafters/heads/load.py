@@ -134,6 +134,7 @@ def _is_medusa(folder: Path) -> bool:
 
 
 def _refuse_second(found: nn.Module | None, folder: str) -> None:
+    """Raise RequestError if heads of the same kind were ``found`` before those of ``folder``."""
     if found is not None:
         raise RequestError(
             f"the heads of {folder} are a second set of their kind",
@@ -157,12 +158,13 @@ def _check_eagle(folder: str, target: ModelFiles, head: EagleHead) -> None:
 def _check_fit(folder: str, target: ModelFiles, *, hidden: int, tokens: int) -> None:
     """Raise ModelError unless the target has this hidden size and this many tokens."""
     config = target.config.get_text_config()
-    for what, read, has in (
+    for described, wanted, found in (
         ("hidden states of size", hidden, int(config.hidden_size)),
         ("a vocabulary of size", tokens, int(config.vocab_size)),
     ):
-        if read != has:
+        if wanted != found:
             raise ModelError(
-                f"the heads of {folder} are made for {what} {read}, and {target.name} has {has}",
+                f"the heads of {folder} are made for {described} {wanted}, and {target.name} has "
+                f"{found}",
                 hint="name heads that were trained for this model",
             )

@@ -108,7 +108,9 @@ class MedusaDrafter:
         module.share_matrices()
         pack_linears(module, dtype, device)
         self._parts = [module.parts(head) for head in range(heads)]
+        """The residual blocks of each head, and its matrix over the vocabulary."""
         self._is_shared = len({id(matrix) for _, matrix in self._parts}) == 1
+        """Whether all heads have the same matrix."""
 
     def open(self, context: DraftContext) -> MedusaDraftState:
         """Begin a sequence."""
@@ -138,6 +140,7 @@ class MedusaDrafter:
         grow([*logits_by_tree], logits_at, most_places=_PLACES, rounds=self._heads)
 
     def _width(self, first: int, depth: int) -> int:
+        """Return the most tokens after a node of this depth, where ``first`` is the root's head."""
         head = first + depth
         return self._widths[head] if head < self._heads else 0
 
@@ -163,7 +166,7 @@ class MedusaDrafter:
 
     @torch.inference_mode()
     def _compute(self, wanted: Iterable[tuple[_TreeLogits, int]]) -> None:
-        """Compute one product for each matrix: heads of all sequences together."""
+        """Compute the logits of some heads of some trees, one product for each matrix."""
         by_product: dict[int, list[tuple[_TreeLogits, int]]] = {}
         for of_tree, head in wanted:
             by_product.setdefault(id(self._parts[head][1]), []).append((of_tree, head))
@@ -181,4 +184,5 @@ class MedusaDrafter:
 
 
 def _expansion(draft_state: MedusaDraftState, first: int, depth: int) -> Expansion:
+    """Return what drafts after a node of this depth, where ``first`` is the root's head."""
     return draft_state.expansions[first + depth]

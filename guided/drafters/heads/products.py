@@ -61,6 +61,7 @@ def pack_linears(module: nn.Module, dtype: torch.dtype, device: torch.device) ->
 
 
 def _format(dtype: torch.dtype, device: torch.device) -> WeightFormat | None:
+    """Return the format in which matrices are packed; ``None`` where they are not."""
     return _FORMATS.get(dtype) if device == CPU else None
 
 

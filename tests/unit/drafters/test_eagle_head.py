@@ -39,7 +39,7 @@ def plain_logits(head: EagleHead, taps: torch.Tensor, read: list[int], known: in
     shape, weights = head.shape, dict(head.named_parameters())
 
     def norm(name: str, rows: torch.Tensor) -> torch.Tensor:
-        module = LlamaRMSNorm(rows.shape[-1], eps=shape.epsilon)
+        module = LlamaRMSNorm(rows.shape[-1], eps=shape.norm_epsilon)
         module.weight = torch.nn.Parameter(weights[f"{name}.weight"])
         out: torch.Tensor = module(rows)
         return out
@@ -49,8 +49,8 @@ def plain_logits(head: EagleHead, taps: torch.Tensor, read: list[int], known: in
         return out + weights[f"{name}.bias"] if f"{name}.bias" in weights else out
 
     config = LlamaConfig(
-        head_dim=shape.size,
-        max_position_embeddings=shape.longest,
+        head_dim=shape.head_dim,
+        max_position_embeddings=shape.max_positions,
         rope_parameters=dict(shape.rope),
     )
     rotary = LlamaRotaryEmbedding(config)
@@ -71,9 +71,9 @@ def plain_logits(head: EagleHead, taps: torch.Tensor, read: list[int], known: in
         normed = norm("layers.0.hidden_norm", feature)
         embedded = norm("layers.0.input_layernorm", head.embed(torch.tensor(token)))
         row = torch.cat((embedded, normed))
-        query = times("layers.0.self_attn.q_proj", row).view(1, -1, 1, shape.size)
-        key = times("layers.0.self_attn.k_proj", row).view(1, -1, 1, shape.size)
-        value = times("layers.0.self_attn.v_proj", row).view(-1, shape.size)
+        query = times("layers.0.self_attn.q_proj", row).view(1, -1, 1, shape.head_dim)
+        key = times("layers.0.self_attn.k_proj", row).view(1, -1, 1, shape.head_dim)
+        value = times("layers.0.self_attn.v_proj", row).view(-1, shape.head_dim)
         if shape.has_head_norms:
             query = norm("layers.0.self_attn.q_norm", query)
             key = norm("layers.0.self_attn.k_norm", key)
@@ -84,7 +84,7 @@ def plain_logits(head: EagleHead, taps: torch.Tensor, read: list[int], known: in
         for number in range(shape.heads):
             group = number * shape.kv_heads // shape.heads
             scores = torch.stack([query[0, number, 0] @ k[group] for k in keys])
-            shares = (scores / math.sqrt(shape.size)).softmax(0)
+            shares = (scores / math.sqrt(shape.head_dim)).softmax(0)
             heads.append(shares @ torch.stack([v[group] for v in values]))
         attended = times("layers.0.self_attn.o_proj", torch.cat(heads))
         middle = (normed if shape.norm_before_residual else feature) + attended

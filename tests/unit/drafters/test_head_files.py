@@ -143,7 +143,7 @@ def test_kinds_are_told_from_files(tmp_path: Path, target: ModelFiles) -> None:
     assert found.medusa.shape == module.shape
     assert found.eagle.shape == REDUCED
     weights = [*found.medusa.parameters(), *found.eagle.parameters()]
-    rows = 64 * 2 * PLAIN.kv_heads * PLAIN.size
+    rows = 64 * 2 * PLAIN.kv_heads * PLAIN.head_dim
     assert found.nbytes(torch.float32, CPU) == 4 * (sum(map(torch.numel, weights)) + rows)
     assert read(target).nbytes(torch.float32, CPU) == 0
 
@@ -176,6 +176,35 @@ EAGLE_FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
             folder, transformer_layer_config={"num_attention_heads": 4, "num_hidden_layers": 2}
         ),
         "has 2 layers, not one",
+    ),
+    "attention without heads": (
+        lambda folder: change_config(
+            folder, transformer_layer_config={"num_attention_heads": 0, "vocab_size": 60}
+        ),
+        "has queries of 32 numbers and keys of 16, which do not make 0 heads",
+    ),
+    "more heads than numbers": (
+        lambda folder: change_config(
+            folder, transformer_layer_config={"num_attention_heads": 64, "vocab_size": 60}
+        ),
+        "has queries of 32 numbers and keys of 16, which do not make 64 heads",
+    ),
+    "no keys": (
+        lambda folder: change_weights(
+            folder,
+            lambda tensors: tensors.update(
+                {"layers.0.self_attn.k_proj.weight": torch.zeros(0, 64)}
+            ),
+        ),
+        "there is no matrix 'layers.0.self_attn.k_proj.weight'",
+    ),
+    "no layers to read": (
+        lambda folder: change_config(
+            folder,
+            eagle_aux_hidden_state_layer_ids=None,
+            eagle_config={"eagle_aux_hidden_state_layer_ids": []},
+        ),
+        r"reads the layers \(\) of its target, which has 6",
     ),
     "uneven positions": (
         lambda folder: change_config(
