@@ -48,7 +48,7 @@ def adjust_logits(
         return tokens, adjusted
     # The ban comes last: it considers what penalties have left possible.
     repeats = find_repeating_tokens(sampling.no_repeat_ngram_size, history)
-    banned, _ = _find(tokens, repeats[_are_not_ends(repeats, history)])
+    banned, _ = _find(tokens, repeats[_is_penalisable(repeats, history)])
     if len(banned) == 0:
         return tokens, adjusted
     left = np.delete(np.arange(len(tokens)), banned)
@@ -89,20 +89,21 @@ def penalise_answer(
     logits[seen] -= presence + frequency * counts
 
 
-def find_repeating_tokens(size: int, history: History) -> Tokens:
-    """Return the tokens that would complete a run of ``size`` tokens that occurred before.
+def find_repeating_tokens(ngram_size: int, history: History) -> Tokens:
+    """Return the tokens that would complete an n-gram that occurred before, ascending.
 
-    ``a b c a b`` and 3 → ``c``.
+    ``a b c a b`` and size 3 → ``c``. Tokens that end the answer are included: the caller exempts
+    them.
     """
     tokens = history.tokens
-    # Compare all windows of size - 1 tokens with the last one, an offset at a time.
-    starts = len(tokens) - size + 1
-    if starts <= 0:
+    # Compare all windows of ngram_size - 1 tokens with the last one, an offset at a time.
+    num_windows = len(tokens) - ngram_size + 1
+    if num_windows <= 0:
         return tokens[:0]
-    matches = np.ones(starts, dtype=np.bool_)
-    for offset in range(size - 1):
-        matches &= tokens[offset : offset + starts] == tokens[starts + offset]
-    return np.unique(tokens[size - 1 :][matches])
+    matches = np.ones(num_windows, dtype=np.bool_)
+    for offset in range(ngram_size - 1):
+        matches &= tokens[offset : offset + num_windows] == tokens[num_windows + offset]
+    return np.unique(tokens[ngram_size - 1 :][matches])
 
 
 def _count_in_text(
@@ -114,17 +115,17 @@ def _count_in_text(
     """
     # With counts numpy sorts, which is many times faster than its hashing.
     seen, counts = np.unique(text, return_counts=True)
-    is_penalised = _are_not_ends(seen, history)
+    is_penalised = _is_penalisable(seen, history)
     found, is_there = _find(tokens, seen[is_penalised])
     return found, counts[is_penalised][is_there]
 
 
-def _are_not_ends(seen: Tokens, history: History) -> NDArray[np.bool_]:
-    """Return which of these tokens do not end an answer."""
-    ends_nothing = np.ones(len(seen), dtype=np.bool_)
+def _is_penalisable(seen: Tokens, history: History) -> NDArray[np.bool_]:
+    """Return which of these tokens penalties and the ban apply to: those that end no answer."""
+    is_no_end = np.ones(len(seen), dtype=np.bool_)
     for end in history.end_ids:
-        ends_nothing &= seen != end
-    return ends_nothing
+        is_no_end &= seen != end
+    return is_no_end
 
 
 def _find(tokens: Tokens, wanted: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -168,7 +169,7 @@ class GrowingTokenArray:
         self._buffer = np.empty(256, dtype=np.int64)
         self._count = 0
 
-    def extend_to(self, tokens: Sequence[TokenId]) -> NDArray[np.int64]:
+    def as_array(self, tokens: Sequence[TokenId]) -> NDArray[np.int64]:
         """Return all of ``tokens`` as an array; they must begin with those of the last call."""
         if len(tokens) > len(self._buffer):
             # Views that were handed out keep the old memory, whose tokens are the same.

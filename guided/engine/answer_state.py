@@ -120,7 +120,7 @@ class AnswerState:
         if not self.chooser.sampling.reads_history:
             return NO_HISTORY
         return History(
-            self._token_array.extend_to(self.tokens), self.prompt_length, self.chooser.end_ids
+            self._token_array.as_array(self.tokens), self.prompt_length, self.chooser.end_ids
         )
 
     def make_trunk(self, committed: int, count: int) -> DraftTree:

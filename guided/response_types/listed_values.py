@@ -19,34 +19,41 @@ from pydantic_core import CoreSchema, SchemaValidator, ValidationError
 
 __all__ = ["enum_keywords", "readable_values"]
 
-_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+_TYPE_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
 def readable_values(schema: CoreSchema, values: Iterable[object]) -> list[Any]:
-    """Return those of the values, as JSON values, that a validator of the core schema reads."""
+    """Return those of the values, as JSON values, that a validator of the core schema reads.
+
+    A member of an enumeration stands for its value.
+    """
     validator = SchemaValidator(schema)
     found = []
     for value in values:
-        plain = _json_value(value.value if isinstance(value, Enum) else value)
-        if plain is not ... and _accepts(validator, plain):
-            found.append(plain)
+        json_value = _json_value(value.value if isinstance(value, Enum) else value)
+        if json_value is not ... and _accepts(validator, json_value):
+            found.append(json_value)
     return found
 
 
 def enum_keywords(values: list[Any]) -> dict[str, Any]:
-    """Return the keywords of these values: ``enum``, and ``type`` if they share one."""
+    """Return the keywords of these JSON values: ``enum``, and ``type`` if they share one."""
     schema: dict[str, Any] = {"enum": values}
-    kinds = {type(value) for value in values}
-    if len(kinds) == 1:
-        schema["type"] = _NAMES[kinds.pop()]
+    types = {type(value) for value in values}
+    if len(types) == 1:
+        schema["type"] = _TYPE_NAMES[types.pop()]
     return schema
 
 
 def _json_value(value: object) -> Any:
-    """Return the JSON value that equals it, ``...`` if there is none."""
+    """Return the JSON value that equals ``value``, ``...`` if there is none.
+
+    It is of a type in ``_TYPE_NAMES``, and of no subclass.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
+        # ``str()`` of a member of a StrEnum, say, may return another text.
         return str.__str__(value)
     if isinstance(value, int):
         return int(value)
@@ -58,13 +65,17 @@ def _json_value(value: object) -> Any:
     return ...
 
 
-def _accepts(validator: SchemaValidator, plain: Any) -> bool:
+def _accepts(validator: SchemaValidator, json_value: Any) -> bool:
+    """Return whether a validator reads a JSON value, in the spelling that masks allow."""
     try:
-        validator.validate_json(_text(plain))
+        validator.validate_json(_json_text(json_value))
     except (ValidationError, ValueError):  # ValueError: an integer of too many digits
         return False
     return True
 
 
-def _text(plain: Any) -> str:
-    return f"{Decimal(repr(plain)):f}" if isinstance(plain, float) else json.dumps(plain)
+def _json_text(json_value: Any) -> str:
+    """Return the canonical spelling of a JSON value: numbers have no exponent."""
+    if isinstance(json_value, float):
+        return f"{Decimal(repr(json_value)):f}"
+    return json.dumps(json_value)

@@ -86,7 +86,7 @@ def reference(architecture: str, request: GenerationRequest) -> tuple[tuple[int,
             log = GrowingTokenArray()
             history = NO_HISTORY
             if sampling.reads_history:
-                history = History(log.extend_to([TokenId(t) for t in text]), len(prompt), END_IDS)
+                history = History(log.as_array([TokenId(t) for t in text]), len(prompt), END_IDS)
             tokens, scores = adjust_logits(tokens, scores, sampling, history)
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()

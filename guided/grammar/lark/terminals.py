@@ -63,7 +63,7 @@ class TerminalLowering:
         """
         pieces = self._pieces_by_definition.get(definition)
         if pieces is None:
-            pieces = _split_edges(
+            pieces = _terminals_of(
                 self._definition_expression(definition), definition.source, definition.position
             )
             self._pieces_by_definition[definition] = pieces
@@ -71,26 +71,26 @@ class TerminalLowering:
 
     def lower_body(self, tree: Tree, source: Source, position: int) -> Pieces:
         """Return the pieces of an anonymous terminal, such as that of ``%ignore``; not cached."""
-        return _split_edges(self._body_expression(tree, source), source, position)
+        return _terminals_of(self._body_expression(tree, source), source, position)
 
     def lower_literal(self, tree: Literal | Range, source: Source) -> Pieces:
         """Return the pieces of a literal or a range inside a rule."""
         key = source, tree.text
         pieces = self._pieces_by_literal.get(key)
         if pieces is None:
-            pieces = self._pieces_by_literal[key] = _split_edges(
+            pieces = self._pieces_by_literal[key] = _terminals_of(
                 self._body_expression(tree, source), source, tree.position
             )
         return pieces
 
     def _definition_expression(self, definition: Definition) -> Regular:
-        """Return the expression of a terminal with all references expanded."""
-        text = self._expression_by_definition.get(definition)
-        if text is None:
+        """Return the expression of a terminal with all references expanded; cached."""
+        expression = self._expression_by_definition.get(definition)
+        if expression is None:
             options = tuple([self._body_expression(*body) for body in definition.bodies])
-            text = options[0] if len(options) == 1 else Alternate(options)
-            self._expression_by_definition[definition] = text
-        return text
+            expression = options[0] if len(options) == 1 else Alternate(options)
+            self._expression_by_definition[definition] = expression
+        return expression
 
     def _body_expression(self, tree: Tree, source: Source) -> Regular:
         """Return the expression of a part of a terminal.
@@ -123,7 +123,7 @@ def _concatenate(parts: Iterable[Regular]) -> Regular:
     return kept[0] if len(kept) == 1 else Concat(kept)
 
 
-def _split_edges(regular: Regular, source: Source, position: int) -> Pieces:
+def _terminals_of(regular: Regular, source: Source, position: int) -> Pieces:
     """Return the terminals of an expression, edges split off; errors point to ``position``."""
     try:
         pieces = split_edges(regular)

@@ -171,10 +171,12 @@ class GrammarMachine(Recognizer):
         return found
 
     def _resolve_anew(self, stack: int, action: int) -> tuple[int, int]:
-        """Compute ``resolve``: an action has slots, and the stack their continuations."""
-        meaning = self.rows.meaning(action)
+        """Compute ``resolve``: an action has slots, and the stack their continuations.
+
+        ``action`` is the label by which the table knows it.
+        """
         continuations = self.stacks.frames[stack]
-        match meaning:
+        match self.rows.exit_action(action):
             case Return(slots):
                 reached = self.continuations.return_from([continuations[slot] for slot in slots])
             case Enter(items):

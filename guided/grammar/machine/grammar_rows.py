@@ -107,7 +107,7 @@ class _BlockRows(NamedTuple):
         state = first_state + at if at < num_states else exits[at - len(block)][0]
         return (Item(state, self.slot),)
 
-    def meaning(self, label: int) -> Enter | AmbiguousByte:
+    def exit_action(self, label: int) -> Enter | AmbiguousByte:
         """Return the exit action of one of its labels, except Return."""
         state, byte = self.rule.exits[1 + label - self.label]
         items = (Item(state, self.slot),)
@@ -141,18 +141,18 @@ class _SetRows(NamedTuple):
         number = self.numbers[at] if at < num_sets else int(self.ambiguous[at - num_sets, 0])
         return self.sets.items(number)
 
-    def meaning(self, label: int) -> AmbiguousByte:
+    def exit_action(self, label: int) -> AmbiguousByte:
         """Return the exit action of one of its labels."""
         number, byte = self.ambiguous[label - self.label].tolist()
         return AmbiguousByte(self.sets.items(number), byte)
 
 
-def _first_row(added: _BlockRows | _SetRows) -> int:
-    return added.first
+def _first_row(bulk: _BlockRows | _SetRows) -> int:
+    return bulk.first
 
 
-def _first_label(added: _BlockRows | _SetRows) -> int:
-    return added.label
+def _first_label(bulk: _BlockRows | _SetRows) -> int:
+    return bulk.label
 
 
 class GrammarRows:
@@ -173,16 +173,17 @@ class GrammarRows:
         self.sets = StateSets(network, self.has_calls, self.follow)
         self._items: dict[int, Items] = {}
         """By row its items: a cache for rows added in bulk, and all other rows."""
-        self._added: list[_BlockRows | _SetRows] = []
+        self._bulk_rows: list[_BlockRows | _SetRows] = []
         """Rows added in bulk, in ascending order of rows and of labels."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
-        self._meanings: list[Return | Enter | AmbiguousByte | None] = []
+        self._exit_actions: list[Return | Enter | AmbiguousByte | None] = []
         """By label less FIRST_CONDITIONAL its exit action; ``None`` for those of rows added in bulk
         until they are looked up. The length determines the next label.
         """
         self._labels: dict[Return | Enter | AmbiguousByte, int] = {}
-        """Results of ``_intern_label``; labels of rows added in bulk may have an equal meaning."""
+        """Results of ``_intern_label``; rows added in bulk have labels of their own for some of the
+        same exit actions."""
         self._exit_only_rows: dict[int, int] = {}
         """Results of ``_exit_only_row``, by label."""
         self._rule_blocks: dict[int, _RuleBlock] = {}
@@ -202,30 +203,33 @@ class GrammarRows:
         """
         found = self._items.get(row)
         if found is None:
-            added = self._added[bisect_right(self._added, row, key=_first_row) - 1]
-            found = self._items[row] = added.items(row)
+            bulk = self._bulk_rows[bisect_right(self._bulk_rows, row, key=_first_row) - 1]
+            found = self._items[row] = bulk.items(row)
         return found
 
     def check(self) -> None:
-        """Raise AssertionError unless its rows are distinct rows of the table."""
-        end = 0
-        for added in self._added:
-            assert added.first >= end, added
-            end = added.first + added.size
+        """Raise AssertionError unless its rows are distinct rows of the table.
+
+        The items cached for each also have to be its items.
+        """
+        next_free = 0
+        for bulk in self._bulk_rows:
+            assert bulk.first >= next_free, bulk
+            next_free = bulk.first + bulk.size
             assert all(
-                self._items.get(row, added.items(row)) == added.items(row)
-                for row in range(added.first, end)
+                self._items.get(row, bulk.items(row)) == bulk.items(row)
+                for row in range(bulk.first, next_free)
             )
-        assert end <= self.table.num_rows
+        assert next_free <= self.table.num_rows
         assert all(0 <= row < self.table.num_rows for row in self._items)
 
-    def meaning(self, label: int) -> Return | Enter | AmbiguousByte:
+    def exit_action(self, label: int) -> Return | Enter | AmbiguousByte:
         """Return the exit action of a label; cached."""
-        found = self._meanings[label - FIRST_CONDITIONAL]
+        found = self._exit_actions[label - FIRST_CONDITIONAL]
         if found is None:
             # It is one of rows added in bulk: of the last ones whose labels begin at or before it.
-            added = self._added[bisect_right(self._added, label, key=_first_label) - 1]
-            found = self._meanings[label - FIRST_CONDITIONAL] = added.meaning(label)
+            bulk = self._bulk_rows[bisect_right(self._bulk_rows, label, key=_first_label) - 1]
+            found = self._exit_actions[label - FIRST_CONDITIONAL] = bulk.exit_action(label)
         return found
 
     def row(self, items: Items, *, may_end: bool = False) -> int:
@@ -245,20 +249,23 @@ class GrammarRows:
             self._row_by_set[items, may_end] = row
         return row
 
-    def _intern_label(self, meaning: Return | Enter | AmbiguousByte) -> int:
-        """Return the label of a meaning, one for equal ones. Labels begin at FIRST_CONDITIONAL."""
-        label = self._labels.setdefault(meaning, FIRST_CONDITIONAL + len(self._meanings))
-        if label == FIRST_CONDITIONAL + len(self._meanings):
-            self._meanings.append(meaning)
+    def _intern_label(self, exit_action: Return | Enter | AmbiguousByte) -> int:
+        """Return the label of an exit action, one for equal ones; may add it.
+
+        Labels begin at FIRST_CONDITIONAL.
+        """
+        label = self._labels.setdefault(exit_action, FIRST_CONDITIONAL + len(self._exit_actions))
+        if label == FIRST_CONDITIONAL + len(self._exit_actions):
+            self._exit_actions.append(exit_action)
         return label
 
-    def _exit_only_row(self, meaning: Enter | AmbiguousByte) -> int:
+    def _exit_only_row(self, exit_action: Enter | AmbiguousByte) -> int:
         """Return the row that has no moves but only this exit action."""
-        label = self._intern_label(meaning)
+        label = self._intern_label(exit_action)
         row = self._exit_only_rows.get(label)
         if row is None:
             row = self._exit_only_rows[label] = self.table.add_row({}, label=label)
-            self._items[row] = meaning.items
+            self._items[row] = exit_action.items
         return row
 
     # --- single states --------------------------------------------------------------------
@@ -274,7 +281,7 @@ class GrammarRows:
     def _add_block(self, rule: int, slot: int) -> int:
         """Add the block of a rule for a slot; returns the row of its first state.
 
-        Its exit actions except Return get consecutive labels, whose meaning ``meaning`` computes
+        Its exit actions except Return get consecutive labels, which ``exit_action`` computes
         when it is needed.
         """
         block = self._rule_blocks.get(rule)
@@ -283,11 +290,11 @@ class GrammarRows:
         spend(50 + block.num_states)
         # The label of Return first, as it may be new, and the others have to be consecutive.
         end, num_labels = self._intern_label(Return((slot,))), len(block.exits) - 1
-        label = FIRST_CONDITIONAL + len(self._meanings)
+        label = FIRST_CONDITIONAL + len(self._exit_actions)
         labels = np.array([end, *range(label, label + num_labels), DEAD], dtype=np.int32)
         first = self.table.add_block(block.block, labels)
-        self._meanings += [None] * num_labels
-        self._added.append(_BlockRows(first, label, slot, block))
+        self._exit_actions += [None] * num_labels
+        self._bulk_rows.append(_BlockRows(first, label, slot, block))
         return first
 
     def _build_rule_block(self, rule: int) -> _RuleBlock:
@@ -325,10 +332,10 @@ class GrammarRows:
     def _add_rows(self, found: Explored, may_end: bool) -> int:
         """Add rows for the sets that were found; returns the row of the first of them.
 
-        Sets that are no rows (``Explored.is_row``) get one with only an exit action, Enter. It is
-        in ``sets.rows`` only while edges that lead to it are written.
+        Sets that do not become rows (``Explored.becomes_row``) get one with only an exit action,
+        Enter. It is in ``sets.rows`` only while edges that lead to it are written.
         """
-        spend(10 * len(found.is_row) + len(found.edges))
+        spend(10 * len(found.becomes_row) + len(found.edges))
         sets = self.sets
         # Blocks of rules first, as they add labels, and those of the ambiguous bytes, from
         # ``label`` on, have to be consecutive. ``offsets``: by pair, row less number of a state.
@@ -338,14 +345,14 @@ class GrammarRows:
             offsets.append(self._state_row(begin, slot) - begin)
         numbers: list[int] = []
         exit_only: list[int] = []
-        for number, is_row in enumerate(found.is_row.tolist(), found.first_set):
-            if is_row:
+        for number, becomes_row in enumerate(found.becomes_row.tolist(), found.first_set):
+            if becomes_row:
                 numbers.append(number)
             else:
                 sets.rows[number] = self._exit_only_row(Enter(sets.items(number)))
                 exit_only.append(number)
         labels = self._return_labels(found.ending_slots)
-        label = FIRST_CONDITIONAL + len(self._meanings)
+        label = FIRST_CONDITIONAL + len(self._exit_actions)
         row = self.table.add_sets(
             found.byte_classes,
             labels,
@@ -356,8 +363,8 @@ class GrammarRows:
             len(found.ambiguous),
             label,
         )
-        self._meanings += [None] * len(found.ambiguous)
-        self._added.append(_SetRows(row, label, sets, numbers, found.ambiguous))
+        self._exit_actions += [None] * len(found.ambiguous)
+        self._bulk_rows.append(_SetRows(row, label, sets, numbers, found.ambiguous))
         # A later look-up of such a set needs its real row.
         for number in exit_only:
             sets.rows[number] = DEAD
@@ -370,15 +377,15 @@ class GrammarRows:
         return row
 
     def _return_labels(self, ending_slots: NDArray[np.bool_]) -> list[int]:
-        """Return by row the label of its Return, DEAD if no rule ends in it.
+        """Return by row the label of its Return, DEAD if no rule ends in it; may add labels.
 
         ``ending_slots``, bool ``[rows, slots]``, has the slots of the rules that end.
         """
-        width, marks = ending_slots.shape[1], ending_slots.tobytes()
-        rows = [marks[at : at + width] for at in range(0, len(marks), width)]
-        labels = {bytes(width): DEAD}
-        for row in rows:
-            if row not in labels:
-                slots = tuple([slot for slot, ends in enumerate(row) if ends])
-                labels[row] = self._intern_label(Return(slots))
-        return [labels[row] for row in rows]
+        width, flags = ending_slots.shape[1], ending_slots.tobytes()
+        row_flags = [flags[at : at + width] for at in range(0, len(flags), width)]
+        label_by_flags = {bytes(width): DEAD}
+        for ends_by_slot in row_flags:
+            if ends_by_slot not in label_by_flags:
+                slots = tuple([slot for slot, ends in enumerate(ends_by_slot) if ends])
+                label_by_flags[ends_by_slot] = self._intern_label(Return(slots))
+        return [label_by_flags[ends_by_slot] for ends_by_slot in row_flags]

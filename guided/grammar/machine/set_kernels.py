@@ -77,22 +77,22 @@ def _hash(items: Ints, begin: int, end: int) -> np.uint64:
 
 
 @allocating_kernel
-def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
-    """Return the bucket of the set with the items from ``begin`` to ``end``, or a free one for it.
+def _find_bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
+    """Return the index of the bucket of the set with the items from ``begin`` to ``end``.
 
-    One is always free: there are four times as many buckets as there is room for sets. Their
-    number is a power of two.
+    It is a free one if no bucket has that set. One is always free: there are four times as many
+    buckets as there is room for sets. Their number is a power of two.
     """
     items, first, buckets = sets.items, sets.first, sets.buckets
     mask = np.uint64(len(buckets) - 1)
     bucket: np.uint64 = _hash(items, begin, end) & mask
     while buckets[bucket] != -1:
-        other = first[buckets[bucket]]
-        if first[buckets[bucket] + 1] - other == end - begin:
+        other_begin = first[buckets[bucket]]
+        if first[buckets[bucket] + 1] - other_begin == end - begin:
             same = True
-            for at in range(end - begin):
-                for part in range(2):
-                    same &= items[other + at, part] == items[begin + at, part]
+            for offset in range(end - begin):
+                for column in range(2):
+                    same &= items[other_begin + offset, column] == items[begin + offset, column]
             if same:
                 break
         bucket = (bucket + np.uint64(1)) & mask
@@ -102,7 +102,7 @@ def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
 @allocating_kernel
 def find_set(sets: SetTables, begin: int, end: int) -> int:
     """Return the set with the items from ``begin`` to ``end``, -1 if the hash table has none."""
-    return int(sets.buckets[_bucket(sets, begin, end)])
+    return int(sets.buckets[_find_bucket(sets, begin, end)])
 
 
 @allocating_kernel
@@ -111,28 +111,28 @@ def fill_hash_table(sets: SetTables, rows: Ints, count: int) -> None:
     sets.buckets[:] = -1
     for number in range(count):
         if rows[number] != DEAD:
-            sets.buckets[_bucket(sets, sets.first[number], sets.first[number + 1])] = number
+            sets.buckets[_find_bucket(sets, sets.first[number], sets.first[number + 1])] = number
 
 
 # --- exploring -----------------------------------------------------------------------------
 
 
 class Explored(NamedTuple):
-    """A set, and those that bytes lead to; "by row" is by set that is a row, in their order."""
+    """A set, and those that bytes lead to; "by row" is by set that becomes one, in their order."""
 
     first_set: int
     """The number of the given set; the others follow it."""
     num_sets: int
     """The number of all sets now, -1 if there was no room for more."""
-    is_row: NDArray[np.bool_]
+    becomes_row: NDArray[np.bool_]
     """By set from ``first_set`` on, whether it becomes a row. The others call rules, have a state
     in two slots, or there was no room for more rows."""
     ending_slots: NDArray[np.bool_]
     """The slots of the rules that end, by row; bool ``[rows, slots]``."""
     byte_classes: NDArray[np.uint8]
     edges: NDArray[np.int32]
-    """Arguments of ``TransitionTable.add_sets``, for the sets that are rows: the parts written of
-    the arrays given."""
+    """Arguments of ``TransitionTable.add_sets``, for the sets that become rows: the parts written
+    of the arrays given."""
     pairs: NDArray[np.int32]
     """Rule and slot of the single states that bytes lead to, int32 ``[pairs, 2]``; TO_STATE lines
     of ``edges`` have indices into it."""
@@ -169,19 +169,19 @@ def explore_sets(
     items, first, start = sets.items, sets.first, count - 1
     # Each item leads to at most one item, so no set has more items than the first.
     size = first[count] - first[start]
-    is_row = np.zeros(len(first), dtype=np.bool_)
-    is_row[start] = True
+    becomes_row = np.zeros(len(first), dtype=np.bool_)
+    becomes_row[start] = True
     pair_of = _empty_pair_table(items, first[start], first[count], len(network.follow))
     pairs, num_pairs = np.empty((pair_of.size, 2), dtype=np.int32), 0
     ending_slots = np.zeros((len(byte_classes), pair_of.shape[1]), dtype=np.bool_)
     num_edges, num_rows, num_explored = 0, 1, 0
     if not is_private:
-        sets.buckets[_bucket(sets, first[start], first[count])] = start
+        sets.buckets[_find_bucket(sets, first[start], first[count])] = start
     may_follow = np.zeros(network.moves.shape[1], dtype=np.bool_)
     number = start - 1
     while number + 1 < count:
         number += 1
-        if not is_row[number]:
+        if not becomes_row[number]:
             continue
         begin, end = first[number], first[number + 1]
         _mark_ends(network, items, begin, end, may_follow, ending_slots[num_explored])
@@ -206,7 +206,7 @@ def explore_sets(
             elif only_reader[group] == SEVERAL_ROWS:
                 if first[count] + size > len(items) or count + 2 > len(first):
                     return Explored(
-                        start, -1, is_row, ending_slots, byte_classes, edges, pairs, pairs
+                        start, -1, becomes_row, ending_slots, byte_classes, edges, pairs, pairs
                     )
                 top = _write_reached(columns[group], items, begin, end, first[count])
                 if top == first[count] + 1:
@@ -214,9 +214,9 @@ def explore_sets(
                 else:
                     has_room = num_rows < len(byte_classes)
                     edge[1] = TO_SET
-                    edge[2] = _intern_set(network, sets, count, top, is_row, has_room)
+                    edge[2] = _intern_set(network, sets, count, top, becomes_row, has_room)
                     if edge[2] == count:
-                        num_rows += is_row[count]
+                        num_rows += becomes_row[count]
                         count += 1
             if state != DEAD:
                 pair, num_pairs = _intern_pair(
@@ -226,7 +226,7 @@ def explore_sets(
     return Explored(
         start,
         count,
-        is_row[start:count],
+        becomes_row[start:count],
         ending_slots[:num_explored],
         byte_classes[:num_explored],
         edges[:num_edges],
@@ -256,21 +256,21 @@ def _intern_set(
     sets: SetTables,
     count: int,
     top: int,
-    is_row: NDArray[np.bool_],
+    becomes_row: NDArray[np.bool_],
     has_room: bool,
 ) -> int:
     """Return the number of the set whose items were written after all others, up to ``top``.
 
     It is that of an equal set, or ``count``, which the caller then increments. ``has_room`` says
-    whether there may be one more row. A new set that becomes a row is marked in ``is_row``; only
-    such sets are put into the hash table.
+    whether there may be one more row. A new set that becomes a row is marked in ``becomes_row``;
+    only such sets are put into the hash table.
     """
-    bucket = _bucket(sets, sets.first[count], top)
+    bucket = _find_bucket(sets, sets.first[count], top)
     if sets.buckets[bucket] != -1:
         return int(sets.buckets[bucket])
     sets.first[count + 1] = top
     if has_room and _can_be_row(network, sets.items, sets.first[count], top):
-        is_row[count] = True
+        becomes_row[count] = True
         sets.buckets[bucket] = count
     return count
 

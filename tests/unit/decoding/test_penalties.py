@@ -182,7 +182,7 @@ def test_a_token_log_reads_a_growing_sequence() -> None:
     views = []
     for count in (0, 1, 5, 200, 2, 300, 1000):
         tokens += [TokenId(t) for t in range(len(tokens), len(tokens) + count)]
-        views.append(log.extend_to(tokens))
+        views.append(log.as_array(tokens))
         assert views[-1].tolist() == tokens
     for view in views:
         assert view.tolist() == tokens[: len(view)]

@@ -52,14 +52,18 @@ def test_items_are_those_that_the_set_was_made_of(network: Network) -> None:
     items = _start_items(network)
     found = sets.explore(items, is_private=False)
     assert sets.items(found.first_set) == items
-    assert found.is_row[0], "the first set is to be a row"
-    assert len(sets) == found.first_set + len(found.is_row)
+    assert found.becomes_row[0], "the first set is to be a row"
+    assert len(sets) == found.first_set + len(found.becomes_row)
 
 
 def test_each_set_is_found_once_on_the_way(network: Network) -> None:
     sets = _sets(network)
     found = sets.explore(_start_items(network), is_private=False)
-    rows = [number for number, is_row in enumerate(found.is_row, found.first_set) if is_row]
+    rows = [
+        number
+        for number, becomes_row in enumerate(found.becomes_row, found.first_set)
+        if becomes_row
+    ]
     items = [sets.items(number) for number in rows]
     assert len(set(items)) == len(items)
     assert all(list(each) == sorted(each) for each in items)
