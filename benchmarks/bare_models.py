@@ -124,7 +124,7 @@ class PagedText:
     def extend(self, tokens: Sequence[int]) -> torch.Tensor:
         new = range(len(tokens))
         segment = Segment(
-            committed=self._blocks.committed,
+            num_committed=self._blocks.committed,
             reservations=self._blocks.reserve(len(new)),
             tokens=tuple(map(TokenId, tokens)),
             depths=tuple(new),

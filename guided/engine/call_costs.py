@@ -142,7 +142,7 @@ def _has_fine_process_time() -> bool:
 def _chain(sequence: SequenceBlocks, size: int, *, trunk_length: int = 1) -> Segment:
     """Make a chain of ``size`` tokens with a choice after each, as in a draft."""
     return Segment(
-        committed=sequence.committed,
+        num_committed=sequence.committed,
         reservations=sequence.reserve(size),
         tokens=(TokenId(0),) * size,
         depths=tuple(range(size)),

@@ -311,7 +311,7 @@ class Step:
             self.runnable.submission.cache_use.copied += len(reservations[0].copies)
             yield Segment(
                 reservations=reservations,
-                committed=committed,
+                num_committed=committed,
                 tokens=tree.tokens,
                 depths=tree.depths(),
                 ancestors=None if tree.is_chain else tree.ancestors(),

@@ -25,10 +25,10 @@ class Segment:
         "adapter",
         "ancestors",
         "checkpoint",
-        "committed",
         "depths",
-        "earlier",
+        "earlier_depths",
         "nodes_needing_logits",
+        "num_committed",
         "recurrence",
         "reservations",
         "tokens",
@@ -40,13 +40,13 @@ class Segment:
         self,
         *,
         reservations: tuple[Reservation, ...],
-        committed: int,
+        num_committed: int,
         tokens: tuple[TokenId, ...],
         depths: tuple[int, ...],
         ancestors: NDArray[np.bool_] | None,
         nodes_needing_logits: tuple[int, ...],
         wants_hidden_states: bool = False,
-        earlier: tuple[int, ...] = (),
+        earlier_depths: tuple[int, ...] = (),
         adapter: int = 0,
         recurrence: Recurrence | None = None,
         trunk_length: int = 0,
@@ -54,19 +54,20 @@ class Segment:
     ) -> None:
         self.reservations = reservations
         """One for each group of layers; the new tokens are the last rows of each."""
-        self.committed = committed
+        self.num_committed = num_committed
         """Tokens of the sequence that were computed before."""
         self.tokens = tokens
         self.depths = depths
-        """How many of the new tokens come before each; its position is ``committed + depth``."""
+        """How many of the new tokens come before each. Its position is ``num_committed + depth``.
+        """
         self.ancestors = ancestors
-        """Which tokens of their tree the new ones see, ``[tokens, earlier + tokens]``; ``None``
-        if they are a chain and the whole tree."""
+        """Which tokens of their tree the new ones see, those of ``earlier_depths`` first:
+        ``[tokens, earlier + tokens]``; ``None`` if they are a chain and the whole tree."""
         self.nodes_needing_logits = nodes_needing_logits
         """The tokens whose logits are needed."""
         self.wants_hidden_states = wants_hidden_states
         """Whether the hidden states of all its tokens are needed."""
-        self.earlier = earlier
+        self.earlier_depths = earlier_depths
         """The depths of the tokens of the same tree that earlier calls computed. Their rows come
         right before the new ones, and are not committed either."""
         self.adapter = adapter
@@ -102,7 +103,9 @@ class StepBatch:
     @property
     def positions(self) -> list[int]:
         """The position of each packed token in its own sequence."""
-        return [segment.committed + depth for segment in self.segments for depth in segment.depths]
+        return [
+            segment.num_committed + depth for segment in self.segments for depth in segment.depths
+        ]
 
     @property
     def adapters(self) -> NDArray[np.int64]:
@@ -148,18 +151,18 @@ class StepBatch:
 class SegmentOutput:
     """The model's output for one segment."""
 
-    __slots__ = ("_first", "_last", "_rows", "states", "taps")
+    __slots__ = ("_end", "_first", "_rows", "states", "taps")
 
     def __init__(
         self,
         rows: LogitsRows,
         first: int,
-        last: int,
+        end: int,
         states: NDArray[np.float32],
         taps: NDArray[np.float32],
     ) -> None:
-        """Its logits are the ``rows`` from ``first`` up to ``last``."""
-        self._rows, self._first, self._last = rows, first, last
+        """Its logits are the ``rows`` from ``first`` up to ``end``, without that."""
+        self._rows, self._first, self._end = rows, first, end
         self.states = states
         """What the head reads of each token, ``[tokens, size]``; no rows unless requested."""
         self.taps = taps
@@ -169,12 +172,12 @@ class SegmentOutput:
     @property
     def logits(self) -> NDArray[np.float32]:
         """``[nodes needing logits, vocabulary]``."""
-        return self._rows.part(self._first, self._last)
+        return self._rows.part(self._first, self._end)
 
     @property
     def drawn(self) -> tuple[TokenId | None, ...]:
         """The tokens drawn after these nodes, where drawn."""
-        return self._rows.drawn[self._first : self._last]
+        return self._rows.drawn[self._first : self._end]
 
     def logits_of(self, index: int) -> NDArray[np.float32]:
         """Return the logits after one of ``nodes_needing_logits``, by its index among them.
@@ -199,19 +202,23 @@ class StepOutput:
     """The tokens drawn from each row, if any were."""
 
     def split(self, segments: Sequence[Segment]) -> list[SegmentOutput]:
-        """Return the part of each segment of the batch."""
-        rows, states, taps = (
-            LogitsRows(self.logits, self.drawn),
-            self.states.numpy(),
-            self.taps.numpy(),
-        )
+        """Return the output of each segment; ``segments`` are those of the batch, in its order.
+
+        Waits for the device for the logits from which no token was drawn there.
+        """
+        logits_rows = LogitsRows(self.logits, self.drawn)
+        states, taps = self.states.numpy(), self.taps.numpy()
         outputs = []
-        row = state = 0
+        first_row = first_state = 0
         for segment in segments:
-            next_row = row + len(segment.nodes_needing_logits)
-            next_state = state + (len(segment.tokens) if segment.wants_hidden_states else 0)
-            of_states = slice(state, next_state)
-            outputs.append(SegmentOutput(rows, row, next_row, states[of_states], taps[of_states]))
-            row, state = next_row, next_state
-        assert (row, state) == (len(rows), len(states)), "rows for nobody"
+            end_row = first_row + len(segment.nodes_needing_logits)
+            end_state = first_state + (len(segment.tokens) if segment.wants_hidden_states else 0)
+            state_slice = slice(first_state, end_state)
+            outputs.append(
+                SegmentOutput(
+                    logits_rows, first_row, end_row, states[state_slice], taps[state_slice]
+                )
+            )
+            first_row, first_state = end_row, end_state
+        assert (first_row, first_state) == (len(logits_rows), len(states)), "rows left over"
         return outputs

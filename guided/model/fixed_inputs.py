@@ -123,7 +123,7 @@ class _GroupInputs:
         rows = sum([seen for seen, _ in texts])
         again = sum([seen * (tokens - 1) for seen, tokens in texts])
         nodes = [
-            len(segment.tokens) * (len(segment.tokens) + len(segment.earlier))
+            len(segment.tokens) * (len(segment.tokens) + len(segment.earlier_depths))
             for segment in batch.segments
         ]
         has_room = rows <= len(self._slots) and sum(nodes) <= len(self._among)

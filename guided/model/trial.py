@@ -173,12 +173,12 @@ class _Tree:
                 sees[node] |= sees[parent]
         return Segment(
             reservations=(_rows(self.slots[: self.committed + last], last - first),),
-            committed=self.committed,
+            num_committed=self.committed,
             tokens=self.tokens[first:last],
             depths=tuple(depths[first:last]),
             ancestors=sees[first:last, :last],
             nodes_needing_logits=_backwards(last - first),
-            earlier=tuple(depths[:first]),
+            earlier_depths=tuple(depths[:first]),
             recurrence=text,
             trunk_length=SHARED - FIRST,
         )
@@ -205,7 +205,7 @@ def _chain(
     new = len(tokens)
     return Segment(
         reservations=(_rows(slots[: committed + new], new),),
-        committed=committed,
+        num_committed=committed,
         tokens=tokens,
         depths=tuple(range(new)),
         ancestors=None,

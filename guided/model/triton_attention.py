@@ -71,7 +71,7 @@ def pieces_of(visible: Sequence[VisibleSlots], tokens: int) -> NDArray[np.int32]
     token = row = among = 0
     for rows in visible:
         new, count = rows.mask.shape
-        tree, earlier = _tree(rows), rows.earlier
+        tree, earlier = _tree(rows), rows.num_earlier
         # Nodes count from the first of the tree, some of which earlier calls computed.
         start = among - earlier * tree
         for node in range(0, new, tokens):
@@ -172,7 +172,7 @@ def _least_queries(shared: int) -> int:
 
 def _tree(rows: VisibleSlots) -> int:
     """Return how many of the last rows the ancestor mask covers."""
-    return rows.earlier + len(rows.mask)
+    return rows.num_earlier + len(rows.mask)
 
 
 def _first_seen(rows: VisibleSlots) -> NDArray[np.int64]:

@@ -23,14 +23,16 @@ __all__ = ["VisibleSlots", "attention_mask", "visible_slots"]
 class VisibleSlots:
     """The slots of one sequence in one group of layers, and which of them each new token sees."""
 
-    __slots__ = ("earlier", "mask", "slots")
+    __slots__ = ("mask", "num_earlier", "slots")
 
-    def __init__(self, slots: NDArray[np.int64], mask: NDArray[np.bool_], earlier: int = 0) -> None:
+    def __init__(
+        self, slots: NDArray[np.int64], mask: NDArray[np.bool_], num_earlier: int = 0
+    ) -> None:
         self.slots = slots
         """``[rows]``: those of earlier tokens, then those of the new ones."""
         self.mask = mask
         """Who sees which of them, ``[new, rows]``; every new token sees at least itself."""
-        self.earlier = earlier
+        self.num_earlier = num_earlier
         """How many rows right before the new ones are of the same tree, so seen only by some."""
 
     @property
@@ -45,7 +47,7 @@ def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[Visi
         VisibleSlots(
             segment.reservations[group].seen,
             attention_mask(segment, group, window),
-            len(segment.earlier),
+            len(segment.earlier_depths),
         )
         for segment in batch.segments
     ]
@@ -54,9 +56,9 @@ def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[Visi
 def attention_mask(segment: Segment, group: int, window: int | None) -> NDArray[np.bool_]:
     """Return which rows of its reservation each new token of a segment sees, ``[new, rows]``."""
     rows = segment.reservations[group]
-    depths = np.array((*segment.earlier, *segment.depths))
+    depths = np.array((*segment.earlier_depths, *segment.depths))
     positions = np.concatenate(
-        [np.arange(rows.start, segment.committed), segment.committed + depths]
+        [np.arange(rows.start, segment.num_committed), segment.num_committed + depths]
     )
     new = len(segment.depths)
     mask = np.ones((new, len(positions)), dtype=np.bool_)

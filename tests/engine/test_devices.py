@@ -154,7 +154,7 @@ def test_a_step_keeps_to_the_device_of_the_model(
 def segment(sequence: SequenceBlocks, size: int) -> Segment:
     """Tokens in a row, and a choice after each."""
     return Segment(
-        committed=sequence.committed,
+        num_committed=sequence.committed,
         reservations=sequence.reserve(size),
         tokens=(TokenId(7),) * size,
         depths=tuple(range(size)),

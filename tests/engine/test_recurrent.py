@@ -196,7 +196,7 @@ def test_states_take_the_memory_that_is_planned(model_type: str, tmp_path: Any) 
             (
                 Segment(
                     reservations=sequence.reserve(3),
-                    committed=0,
+                    num_committed=0,
                     tokens=(TokenId(5),) * 3,
                     depths=(0, 1, 2),
                     ancestors=None,

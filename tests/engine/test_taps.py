@@ -23,7 +23,7 @@ def run(runner: ModelRunner, wants_hidden_states: tuple[bool, bool]) -> list[Seg
     runner.open_storages([pool.num_slots for pool in cache.pools])
     segments = [
         Segment(
-            committed=0,
+            num_committed=0,
             reservations=cache.open().reserve(len(tokens)),
             tokens=tuple(map(TokenId, tokens)),
             depths=tuple(range(len(tokens))),

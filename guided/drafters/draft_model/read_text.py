@@ -98,12 +98,12 @@ class ReadText:
         last = first + len(new)
         return Segment(
             reservations=tuple([rows.part(first, last) for rows in self._reserved]),
-            committed=len(self),
+            num_committed=len(self),
             tokens=tuple(new),
             depths=tuple(self._depths[first:]),
             ancestors=self._sees[first:last, :last],
             nodes_needing_logits=nodes_needing_logits,
-            earlier=tuple(self._depths[:first]),
+            earlier_depths=tuple(self._depths[:first]),
         )
 
     def check(self) -> None:

@@ -118,10 +118,10 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
     """The parts of a segment that a share of a call depends on; only rank 0 hands out states."""
 
     rows: list[_Rows]
-    committed: int
+    num_committed: int
     tokens: tuple[TokenId, ...]
     depths: tuple[int, ...]
-    earlier: tuple[int, ...]
+    earlier_depths: tuple[int, ...]
     ancestors: bytearray | None
     nodes_needing_logits: tuple[int, ...]
 
@@ -133,10 +133,10 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
         sees = segment.ancestors
         return cls(
             [_Rows(rows.start, _to_bytes(rows.seen), rows.count) for rows in segment.reservations],
-            segment.committed,
+            segment.num_committed,
             segment.tokens,
             segment.depths,
-            segment.earlier,
+            segment.earlier_depths,
             None if sees is None else bytearray(sees.tobytes()),
             segment.nodes_needing_logits,
         )
@@ -151,12 +151,12 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
                 Reservation(rows.start, _ints(rows.seen), rows.count, SlotCopies.none())
                 for rows in self.rows
             ),
-            committed=self.committed,
+            num_committed=self.num_committed,
             tokens=self.tokens,
             depths=self.depths,
             ancestors=sees,
             nodes_needing_logits=self.nodes_needing_logits,
-            earlier=self.earlier,
+            earlier_depths=self.earlier_depths,
         )
 
 

@@ -94,9 +94,9 @@ class RecurrentStep:
         parts = (torch.split(each, self._drafted) for each in entered_all)
         entered_by = zip(*parts, strict=True)
         for (segment, before, cut), entered in zip(segments, entered_by, strict=True):
-            length = segment.committed + segment.trunk_length
+            length = segment.num_committed + segment.trunk_length
             ended = self._after(cut.ended, length) or RecurrentState(length, before.layers)
-            checkpoint = self._after(cut.checkpoint, segment.committed + segment.checkpoint)
+            checkpoint = self._after(cut.checkpoint, segment.num_committed + segment.checkpoint)
             if segment.recurrence is not None:
                 # Copies: what is kept of one answer must not keep the memory of others.
                 own = tuple(each.clone() for each in entered)

@@ -96,7 +96,7 @@ def _cut(
     ``number`` is the segment's index in the batch, ``start`` its first packed row, ``logged`` how
     many tokens of the sequence's log are read before it.
     """
-    assert not segment.earlier, "a tree with recurrent layers is computed in one call"
+    assert not segment.earlier_depths, "a tree with recurrent layers is computed in one call"
     certain, count = segment.trunk_length, len(segment.tokens)
 
     def add(before: int | None, nodes: Sequence[int], logged: int = 0) -> int:

@@ -92,7 +92,7 @@ def test_a_tree_grows_by_a_level_with_each_call() -> None:
     assert texts == [b"cd", b'",', b"ab", b'",']
     assert sees == ["xxx...", "xxxx..", "xx..x.", "xx..xx"]
     assert nodes_needing_logits == [1, 3]
-    assert (second.earlier, second.depths) == ((0, 1), (2, 3, 2, 3))
+    assert (second.earlier_depths, second.depths) == ((0, 1), (2, 3, 2, 3))
     grown.expand_level(np.stack([likes(b"me"), likes(b"na")]))
     assert lines(builder) == [b'cd",me', b'ab",na']
     assert grown.next_segment() is None

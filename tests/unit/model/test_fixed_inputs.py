@@ -65,7 +65,7 @@ def tree(text: SequenceBlocks, tokens: list[int], parents: list[int]) -> Segment
         if parent >= 0:
             sees[node] |= sees[parent]
     return Segment(
-        committed=text.committed,
+        num_committed=text.committed,
         reservations=text.reserve(len(tokens)),
         tokens=tuple(map(TokenId, tokens)),
         depths=tuple(depths),

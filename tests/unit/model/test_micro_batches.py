@@ -18,7 +18,7 @@ def segment(tokens: int) -> Segment:
     rows = Reservation(0, np.arange(tokens, dtype=np.int64), tokens, SlotCopies.none())
     return Segment(
         reservations=(rows,),
-        committed=0,
+        num_committed=0,
         tokens=tuple(TokenId(n) for n in range(tokens)),
         depths=tuple(range(tokens)),
         ancestors=None,

@@ -22,7 +22,7 @@ def rows(start: int, slots: list[int], new: int) -> Reservation:
 
 CHAIN = Segment(
     reservations=(rows(0, [9, 4, 7], 2), rows(0, [3, 1, 2], 2)),
-    committed=1,
+    num_committed=1,
     tokens=(TokenId(11), TokenId(12)),
     depths=(0, 1),
     ancestors=None,
@@ -31,12 +31,12 @@ CHAIN = Segment(
 )
 TREE_GOES_ON = Segment(
     reservations=(rows(2, [20, 21, 22, 30, 31, 32], 2), rows(4, [40, 50, 51, 52], 2)),
-    committed=4,
+    num_committed=4,
     tokens=(TokenId(5), TokenId(6)),
     depths=(1, 1),
     ancestors=np.array([[True, False, True, False], [True, False, False, True]]),
     nodes_needing_logits=(1, 0),
-    earlier=(0, 0),
+    earlier_depths=(0, 0),
 )
 
 
@@ -58,7 +58,7 @@ def test_a_batch_arrives_with_all_that_a_share_of_it_depends_on(
         for ours, theirs in pairs:
             assert ours.slots.tolist() == theirs.slots.tolist()
             assert ours.mask.tolist() == theirs.mask.tolist()
-            assert ours.earlier == theirs.earlier
+            assert ours.num_earlier == theirs.num_earlier
 
 
 def test_copies_and_sizes_arrive() -> None:

@@ -19,7 +19,7 @@ def segment(
     is_chain = all(parent == node - 1 for node, parent in enumerate(parents[1:], 1))
     return Segment(
         reservations=(),
-        committed=committed,
+        num_committed=committed,
         tokens=(TokenId(0),) * len(parents),
         depths=tuple(int(row.sum()) - 1 for row in sees),
         ancestors=None if is_chain else sees,
