@@ -262,11 +262,11 @@ def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
     """Return a maker of readers for answers to a request, or ``None`` if it has no tools."""
     if request.tools is None:
         return None
-    if not request.tools.callable:
+    if not request.tools.callable_tools:
         return partial(CallReader, form, has_calls=False)
     # If calls are required, the text has nothing else.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
-    tools = request.tools.callable if form.members is not None else ()
+    tools = request.tools.callable_tools if form.members is not None else ()
     texts = {tool.name: text_members(tool) for tool in tools}
     return partial(CallReader, form, beside_json=is_beside, texts=texts)
 

@@ -71,13 +71,14 @@ class DraftTree:
         self.certain: Final = certain
         """Whether the node follows its parent whatever the model says."""
         self.matchers: Final = matchers
-        """The position after a node; ``None`` where the next token is decided already."""
+        """The matcher after a node; ``None`` where the next token is decided already."""
         self.sources: Final = sources
-        """The name of the drafter that proposed a node, or the node whose run it is in; empty in
-        the trunk."""
+        """The name of the drafter that proposed a node, or for a node in a forced run, the node
+        that the run follows; empty in the trunk."""
         self.draws: Final = draws
-        """For nodes after which tokens were drawn, all that was proposed there, in order: also
-        draws that are not nodes, because whether they are depends on what was drawn."""
+        """For nodes after which tokens were drawn, all proposals there, in order, those that got no
+        node too: rejection sampling has to judge every draw, as what was drawn decides which of
+        them become nodes."""
         self.scouts: Final = scouts
         """The scouts among the nodes, each with whether the logits after it are needed."""
         self.trunk_length: Final = _count_trunk(parents, certain)

@@ -1,7 +1,8 @@
 """A distribution over tokens: how likely each of them is to be drawn.
 
-Only tokens that can be drawn are held, so the distribution of a narrow mask is small, however large
-the vocabulary is. Rejection sampling is arithmetic on two distributions::
+Tokens that cannot be drawn are left out, or have the probability 0. So the distribution of a narrow
+mask is small, however large the vocabulary is. Rejection sampling is arithmetic on two
+distributions::
 
     p                 a 0.5  b 0.3  c 0.2
     q                 a 0.8  b 0.2
@@ -54,12 +55,12 @@ class TokenDistribution:
 
     def subtract(self, other: TokenDistribution) -> TokenDistribution | None:
         """Return ``max(self - other, 0)``, renormalised; ``None`` if nothing is left."""
-        at = np.minimum(np.searchsorted(self.tokens, other.tokens), len(self.tokens) - 1)
-        is_held = self.tokens[at] == other.tokens
-        left = self.probabilities.copy()
-        left[at[is_held]] -= other.probabilities[is_held]
-        left = np.maximum(left, 0.0)
-        return TokenDistribution(self.tokens, left) if left.any() else None
+        positions = np.minimum(np.searchsorted(self.tokens, other.tokens), len(self.tokens) - 1)
+        is_held = self.tokens[positions] == other.tokens
+        remaining = self.probabilities.copy()
+        remaining[positions[is_held]] -= other.probabilities[is_held]
+        remaining = np.maximum(remaining, 0.0)
+        return TokenDistribution(self.tokens, remaining) if remaining.any() else None
 
     def draw(self, uniform: float) -> TokenId:
         """Return the token at ``uniform``, a number from 0 to 1 that each token has a share of."""

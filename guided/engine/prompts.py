@@ -109,7 +109,7 @@ class Prompts:
         ServiceOrder.of(request, now if received is None else received).check(now)
         if self.bound is not None:
             self.bound.check(request.prompt)
-        tools = () if request.tools is None else request.tools.callable
+        tools = () if request.tools is None else request.tools.callable_tools
         render_args = (
             request.prompt,
             _find_shown_schema(request),

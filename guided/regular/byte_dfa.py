@@ -79,7 +79,7 @@ class ByteDfa:
             state = self.step(state, byte)
         return None if state == DEAD or self.label[state] == DEAD else int(self.label[state])
 
-    def keep(self, labels: Collection[int]) -> ByteDfa:
+    def keep_labels(self, labels: Collection[int]) -> ByteDfa:
         """Return the automaton of the texts that are accepted with one of these labels.
 
         It is trimmed but not minimal: states that differed only by their labels stay separate.
@@ -94,16 +94,18 @@ class ByteDfa:
         assert coaccessible(self.next, self.label != DEAD).all(), "not trimmed"
 
 
-def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = ()) -> ByteDfa:
+def byte_dfa_from_dfa(
+    dfa: Dfa, spelling: Spelling, unavailable_bytes: Collection[int] = ()
+) -> ByteDfa:
     """Return ``dfa`` over bytes: each code point is spelled as ``spelling`` says.
 
-    Texts with a byte that is ``missing``, as a vocabulary may lack some, are not accepted. States
-    between code points keep their order; those that cannot reach an end without a missing byte are
+    Texts with one of the ``unavailable_bytes``, which a vocabulary may lack, are not accepted.
+    States between code points keep their order; those that cannot accept without such a byte are
     removed. Raises LimitExceededError past MAX_BLOCK_CELLS.
     """
     if not len(dfa):
         return _empty_automaton()
-    template, byte_class = _build_template(dfa.classes, spelling, frozenset(missing))
+    template, byte_class = _build_template(dfa.classes, spelling, frozenset(unavailable_bytes))
     with without_gil(dfa.next.size + len(dfa) * template.size // 64):
         table = spell_in_bytes(dfa.next, template, MAX_BLOCK_CELLS)
     if table is None:
@@ -145,12 +147,12 @@ def append_bytes(suffix: bytes, texts: ByteDfa) -> ByteDfa:
 
 @functools.lru_cache(maxsize=256)
 def _build_template(
-    classes: tuple[CodePoints, ...], spelling: Spelling, missing: frozenset[int]
+    classes: tuple[CodePoints, ...], spelling: Spelling, unavailable_bytes: frozenset[int]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Return the trie of all spellings, as ``spell_in_bytes`` takes it, and the class of each byte.
 
-    Node 0 comes first; every other node follows those that it leads to, and equal ones are one.
-    Cached.
+    Spellings with one of the ``unavailable_bytes`` are left out. Node 0 comes first; every other
+    node follows those that it leads to, and equal ones are one. Cached.
     """
     sequences = [
         (sequence, FIRST_CLASS - number)
@@ -175,7 +177,7 @@ def _build_template(
                 row[low : high + 1] = [target] * (high + 1 - low)
         for (low, high), group in groups.items():
             row[low : high + 1] = [number_of(group)] * (high + 1 - low)
-        for byte in missing:
+        for byte in unavailable_bytes:
             row[byte] = DEAD
         return tuple(row)
 
@@ -222,7 +224,7 @@ def _trim(
     label: NDArray[np.int32],
     num_boundary_states: int,
 ) -> ByteDfa:
-    """Return the automaton without states that cannot accept, as those left by missing bytes.
+    """Return the automaton without states that cannot accept, such as unavailable bytes leave.
 
     States keep their order: those left of the first ``num_boundary_states`` come first.
     """

@@ -36,7 +36,7 @@ def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure
         one by its name   that call only
         none              text without any call; with ``content``, it
     """
-    tools = use.callable
+    tools = use.callable_tools
     if not tools:
         return _content(content, form)
     if content is not None and not isinstance(content, JsonSchema):
@@ -59,7 +59,7 @@ def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure
     call = AnyOf(
         [Sequence([*_parts(header), body, *_parts(form.end)]) for header, body in arguments]
     )
-    calls = _one_or_more(call, form.separator if use.parallel and not use.is_named else None)
+    calls = _one_or_more(call, form.separator if use.parallel and not use.names_one_tool else None)
     if use.choice != "auto":
         return calls
     if is_free:

@@ -45,7 +45,7 @@ class Tool:
         strict: bool = True,
     ) -> None:
         """``parameters`` are text or a mapping, which is stored as text; raises RequestError."""
-        if not _is_named(name, _NAME):
+        if not _matches(name, _NAME):
             raise RequestError(
                 f"the name {name!r:.82} of a tool is not of 1 to 64 letters, digits, '_', '.'"
                 " and '-'",
@@ -53,14 +53,14 @@ class Tool:
             )
         _check_type(description, str, f"the description of the tool {name}", "tools")
         _check_type(strict, bool, f"strict of the tool {name}", "tools")
-        what = f"the parameters of the tool {name}"
-        text = _as_json(parameters, what, "tools")
+        subject = f"the parameters of the tool {name}"
+        text = _as_json(parameters, subject, "tools")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "description", description)
         object.__setattr__(self, "parameters", text)
         object.__setattr__(self, "strict", strict)
         if text:
-            _check_schema(text, what)
+            _check_parameters(text, subject)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -93,49 +93,54 @@ def check_call(call: object) -> None:
             field=field,
             hint="write guided.ToolCall(name, arguments, id)",
         )
-    if not _is_named(call.name, _NAME):
+    if not _matches(call.name, _NAME):
         raise RequestError(f"a call names {call.name[:80]!r}, which is no tool's name", field=field)
     check_call_id(call.id, field)
-    what = f"the arguments of the call {call.id or call.name!r}"
+    subject = f"the arguments of the call {call.id or call.name!r}"
     try:
-        read = _parse(call.arguments)
+        parsed = _parse(call.arguments)
     except (ValueError, RecursionError):
-        read = None
-    if not isinstance(read, dict):
-        raise RequestError(f"{what} are no JSON object", field=field)
-    _check_nesting(read, what, field)
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise RequestError(f"{subject} are no JSON object", field=field)
+    _check_nesting(parsed, subject, field)
 
 
-def _is_named(name: object, form: re.Pattern[str]) -> bool:
-    return isinstance(name, str) and form.fullmatch(name) is not None
+def _matches(name: object, pattern: re.Pattern[str]) -> bool:
+    return isinstance(name, str) and pattern.fullmatch(name) is not None
 
 
-def _check_type(value: object, kind: type, what: str, field: str) -> None:
-    if not isinstance(value, kind):
-        raise RequestError(f"{what} is {value!r:.80}, no {kind.__name__}", field=field)
+def _check_type(value: object, wanted: type, subject: str, field: str) -> None:
+    """Raise RequestError for a value of another type; ``subject`` begins the message."""
+    if not isinstance(value, wanted):
+        raise RequestError(f"{subject} is {value!r:.80}, no {wanted.__name__}", field=field)
 
 
-def _as_json(given: object, what: str, field: str) -> str:
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, Mapping):
+def _as_json(value: object, subject: str, field: str) -> str:
+    """Return a mapping as JSON, and a text as it is; raises RequestError for anything else.
+
+    ``subject``, a plural, begins the messages, here and below.
+    """
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping):
         raise RequestError(
-            f"{what} are {given!r:.80}",
+            f"{subject} are {value!r:.80}",
             field=field,
             hint="pass a mapping, or JSON as text",
         )
     try:
-        return json.dumps(dict(given), ensure_ascii=False, allow_nan=False)
+        return json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise RequestError(f"{what} are not JSON: {error}", field=field) from error
+        raise RequestError(f"{subject} are not JSON: {error}", field=field) from error
 
 
 def _parse(text: str) -> object:
     """Parse JSON; raises ValueError or RecursionError."""
-    read: object = json.loads(text, parse_constant=_refuse_constant)
+    parsed: object = json.loads(text, parse_constant=_refuse_constant)
     # Raises for half of a surrogate pair, which cannot be encoded, and for numbers out of range.
-    json.dumps(read, ensure_ascii=False, allow_nan=False).encode()
-    return read
+    json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
+    return parsed
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -143,25 +148,31 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _check_schema(text: str, what: str) -> None:
-    """Raise InvalidConstraintError or LimitExceededError for a schema that no template can show."""
+def _check_parameters(text: str, subject: str) -> None:
+    """Raise an error unless ``text`` is a JSON object of limited nesting, for chat templates.
+
+    Keywords are not checked here. Raises InvalidConstraintError, or LimitExceededError.
+    """
     try:
-        read = _parse(text)
+        parsed = _parse(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidConstraintError(f"{what} are not JSON: {error}") from error
-    if not isinstance(read, dict):
-        raise InvalidConstraintError(f"{what} are no JSON Schema of an object")
-    _check_nesting(read, what, "tools")
+        raise InvalidConstraintError(f"{subject} are not JSON: {error}") from error
+    if not isinstance(parsed, dict):
+        raise InvalidConstraintError(f"{subject} are no JSON Schema of an object")
+    _check_nesting(parsed, subject, "tools")
 
 
-def _check_nesting(value: object, what: str, field: str) -> None:
+def _check_nesting(value: object, subject: str, field: str) -> None:
+    """Raise LimitExceededError for a JSON value that nests deeper than MAX_JSON_NESTING."""
     level = [value]
     for _ in range(MAX_JSON_NESTING):
         level = [part for one in level for part in _children(one)]
         if not level:
             return
     raise LimitExceededError(
-        f"{what} nest deeper than {MAX_JSON_NESTING} levels", limit=MAX_JSON_NESTING, field=field
+        f"{subject} nest deeper than {MAX_JSON_NESTING} levels",
+        limit=MAX_JSON_NESTING,
+        field=field,
     )
 
 
@@ -171,7 +182,7 @@ def _children(value: object) -> Iterable[object]:
 
 def check_call_id(name: object, field: str) -> None:
     """Raise RequestError for an invalid or ambiguous id of a call."""
-    if not _is_named(name, _ID):
+    if not _matches(name, _ID):
         raise RequestError(
             f"the id {name!r:.82} of a call is not of up to 128 letters, digits, '_', '.', ':' "
             "and '-'",
@@ -215,13 +226,15 @@ class ToolUse:
             )
 
     @property
-    def callable(self) -> tuple[Tool, ...]:
+    def callable_tools(self) -> tuple[Tool, ...]:
         """The tools that may be called."""
         if self.choice == "none":
             return ()
-        return tuple(tool for tool in self.tools if not self.is_named or tool.name == self.choice)
+        if self.names_one_tool:
+            return tuple(tool for tool in self.tools if tool.name == self.choice)
+        return self.tools
 
     @property
-    def is_named(self) -> bool:
+    def names_one_tool(self) -> bool:
         """Whether the choice names one tool that must be called."""
         return self.choice not in _CHOICES

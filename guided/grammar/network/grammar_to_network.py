@@ -60,13 +60,15 @@ class GrammarAutomata(NamedTuple):
 
 
 def network_from_grammar(
-    grammar: ContextFreeGrammar, missing: Collection[int] = (), holes: Sequence[HoleText] = ()
+    grammar: ContextFreeGrammar,
+    unavailable_bytes: Collection[int] = (),
+    holes: Sequence[HoleText] = (),
 ) -> Network:
-    """Return the network of a grammar, without texts that contain a byte in ``missing``.
+    """Return the network of a grammar, without texts that need one of the ``unavailable_bytes``.
 
-    ``missing`` are bytes that the vocabulary cannot spell. ``holes`` describes by number the texts
-    that fill the grammar's holes. Raises UnsatisfiableError if no text is left,
-    UnsupportedFeatureError if a look-around would see into a hole, and LimitExceededError.
+    These are bytes that the vocabulary cannot spell. ``holes`` describes by number the texts that
+    fill the grammar's holes. Raises UnsatisfiableError if no text is left, UnsupportedFeatureError
+    if a look-around would see into a hole, and LimitExceededError.
     """
     if len(holes) > MAX_HOLES:
         raise LimitExceededError(
@@ -75,7 +77,7 @@ def network_from_grammar(
             field="constraint",
             hint="say with one schema what is alike",
         )
-    rules = automata_from_grammar(grammar, missing)
+    rules = automata_from_grammar(grammar, unavailable_bytes)
     automata: RuleAutomata = {**rules.automata, **rules.terminals}
     callable_terminals: Set[int] = rules.terminals.keys()
     if rules.assertions:
@@ -102,7 +104,7 @@ def simplify(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dict[
 
 
 def automata_from_grammar(
-    grammar: ContextFreeGrammar, missing: Collection[int] = ()
+    grammar: ContextFreeGrammar, unavailable_bytes: Collection[int] = ()
 ) -> GrammarAutomata:
     """Return the automata of the reachable rules of a grammar; assertions are symbols in them.
 
@@ -115,7 +117,7 @@ def automata_from_grammar(
             f"the grammar has more than {MAX_RULES} rules", limit=MAX_RULES, field="constraint"
         )
     numbers = {name: number for number, name in enumerate(reached, START + 1)}
-    expressions = RuleExpressions(numbers, grammar.ignored, missing)
+    expressions = RuleExpressions(numbers, grammar.ignored, unavailable_bytes)
     expanded = choose_expanded_rules(grammar, reached)
     automata = None
     if expanded:

@@ -58,15 +58,18 @@ _LARGE: Final = 32
 class RuleExpressions:
     """Builds expressions of bodies; ``numbers`` are those of the rules, from 1 on without gaps.
 
-    Texts of terminals that need a byte in ``missing`` are left out. ``terminals`` and
+    Texts of terminals that need a byte in ``unavailable_bytes`` are left out. ``terminals`` and
     ``assertions`` grow with each body; their numbers do not change.
     """
 
     def __init__(
-        self, numbers: Mapping[str, int], ignored: tuple[Terminal, ...], missing: Collection[int]
+        self,
+        numbers: Mapping[str, int],
+        ignored: tuple[Terminal, ...],
+        unavailable_bytes: Collection[int],
     ) -> None:
         self._numbers = numbers
-        self._missing = frozenset(missing) - _NEVER_IN_UTF8
+        self._unavailable_bytes = frozenset(unavailable_bytes) - _NEVER_IN_UTF8
         self._spelling_cache: dict[Regular, Regular] = {}
         """By expression of a terminal, the same over bytes; so equal ones become one rule."""
         self.terminals: dict[int, Dfa] = {}
@@ -91,7 +94,7 @@ class RuleExpressions:
             case Hole(number):
                 return self._after_ignored(_symbol(Kind.HOLE, number))
             case Special(name):
-                # ``missing`` does not matter: the token itself stands for these bytes.
+                # Unavailable bytes do not matter: the token itself stands for these bytes.
                 symbols = [_symbol(Kind.BYTE, byte) for byte in special_bytes(name)]
                 return self._after_ignored(Concat(tuple(symbols)))
             case Call(rule) if rule in expanded:
@@ -174,12 +177,12 @@ class RuleExpressions:
         LimitExceededError if the automaton is too large.
         """
         # Small ones are made deterministic only as a part of their rule.
-        spelled = _spell_small(regular, self._missing)
+        spelled = _spell_small(regular, self._unavailable_bytes)
         if spelled is not None:
             return spelled
         if isinstance(regular, Alternate) and len(regular.options) <= _SMALL:
             return Alternate(tuple(map(self._spell, regular.options)))
-        dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
+        dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._unavailable_bytes)
         automaton = Dfa(_bytes_of_classes(dfa), dfa.next, dfa.label)
         number = len(self._numbers) + len(self.terminals) + 1
         # A called rule must not have the empty text.
@@ -229,7 +232,7 @@ def _symbol(kind: Kind, number: int) -> Regular:
     return Chars(symbol_set(kind, [number]))
 
 
-def _spell_small(regular: Regular, missing: frozenset[int]) -> Regular | None:
+def _spell_small(regular: Regular, unavailable_bytes: frozenset[int]) -> Regular | None:
     """Return a small expression with its characters spelled in bytes.
 
     ``None`` for large ones, for repeats that copy their item, and for kinds that need an automaton
@@ -237,29 +240,31 @@ def _spell_small(regular: Regular, missing: frozenset[int]) -> Regular | None:
     """
     match regular:
         case Chars(chars):
-            return _spell_characters(chars, missing)
+            return _spell_characters(chars, unavailable_bytes)
         case Concat(parts) | Alternate(parts):
             spelled = (
-                [_spell_small(part, missing) for part in parts] if len(parts) <= _SMALL else []
+                [_spell_small(part, unavailable_bytes) for part in parts]
+                if len(parts) <= _SMALL
+                else []
             )
             made = tuple(part for part in spelled if part is not None)
             return type(regular)(made) if len(made) == len(parts) else None
         case Repeat(item, low, high) if max(low, high or 0) <= 1:
-            inner = _spell_small(item, missing)
+            inner = _spell_small(item, unavailable_bytes)
             return None if inner is None else Repeat(inner, low, high)
     return None
 
 
 @functools.lru_cache(maxsize=1024)
-def _spell_characters(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
+def _spell_characters(chars: CodePoints, unavailable_bytes: frozenset[int]) -> Regular | None:
     """Return a set of characters as a choice of byte sequences; ``None`` if these are many."""
     # ASCII characters are their own bytes.
-    if not missing and (not chars or chars.ranges[-1][1] < 128):
+    if not unavailable_bytes and (not chars or chars.ranges[-1][1] < 128):
         return Chars(chars)
     if len(chars.ranges) > _SMALL:
         return None
-    # A sequence that needs a missing byte gets an empty set there, which matches nothing.
-    available = ~CodePoints.from_ranges((byte, byte) for byte in missing)
+    # A sequence that needs an unavailable byte gets an empty set there, which matches nothing.
+    available = ~CodePoints.from_ranges((byte, byte) for byte in unavailable_bytes)
     options: list[Regular] = []
     for low, high in chars.ranges:
         for sequence in utf8_sequences(low, high):

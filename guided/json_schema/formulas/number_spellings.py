@@ -170,15 +170,16 @@ def listed_numbers(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
 def _exponent_spellings(value: Decimal) -> Iterator[str]:
     """Yield the spellings with an exponent that Python, JavaScript and people write.
 
-    Yields nothing for zero, and for numbers that these programs write without an exponent.
+    Yields nothing for zero, and for numbers that Python writes without an exponent.
     """
-    digits, last = significant_digits(value)
-    exponent = last + len(digits) - 1
+    digits, last_power = significant_digits(value)
+    exponent = last_power + len(digits) - 1
+    # As ``repr(float)`` does.
     if not digits or -4 <= exponent < 16:
         return
     mantissa = ("-" if value < 0 else "") + digits[0] + ("." + digits[1:] if digits[1:] else "")
-    written = dict.fromkeys((f"{exponent:+03}", f"{exponent:+}", f"{exponent}"))
-    yield from (f"{mantissa}e{text}" for text in written)
+    exponent_texts = dict.fromkeys((f"{exponent:+03}", f"{exponent:+}", f"{exponent}"))
+    yield from (f"{mantissa}e{text}" for text in exponent_texts)
 
 
 class _Trie:

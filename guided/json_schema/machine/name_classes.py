@@ -95,7 +95,7 @@ class NameSpace:
         if allowed not in self._blocks:
             pause_if_due()
             if self.patterns or self.formulas:
-                content = self._content.keep(allowed)
+                content = self._content.keep_labels(allowed)
                 self._blocks[allowed] = make_block(content) if len(content) else None
             else:
                 self._blocks[allowed] = _any_names(self.unavailable_bytes) if allowed else None

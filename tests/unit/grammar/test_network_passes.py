@@ -181,7 +181,7 @@ def test_characters_are_spelled_in_bytes() -> None:
 
 
 def test_bytes_that_are_missing_are_not_spelled() -> None:
-    rules = automata_from_grammar(lower_lark('start: "é" | "ê" | "a"'), missing=[0xAA])
+    rules = automata_from_grammar(lower_lark('start: "é" | "ê" | "a"'), unavailable_bytes=[0xAA])
     _shows(
         rules.automata,
         r"""

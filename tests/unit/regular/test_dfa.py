@@ -128,7 +128,9 @@ def test_a_spelling_that_is_not_canonical_is_no_content_of_a_string(spelling: by
 
 
 def test_code_points_that_need_a_missing_byte_are_left_out() -> None:
-    block = byte_dfa_from_dfa(length_dfa(1, None), utf8_sequences, missing={0xF1, ord("a")})
+    block = byte_dfa_from_dfa(
+        length_dfa(1, None), utf8_sequences, unavailable_bytes={0xF1, ord("a")}
+    )
     block.check()
     assert block.run("\U00050000".encode()) is None
     assert block.run(b"bab") is None
@@ -136,7 +138,9 @@ def test_code_points_that_need_a_missing_byte_are_left_out() -> None:
 
 
 def test_an_automaton_without_a_spelling_left_is_empty() -> None:
-    block = byte_dfa_from_dfa(dfa_from_regular(literal("ab")), utf8_sequences, missing={ord("b")})
+    block = byte_dfa_from_dfa(
+        dfa_from_regular(literal("ab")), utf8_sequences, unavailable_bytes={ord("b")}
+    )
     assert len(block) == 0
     assert block.run(b"ab") is None
 
@@ -219,11 +223,11 @@ def test_labels_reach_the_automaton_over_bytes_and_can_be_kept_by_name() -> None
     block = byte_dfa_from_dfa(is_short, json_string_sequences)
     assert block.run("éé".encode()) == 3
     assert block.run(b"abc") == 8
-    kept = block.keep({3})
+    kept = block.keep_labels({3})
     kept.check()
     assert kept.run("éé".encode()) == 3
     assert kept.run(b"abc") is None
-    assert len(block.keep(())) == 0
+    assert len(block.keep_labels(())) == 0
 
 
 def test_states_between_two_code_points_come_first() -> None:
