@@ -32,19 +32,20 @@ def size_text(nbytes: int) -> str:
 
 
 def _available(root: Path) -> int:
-    return _KIB * _fields(root / "proc/meminfo")["MemAvailable:"]
+    """Return the bytes that the system calls available."""
+    return _KIB * _read_numbers(root / "proc/meminfo")["MemAvailable:"]
 
 
 def _bytes_left_in_groups(root: Path) -> Iterator[int]:
     """Yield what is left below the limit of each control group that this process is in."""
-    groups = root / "proc/self/cgroup"
-    if not groups.exists():
+    membership_file = root / "proc/self/cgroup"
+    if not membership_file.exists():
         return
-    for line in groups.read_text().splitlines():
+    for line in membership_file.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        if not controllers:
+        if not controllers:  # cgroup v2
             yield from _bytes_left(root / "sys/fs/cgroup", path, "memory.max", "memory.current")
-        elif "memory" in controllers.split(","):
+        elif "memory" in controllers.split(","):  # cgroup v1
             yield from _bytes_left(
                 root / "sys/fs/cgroup/memory",
                 path,
@@ -64,11 +65,12 @@ def _bytes_left(mount: Path, path: str, limit: str, usage: str) -> Iterator[int]
         if folder.is_relative_to(mount) and (folder / limit).is_file():
             allowed = (folder / limit).read_text().strip()
             if allowed != "max":
-                cached = _fields(folder / "memory.stat")
+                cached = _read_numbers(folder / "memory.stat")
                 evictable = cached.get("total_inactive_file", cached.get("inactive_file", 0))
                 yield max(0, int(allowed) - int((folder / usage).read_text()) + evictable)
 
 
-def _fields(file: Path) -> dict[str, int]:
+def _read_numbers(file: Path) -> dict[str, int]:
+    """Return the number of each line ``name number`` of a file; other words are ignored."""
     lines = (line.split() for line in file.read_text().splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) > 1}

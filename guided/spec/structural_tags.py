@@ -51,9 +51,9 @@ _OPTIONAL_FIELDS: Final[Mapping[str, Mapping[str, type]]] = {
     "triggered_tags": _TAG_OPTIONS,
 }
 """The optional fields of formats, with their types. Other fields may only have values of
-``_NO_EFFECT``.
+``_VALUES_WITHOUT_EFFECT``.
 """
-_NO_EFFECT: Final[tuple[object, ...]] = (None, False, "json", [])
+_VALUES_WITHOUT_EFFECT: Final[tuple[object, ...]] = (None, False, "json", [])
 
 
 def read_structural_tag(text: str, schema: _Schema) -> Structure:
@@ -80,17 +80,19 @@ def read_structural_tag(text: str, schema: _Schema) -> Structure:
 
 
 class _Reader:
+    """Reads formats; each method takes an object and its JSON pointer, for errors."""
+
     def __init__(self, schema: _Schema) -> None:
         self._schema = schema
 
     def read_old_form(self, given: _Given) -> Structure:
         """Return the constraint of the older form: free text with tags in it."""
-        _refuse_unknown(given, ("type", "structures", "triggers"), "the structural tag", "")
+        _refuse_unknown_fields(given, ("type", "structures", "triggers"), "the structural tag", "")
         tags = []
         for index, one in enumerate(_read_field(given, "structures", list, "")):
             pointer = f"/structures/{index}"
             begin, end = (_read_field(one, name, str, pointer) for name in ("begin", "end"))
-            _refuse_unknown(one, ("begin", "schema", "end"), "the tag", pointer)
+            _refuse_unknown_fields(one, ("begin", "schema", "end"), "the tag", pointer)
             if "schema" not in one:
                 raise _error("there is no schema", pointer)
             tags.append(Tag(begin, self._of_schema(one["schema"], f"{pointer}/schema"), end))
@@ -212,15 +214,18 @@ def _check_fields(given: _Given, kind: str, pointer: str) -> None:
     choices = _OPTIONAL_FIELDS.get(kind, {})
     for name in choices.keys() & given.keys():
         _read_field(given, name, choices[name], pointer)
-    _refuse_unknown(
+    _refuse_unknown_fields(
         given, ("type", *_REQUIRED_FIELDS[kind], *choices), f"the format {kind!r}", pointer
     )
 
 
-def _refuse_unknown(given: _Given, known: tuple[str, ...], what: str, pointer: str) -> None:
-    """Raise UnsupportedFeatureError for an unknown field that would have an effect."""
+def _refuse_unknown_fields(given: _Given, known: tuple[str, ...], what: str, pointer: str) -> None:
+    """Raise UnsupportedFeatureError for an unknown field that would have an effect.
+
+    ``what`` names the object in the message, ``pointer`` is its JSON pointer.
+    """
     for name, value in given.items():
-        if name not in known and value not in _NO_EFFECT:
+        if name not in known and value not in _VALUES_WITHOUT_EFFECT:
             raise UnsupportedFeatureError(
                 f"{name} of {what} cannot be enforced",
                 pointer=f"{pointer}/{name}",
@@ -228,19 +233,23 @@ def _refuse_unknown(given: _Given, known: tuple[str, ...], what: str, pointer: s
             )
 
 
-def _read_field(given: object, name: str, kind: type, pointer: str, default: Any = ...) -> Any:
-    """Return a field of an object; raises InvalidConstraintError if it is missing or mistyped."""
-    if not isinstance(given, dict):
+def _read_field(parent: object, name: str, kind: type, pointer: str, default: Any = ...) -> Any:
+    """Return a field of an object; raises InvalidConstraintError if it is missing or mistyped.
+
+    Without a ``default`` the field is required. ``kind`` is a type in ``_NAME_BY_TYPE``, and a bool
+    is no int. ``pointer`` is that of the object, for errors.
+    """
+    if not isinstance(parent, dict):
         raise _error("this is no object", pointer)
-    value = given.get(name, default)
+    value = parent.get(name, default)
     if value is ...:
         raise _error(f"there is no {name}", pointer)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise _error(f"{name} is no {_NAMES[kind]}", f"{pointer}/{name}")
+        raise _error(f"{name} is no {_NAME_BY_TYPE[kind]}", f"{pointer}/{name}")
     return value
 
 
-_NAMES: Final = {str: "text", list: "list", int: "integer", bool: "truth value"}
+_NAME_BY_TYPE: Final = {str: "text", list: "list", int: "integer", bool: "truth value"}
 
 
 def _error(what: str, pointer: str) -> InvalidConstraintError:

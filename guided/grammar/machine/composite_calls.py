@@ -45,14 +45,15 @@ class CompositeCalls(Calls):
     def add_hole_state(
         self, reached: dict[int, int], hole: int, state: State, continuation: int
     ) -> None:
-        """Add a state in a hole to the configuration ``reached``, with the hole's continuation.
+        """Add a state in a hole to the configuration ``reached`` (continuation by state), in place.
 
-        If ``state`` is in END_ROW, where the text of the hole cannot go on, the states that the
-        ``continuation`` returns to are added instead.
+        ``hole`` is the number of the hole, ``continuation`` what follows its text. If ``state`` is
+        in END_ROW, where that text cannot go on, the states that the continuation returns to are
+        added instead. The result is not closed under calls.
         """
         if state.row == END_ROW:
-            for frame in self._continuations.return_from([continuation]).items():
-                self._continuations.add(reached, *frame)
+            for returned, outer in self._continuations.return_from([continuation]).items():
+                self._continuations.add(reached, returned, outer)
         else:
             self._continuations.add(
                 reached, self._holes.intern(HoleState(hole, state)), continuation
@@ -62,7 +63,7 @@ class CompositeCalls(Calls):
         """Return whether rows must contain a state: it has moves, is in a hole, or may end."""
         return state >= self._network.first_hole or state == END or self.is_kept[state]
 
-    def only_hole_state(self, closure: Mapping[int, int]) -> int | None:
+    def single_hole_state(self, closure: Mapping[int, int]) -> int | None:
         """Return the only parse of a configuration if it is in a hole, else ``None``.
 
         ``closure`` has at least one parse. ``None`` also for a fork (see ``Holes.is_fork``), which

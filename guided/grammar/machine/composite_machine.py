@@ -244,7 +244,7 @@ class CompositeMachine(GrammarMachine):
         if not configuration:
             return None
         closure = self.hole_calls.full_closure(configuration)
-        only = self.hole_calls.only_hole_state(closure)
+        only = self.hole_calls.single_hole_state(closure)
         if only is None:
             kept = sorted(state for state in closure if self.hole_calls.must_keep(state))
             isomorphic = self.holes.find_isomorphic(kept, closure, self.rows)
@@ -260,7 +260,7 @@ class CompositeMachine(GrammarMachine):
         """Return stack and row of a configuration that has its calls and is not empty."""
         if all(state < self.network.first_hole for state in closure):
             return super()._place(closure)
-        only = self.hole_calls.only_hole_state(closure)
+        only = self.hole_calls.single_hole_state(closure)
         if only is not None:
             hole, state = self.holes.hole_state(only)
             assert not state.count, "texts of holes begin with a byte that counts nothing"

@@ -59,7 +59,7 @@ class PatternText:
     def raise_invalid(
         self, message: str, position: int | None = None, hint: str | None = None
     ) -> NoReturn:
-        """Raise InvalidConstraintError that shows a place, by default the next character."""
+        """Raise InvalidConstraintError that shows a position, by default the next character."""
         position = self.position if position is None else position
         raise InvalidConstraintError(
             self.add_excerpt(f"the pattern is wrong at character {position}: {message}", position),
@@ -209,7 +209,10 @@ class CharacterReader(PatternText):
         return first
 
     def property_escape(self, start: int, *, negated: bool) -> CodePoints:
-        """Parse ``\\p{…}``, or with ``negated`` ``\\P{…}``, after its ``p``."""
+        """Parse ``\\p{…}``, or with ``negated`` ``\\P{…}``, after its ``p``.
+
+        Errors point to ``start``, the backslash. Callers fold case.
+        """
         if not self.take("{"):
             self.raise_invalid("'{' has to follow '\\p'", start)
         end = self.text.find("}", self.position)
@@ -219,8 +222,8 @@ class CharacterReader(PatternText):
         self.position = end + 1
         chars = unicode_property(name)
         if chars is None:
-            near = nearest_property(name)
-            hint = None if near is None else f"write \\p{{{near}}}"
+            suggestion = nearest_property(name)
+            hint = None if suggestion is None else f"write \\p{{{suggestion}}}"
             self.raise_invalid(f"ECMA-262 knows no property {name!r}", start, hint)
         return ~chars if negated else chars
 
