@@ -75,7 +75,7 @@ class _Builder:
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
-        """Each with its path, see ``Built``; includes those that no document satisfies."""
+        """Each with its path, see ``BuiltMachine``; includes those that no document satisfies."""
 
     def grammar_machine(self, composition: Composition) -> GrammarMachine:
         """Return the recogniser of any constraint except a schema alone.

@@ -22,7 +22,7 @@ def prepare_kernels() -> None:
     """
     tokens = (*(bytes((byte,)) for byte in range(256)), *_PIECES, None)
     compiler = ConstraintCompiler(Vocabulary(tokens, frozenset({_END}), _spell))
-    # In the opposite order of an engine that is loaded at the same time (``ColdKernels``).
+    # In the opposite order of an engine that is loaded at the same time (``engine.load``).
     compiler.rehearse(grammars_first=True)
 
 

@@ -202,7 +202,8 @@ def _refuse_missed_layers(
 ) -> None:
     """Raise ModelError unless every layer that keeps keys called our attention once in the trial.
 
-    ``ours`` is what the trial saw, ``own_layers`` the layers that this process has.
+    ``ours`` is what the trial saw, ``own_layers`` the layers that this process has. Also raises for
+    mixers that the trial did not call.
     """
     keeps = keep_keys(config)
     attending = {layer for layer in own_layers if keeps[layer]}

@@ -128,7 +128,8 @@ def _shape(
     """Return the sizes of a head, by the shapes of its tensors if possible, else by its config.
 
     ``tensors`` are those of the files, named as in speculators' layout; ``target_layers`` is the
-    number of the target's layers. Raises ModelError if tensors and config disagree.
+    number of the target's layers. ``folder`` is for errors, here and below. Raises ModelError if
+    tensors and config disagree.
     """
     layer_config = config.get("transformer_layer_config", config)
     fc, head = _matrix(folder, tensors, "fc.weight"), _matrix(folder, tensors, "lm_head.weight")

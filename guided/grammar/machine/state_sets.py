@@ -142,7 +142,7 @@ class StateSets:
         """Use these arrays; ``fill_hash_table`` has to fill ``buckets`` afterwards.
 
         ``buckets`` must be four times as long as ``first``, and a power of two, see
-        ``set_kernels._bucket``.
+        ``set_kernels._find_bucket``.
         """
         self._tables = SetTables(items, first, buckets)
         self._flat = items.reshape(-1).data

@@ -299,8 +299,9 @@ class ArrayCompletion:
     ) -> Iterator[_Step]:
         """Yield steps for each choice of the ``Contains`` assertions that the item counts for.
 
-        ``counts`` has the counts after the item for those decided so far. Whether the item counts
-        does not matter to one that is met and has no upper bound.
+        ``counts`` has the counts after the item for those decided so far, ``items_to_break`` what
+        is still to break after it, and ``formula`` is what the item has to fit so far. Whether the
+        item counts does not matter to one that is met and has no upper bound.
         """
         if self.values.text(formula) is None:
             return
@@ -335,7 +336,8 @@ class ArrayCompletion:
 
         They repeat an item that the array already has (``equals_earlier``), which breaks the
         ``Unique`` that knows the item, or one of this search (``equal_item``), which breaks all.
-        Last comes the step without a repetition.
+        Last comes the step without a repetition. Arguments are as for ``_choose_counted``, with all
+        counts decided.
         """
         last = steps[-1]
         for assertion in last.unique_to_break:

@@ -165,7 +165,10 @@ def _split_max_length(formula: Formula, formulas: Formulas) -> tuple[Formula, in
 
 
 def _append_end(strings: Dfa, spec: BareString, unavailable_bytes: frozenset[int]) -> ByteDfa:
-    """Return the automaton of the strings followed by the end, which does not occur earlier."""
+    """Return the automaton of the strings followed by the end, which does not occur earlier.
+
+    Strings with ``spec.without`` in them, or with unavailable bytes, are left out.
+    """
     if spec.without:
         without = texts_without(literal(spec.without), strings.to_regular())
         strings = dfa_from_regular(without)

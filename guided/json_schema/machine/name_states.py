@@ -166,9 +166,10 @@ class NameStates:
         }
 
     def _add_content(self, space: NameSpace, allowed: frozenset[int]) -> int:
-        """Return the first state of the additional names of some classes, added if they are new.
+        """Return the first state of the additional names of the classes ``allowed`` of a space.
 
-        One of the classes must have a name that can be spelled.
+        The states are added if they are new. One of the classes must have a name that can be
+        spelled.
         """
         key = (id(space), allowed)  # ``MemberRules`` keeps each space as long as this is here
         if key not in self._contents:

@@ -342,9 +342,10 @@ class ObjectRules:
         return frame.names_passed if self.any_order else len(self.orders[frame.order].names)
 
     def _is_before_last(self, index: int, names_passed: int) -> bool:
-        """Return whether a name comes before the last one written, in the order of the schema.
+        """Return whether the name at an index comes before the last one written.
 
-        ``False`` if any order is allowed, where writing a name skips no other.
+        In the order of the schema, in which ``names_passed`` is the index of that one; ``False`` if
+        any order is allowed, where writing a name skips no other.
         """
         return not self.any_order and index < names_passed
 

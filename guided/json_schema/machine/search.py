@@ -179,7 +179,10 @@ class _Search(Generic[_Found]):
     def _try_parts(
         self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """Return the result of the first part of a choice that has one; ``literals`` stay."""
+        """Return the result of the first part of a choice that has one.
+
+        ``others`` are the choices that are still open; ``literals`` are not changed.
+        """
         for part in parts:
             found = self.search([part], others, dict(literals))
             if found is not None or self.gave_up:

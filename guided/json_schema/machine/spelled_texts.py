@@ -256,7 +256,7 @@ def overlay_texts(
 def _build_overlay_trie(
     chains: ChainBuilder, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> _OverlayTrie | None:
-    """Return the trie of the texts, ``None`` as for ``overlay_texts``.
+    """Return the trie of the texts; arguments and ``None`` are as for ``overlay_texts``.
 
     A forbidden text loses its closing quote, which might be the last edge of a state if only
     finitely many texts lead on from there.

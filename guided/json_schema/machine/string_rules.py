@@ -248,9 +248,9 @@ class StringRules(StringAutomata):
         return others, (low, high)
 
     def _length_block(self, low: int, high: int, key: Hashable) -> Block | None:
-        """Return the block of all strings within bounds on the length; ``None`` if there are none.
+        """Return the block of all strings of ``low`` to ``high`` code points; ``None`` for none.
 
-        One automaton is shared by all bounds.
+        One automaton is shared by all bounds. The block gets this ``key``.
         """
         shared_key = ("counted", self._spelling_key)
         block = shared_block(

@@ -26,8 +26,9 @@ _MakeBlock = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 class ValueEdges:
     """Adds the states of values: constants, numbers, strings, opening brackets.
 
-    States are rows of the table of ``chains``; ``labels`` numbers the exit actions of the machine.
-    Methods that add states raise LimitExceededError past the limit of the table.
+    States are rows of the table of ``chains``. ``formulas`` are those asked of a value, and
+    ``truth_vectors`` those that its stack accepts. Methods that add states raise LimitExceededError
+    past the limit of the table.
     """
 
     def __init__(
@@ -173,7 +174,10 @@ class ValueEdges:
     def _block_edges(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], make_block: _MakeBlock
     ) -> dict[int, int]:
-        """Return the state after each first byte of a block; empty if there is no block."""
+        """Return the state after each first byte of a block; empty if there is no block.
+
+        ``make_block`` is ``StringRules.block`` or ``NumberRules.block``.
+        """
         block = make_block(formulas, truth_vectors)
         if block is None:
             return {}

@@ -287,8 +287,9 @@ def hebrew_labels() -> Graph:
 
 
 def _deltas_of(low: int, high: int, length: int, origin: int) -> DeltaRange:
-    """Return the deltas that insert a code point of a range into a text of ``length`` code points.
+    """Return the deltas that insert one of the code points ``low`` to ``high`` into a text.
 
-    ``origin`` is the value from which deltas count: code point · (length + 1) + index.
+    The text has ``length`` code points. ``origin`` is the value from which deltas count: code point
+    · (length + 1) + index. The result leads to END.
     """
     return max(0, low * (length + 1) - origin), (high + 1) * (length + 1) - 1 - origin, END

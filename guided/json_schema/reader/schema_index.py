@@ -193,7 +193,8 @@ class SchemaIndex:
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
         """Add a document under ``uri`` and under the identifier that it gives itself.
 
-        It is registered before it is read, as it may refer to itself. Raises what ``add`` raises.
+        It is registered before it is read, as it may refer to itself. ``is_standard`` is as in
+        ``Resource``. Raises what ``add`` raises.
         """
         pointer = f"{uri}#" if uri else ""
         dialect = self._dialect(root, pointer, self._default)
@@ -306,7 +307,8 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
 def _resolve_identifier(base: str, identifier: str, pointer: str) -> str:
     """Resolve the identifier of a schema; returns its URI without fragment.
 
-    Raises InvalidConstraintError for an identifier whose characters no URI may have.
+    ``base`` is the URI of the resource around it, ``pointer`` is for errors. Raises
+    InvalidConstraintError for an identifier whose characters no URI may have.
     """
     if not _URI_REFERENCE.fullmatch(identifier):
         raise InvalidConstraintError(

@@ -317,7 +317,10 @@ class _Scan:
         inner.key = string
 
     def _read_word(self, word: str, start: int) -> Iterator[GuidedError]:
-        """Yield the error of a number with too many digits, or of a constant such as ``NaN``."""
+        """Yield the error of a number with too many digits, or of a constant such as ``NaN``.
+
+        ``word`` is neither a string nor a bracket, and stands at ``start``.
+        """
         if word in ("NaN", "Infinity", "-Infinity"):
             yield InvalidConstraintError(
                 f"{word} is no JSON number{self.line_and_column(start)}",

@@ -192,8 +192,8 @@ def _cases(
     ``conditions_by_item`` has the conditions under which each of them evaluates; one with TRUE
     among them is part of every set. The formula of a set says that one of the conditions of each
     holds, and what ``formulas_for`` returns for the set. It does not say that the others do not
-    evaluate: they would evaluate more, so a formula without them is only stricter. Raises
-    LimitExceededError past MAX_CASES.
+    evaluate: they would evaluate more, so a formula without them is only stricter. ``context`` and
+    ``keyword`` are for errors: LimitExceededError past MAX_CASES.
     """
     always = [item for item, conditions in conditions_by_item.items() if TRUE in conditions]
     sometimes = [item for item, conditions in conditions_by_item.items() if TRUE not in conditions]

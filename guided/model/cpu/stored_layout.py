@@ -129,7 +129,7 @@ def write_spans(codes: Codes, target: NDArray[np.void], apart: int) -> None:
 def take_back(
     laid: NDArray[np.void], outputs: NDArray[np.int64], form: CodeForm, apart: int
 ) -> Codes:
-    """Return the codes of some outputs from where ``lay_out`` put them, ``[blocks, spans]``."""
+    """Return the codes of some outputs from where ``write_spans`` put them, ``[blocks, spans]``."""
     block, lane = outputs // LANES, outputs % LANES
     cells = laid["cells"]
     codes = np.zeros((len(outputs), laid.shape[1] * form.span), np.uint8)
