@@ -19,15 +19,8 @@ from guided.errors import (
 )
 from guided.runtime.work_budget import limited_work, spend
 from guided.spec import Constraint, GenerationRequest, GenerationResult
-from tests.engine.tiny_models import (
-    answers,
-    drain,
-    make_engine,
-    make_model,
-    make_vocabulary,
-    start,
-    words,
-)
+from tests.engine.finite_language import make_vocabulary
+from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 
 MODEL = make_model()
 SLOW = words("slow")
