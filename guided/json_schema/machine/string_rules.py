@@ -41,6 +41,7 @@ from guided.json_schema.machine.string_automata import (
 )
 from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
+from guided.regular.reachability import states_reaching_cycle
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
 from guided.runtime.work_budget import with_pauses
 from guided.spec import JsonOptions, Spelling
@@ -291,6 +292,8 @@ class StringRules(StringAutomata):
             return None
         bound = self.options.max_string_length if high is None else high
         is_schema_bound = high is not None
+        if only_lengths and not is_schema_bound and not states_reaching_cycle(content.next).any():
+            bound = None  # the automaton counts bounds of the schema, as alternatives have them
         block = add_quotes(
             content,
             min_remaining,

@@ -100,6 +100,14 @@ def test_strings_without_a_bound_of_their_own_have_that_of_the_options() -> None
     assert_row(({"type": "string", "minLength": 4}, '"abcd"', '"abc"'), options)
 
 
+def test_the_bound_of_the_options_does_not_shorten_strings_with_alternative_bounds() -> None:
+    options = JsonOptions(max_string_length=3)
+    either = {"anyOf": [{"maxLength": 5}, {"minLength": 7, "maxLength": 8}]}
+    assert_row(({"type": "string"} | either, '"abcde" "abcdefg"', '"abcdef" "abcdefghi"'), options)
+    unbounded = {"anyOf": [{"maxLength": 1}, {"minLength": 3}]}
+    assert_row(({"type": "string"} | unbounded, '"a" "abc"', '"ab" "abcdefg"'), options)
+
+
 def test_strings_without_bounds_go_on() -> None:
     options = JsonOptions(max_string_length=None)
     assert_row(({"type": "string"}, f'"{"a" * 20_000}"'[:300] + '"', '"'), options)
