@@ -62,8 +62,12 @@ class _Due(Enum):
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _IN_STRING: Final = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
 _IN_NUMBER: Final = re.compile(r"[-+.0-9eE]+")
-_WHOLE_LETTERS: Final = re.compile(r"(?:[^\\]+|\\u[0-9a-fA-F]{4}|\\[^u])*+", re.DOTALL)
-_HIGH_SURROGATE: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
+_WHOLE_LETTERS: Final = re.compile(
+    r"(?:[^\\]+|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}"
+    # The first half of a pair is whole once it is certain what follows it.
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?=[^\\]|\\[^u]|\\u[0-9a-fA-F]{4}))*+",
+    re.DOTALL,
+)
 _WORDS: Final = {"t": "true", "f": "false", "n": "null"}
 _NUMBER_STARTS: Final = frozenset("-0123456789")
 
@@ -115,8 +119,7 @@ class GrowingJson:
             return None
         whole = _WHOLE_LETTERS.match(self.text, node.start + 1)
         assert whole is not None, "a pattern that matches nothing too"
-        letters = _HIGH_SURROGATE.sub("", whole[0])
-        return str(self._loads(f'"{letters}"'))
+        return str(self._loads(f'"{whole[0]}"'))
 
     # Tokens. Each method returns whether it read one; if not, it needs more text.
 

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from guided.client.growing_json import GrowingJson, Node, ValueEvent
 from guided.errors import InternalServiceError, LimitExceededError
 
 ODD_TEXTS = st.text(st.sampled_from('"\\/~nu0\n\x7fé語😀\ud83d\ude00 '), max_size=6)
+ESCAPES_IN_TEXT = st.lists(st.sampled_from(["\\", "ud83d", "ude00", "u0041", "😀", '"']), max_size=6)
+"""Texts that contain the escapes of JSON, as source code does."""
 SCALARS = (
     st.none()
     | st.booleans()
@@ -148,7 +150,8 @@ def test_an_integer_that_python_does_not_read_is_no_fault_of_the_service() -> No
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text() | ODD_TEXTS, st.booleans())
+@given(st.text() | ODD_TEXTS | ESCAPES_IN_TEXT.map("".join), st.booleans())
+@example(r"\ud83d", False)
 def test_the_beginning_of_a_string_is_a_beginning_of_its_text(text: str, ascii_only: bool) -> None:
     written = json.dumps(text, ensure_ascii=ascii_only)
     document = GrowingJson()
