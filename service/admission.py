@@ -139,7 +139,12 @@ class Admission:
         self.check_room(1, client)
         while (must_wait := self._must_wait(1, client)) is None:
             longest = self._giving_way(1, client)
-            self._send_away(longest, longest.last(), _crowding())
+            last = longest.last()
+            if last is None:
+                # Callers that left all at once still count until their tasks run.
+                must_wait = 1
+                break
+            self._send_away(longest, last, _crowding())
         share = self._shares.of(client.name, client.weight, cost)
         if not must_wait:
             self._enter(share)

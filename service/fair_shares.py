@@ -91,9 +91,9 @@ class Share:
             heapq.heappop(self._line)
         return self._line[0] if self._line else None
 
-    def last(self) -> Waiter:
-        """Return the request that would be served last; at least one must wait."""
-        return max(self.waiters())
+    def last(self) -> Waiter | None:
+        """Return the request that would be served last, or ``None`` if none waits."""
+        return max(self.waiters(), default=None)
 
     def waiters(self) -> Iterator[Waiter]:
         """Yield all waiting requests."""

@@ -193,6 +193,36 @@ def test_requests_that_left_are_forgotten() -> None:
     asyncio.run(use())
 
 
+def test_a_full_queue_that_has_just_been_left_takes_a_request() -> None:
+    """A caller leaves with its whole batch at the moment when another one comes."""
+
+    async def use() -> list[str]:
+        admission, leave, order = Admission(1, 2), asyncio.Event(), list[str]()
+
+        async def call(client: str) -> None:
+            async with admission.admitted(0, client=Client(client)):
+                order.append(client)
+                await leave.wait()
+
+        calls = [asyncio.create_task(call("first"))]
+        calls += [asyncio.create_task(call("crowd")) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert admission.waiting == 2
+        calls += [asyncio.create_task(call("other"))]
+        for each in calls[1:3]:
+            each.cancel()  # they learn of it after the other has come
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (admission.in_flight, admission.waiting) == (1, 1)
+        leave.set()
+        await calls[-1]
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert (admission.in_flight, admission.waiting) == (0, 0)
+        return order
+
+    assert asyncio.run(use()) == ["first", "other"]
+
+
 def test_a_client_that_has_nothing_here_is_forgotten() -> None:
     async def use() -> None:
         admission = Admission(1, 100)
