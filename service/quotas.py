@@ -48,6 +48,8 @@ class Charge:
     compile_seconds: float = 0.0
     has_place: bool = False
     """Whether it found a place."""
+    is_answered: bool = False
+    """Whether its answer was charged."""
 
     @classmethod
     def of(cls, request: GenerationRequest, nbytes: int) -> Charge:
@@ -58,12 +60,14 @@ class Charge:
 
     def answered(self, result: GenerationResult) -> None:
         """Charge what an answer used."""
-        usage = result.usage
+        usage, self.is_answered = result.usage, True
         self.used = float(usage.prompt_tokens + usage.output_tokens)
         self.compile_seconds = result.timing.compiling_seconds
 
     def ended(self, seconds: float, *, was_compiling: bool) -> None:
         """Charge a request without an answer, by the time for which it held a place."""
+        if self.is_answered:  # only sending its answer failed
+            return
         self.used = min(self.asked, self.prompt + _TOKENS_OF_A_SECOND * seconds)
         if was_compiling:
             self.compile_seconds = seconds

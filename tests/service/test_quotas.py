@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from guided.errors import DeadlineExceededError, ServiceUnavailableError
-from guided.spec import Beams, GenerationRequest, Sampling
+from guided.spec import (
+    Beams,
+    FinishReason,
+    GenerationRequest,
+    GenerationResult,
+    Sampling,
+    Timing,
+    Usage,
+)
 from guided_service.admission import Client, OverloadedError
 from guided_service.config import ServerConfig
 from guided_service.door import Caller, Door
@@ -77,6 +85,17 @@ def test_what_has_no_answer_is_charged_by_its_time(seconds: float, tokens: float
     assert (charge.used, charge.compile_seconds) == (tokens, 0)
     charge.ended(seconds, was_compiling=True)
     assert charge.compile_seconds == seconds
+
+
+def test_an_answer_is_charged_as_it_was_even_if_its_caller_has_left() -> None:
+    charge = Charge.of(GenerationRequest("x", max_tokens=5000), 400)
+    usage = Usage(prompt_tokens=7, sampled_tokens=20)
+    timing = Timing(compiling_seconds=0.5)
+    charge.answered(
+        GenerationResult("a", (), FinishReason.STOP, usage, seconds=2.0, timing=timing)
+    )
+    charge.ended(60.0, was_compiling=False)
+    assert (charge.used, charge.compile_seconds) == (27, 0.5)
 
 
 def test_many_at_once_overdraw_by_no_more_than_one() -> None:
