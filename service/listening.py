@@ -38,16 +38,19 @@ _HANDSHAKE_SECONDS = 10.0
 """Time for a connection to begin, including its encryption; the transport's default is two
 minutes."""
 
+_UNBOUNDED = 2**31 - 1
+"""The largest number that the transport takes, which it reads as no bound."""
+
 
 def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
     """Return the options of the transport."""
-    age = int(config.connection_age_seconds * 1000)
+    age = _at_most(config.connection_age_seconds * 1000)
     handshake = min(_HANDSHAKE_SECONDS, config.stall_seconds)
     return (
         # Two servers on one port would share its calls by chance; let the second one fail.
         ("grpc.so_reuseport", 0),
         # Well above the limit, so that a message that is too large gets our own error.
-        ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
+        ("grpc.max_receive_message_length", _at_most(2 * config.max_message_bytes + 2**20)),
         # By default it takes up to 4 MiB of each message before it is requested.
         ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
         ("grpc.http2.bdp_probe", 0),
@@ -55,8 +58,8 @@ def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
         ("grpc.max_allowed_incoming_connections", most_calling(config)),
         # Closes connections that stay silent or begin with anything else.
         ("grpc.server_handshake_timeout_ms", int(1000 * handshake)),
-        ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
-        ("grpc.max_concurrent_streams", config.max_streams_per_connection),
+        ("grpc.max_connection_idle_ms", _at_most(config.idle_seconds * 1000)),
+        ("grpc.max_concurrent_streams", _at_most(config.max_streams_per_connection)),
         # After its age a connection takes no more calls; running ones have as long again.
         ("grpc.max_connection_age_ms", age),
         ("grpc.max_connection_age_grace_ms", age),
@@ -69,6 +72,10 @@ def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
     )
+
+
+def _at_most(number: float) -> int:
+    return int(min(number, _UNBOUNDED))
 
 
 def bind(server: grpc.aio.Server, config: ServerConfig) -> int:

@@ -33,6 +33,9 @@ _MOST_HEADER_BYTES: Final = 2**15
 _PART_OF_DESCRIPTORS: Final = 4
 """Connections over HTTP may take one in this many descriptors; those over gRPC have half."""
 
+_LONGEST_SECONDS: Final = 2**31
+"""More than any connection lasts; uvicorn takes whole seconds, and infinity is none."""
+
 _PENDING: Final = 1024
 """Connections that the system queues until they are accepted."""
 
@@ -82,7 +85,7 @@ class WebServer:
                 server_header=False,
                 reset_contextvars=True,
                 backlog=_PENDING,
-                timeout_keep_alive=int(config.idle_seconds),
+                timeout_keep_alive=int(min(config.idle_seconds, _LONGEST_SECONDS)),
                 h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
                 ssl_context_factory=(
                     None if certificate is None else lambda *_: certificate.context()

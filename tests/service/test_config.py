@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from pathlib import Path
 
+import grpc.aio
 import msgspec
 import pytest
 import typer
@@ -17,6 +19,8 @@ from guided.errors import RequestError
 from guided_service.cli import serve
 from guided_service.config import ServerConfig, read_config
 from guided_service.engine_supervisor import choice_of
+from guided_service.http.web_server import WebServer
+from guided_service.listening import transport_options
 from guided_service.messages import EngineSettings, ModelChoice, read_settings
 
 app = typer.Typer()
@@ -101,6 +105,33 @@ def test_adapters_have_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         assert told in CliRunner().invoke(app, ["--adapter", wrong]).output
     twice = CliRunner().invoke(app, ["--adapter", "c=1", "--adapter", "c=2"])
     assert "two adapters have the name 'c'" in twice.output
+
+
+@pytest.mark.parametrize("much", [30 * 86_400.0, 1e12, float("inf")])
+def test_connections_may_last_as_long_as_somebody_likes(much: float) -> None:
+    config = ServerConfig(
+        connection_age_seconds=much,
+        idle_seconds=much,
+        stall_seconds=much,
+        max_message_bytes=2**40,
+        max_streams_per_connection=2**40,
+        http_port=0,
+    )
+
+    async def use() -> None:
+        server = grpc.aio.server(options=transport_options(config))
+        assert server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        await server.stop(0)
+        web = WebServer(_not_found, config)
+        await web.start()
+        await web.stop(0)
+
+    asyncio.run(use())
+
+
+async def _not_found(*_: object) -> None:
+    raise AssertionError("nobody calls it")
 
 
 def test_every_setting_is_documented() -> None:
