@@ -173,10 +173,13 @@ def _may_be_closed(schema: Schema) -> bool:
     members = schema.get("properties")
     if not isinstance(members, dict) or _KEEPS_OBJECT_OPEN & schema.keys():
         return False
-    required = schema.get("required", [])
+    dependent = schema.get("dependentRequired", {})
+    lists = [schema.get("required", []), *(dependent.values() if isinstance(dependent, dict) else ())]
     # A member that is required but not named could not be written.
-    return isinstance(required, list) and all(
-        isinstance(name, str) and name in members for name in required
+    return all(
+        isinstance(required, list)
+        and all(isinstance(name, str) and name in members for name in required)
+        for required in lists
     )
 
 

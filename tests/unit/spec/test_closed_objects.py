@@ -24,6 +24,10 @@ ONE = {"type": "object", "properties": {"a": {"type": "integer"}}}
         ({"type": "object"}, {"type": "object"}),
         ({**ONE, "additionalProperties": True}, {**ONE, "additionalProperties": True}),
         ({**ONE, "required": ["b"]}, {**ONE, "required": ["b"]}),
+        *(
+            ({**ONE, "dependentRequired": {"a": names}}, {**ONE, "dependentRequired": {"a": names}} | more)
+            for names, more in ((["b"], {}), (["a"], NO_MORE), ("a", {}))
+        ),
         ({"items": ONE}, {"items": {**ONE, **NO_MORE}}),
         ({"anyOf": [ONE, {"type": "null"}]}, {"anyOf": [{**ONE, **NO_MORE}, {"type": "null"}]}),
         ({"allOf": [ONE]}, {"allOf": [ONE]}),
