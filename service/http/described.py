@@ -12,8 +12,8 @@ __all__ = ["described"]
 
 def described(messages: tuple[Message, ...], wanted: Wanted | None) -> tuple[Message, ...]:
     """Return the conversation with the description of its answer, if any, in the system message."""
-    if wanted is None or not wanted.description:
-        return messages
+    if wanted is None or not wanted.description or not messages:
+        return messages  # the engine's request refuses a conversation without messages
     note = f"Answer with JSON of this description:\n{wanted.description}"
     first, *others = messages
     if first.role != "system":

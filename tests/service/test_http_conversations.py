@@ -8,7 +8,7 @@ import pytest
 
 import guided
 from guided.spec import Message, ToolCall
-from tests.service.test_http_fields import FLAT_TOOL, RESULT, SCHEMA, SHOWN, TOOL, asked
+from tests.service.test_http_fields import FLAT_TOOL, RESULT, SCHEMA, SHOWN, TOOL, asked, refusal
 
 NAMED = {"name": "thing", "schema": SCHEMA, "description": "A thing\nof a kind."}
 CHAT_FORMAT: dict[str, Any] = {"response_format": {"type": "json_schema", "json_schema": NAMED}}
@@ -38,6 +38,12 @@ def test_the_description_of_an_answer_is_told(
     face: str, fields: dict[str, Any], told: tuple[Message, ...]
 ) -> None:
     assert asked(face, **fields).request.prompt == told
+
+
+def test_a_description_does_not_make_up_for_a_conversation_that_says_nothing() -> None:
+    thoughts = {"type": "reasoning", "summary": []}
+    for fields in ({}, TEXT_FORMAT):
+        assert refusal("responses", input=[thoughts], **fields).message == "the prompt is empty"
 
 
 @pytest.mark.parametrize(
