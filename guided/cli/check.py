@@ -166,7 +166,9 @@ def print_report(report: SchemaReport, *, stderr: bool = False) -> None:
         for likely in report.likely_limits:
             limits.add_row(Text(likely.message), Text(likely.place or "the whole answer"))
         _print_whole(console, limits)
-    console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)
+    console.print(
+        *("shortest answer:", report.shortest_answer), markup=False, emoji=False, highlight=False
+    )
 
 
 def _verdict_table(report: SchemaReport) -> Table:

@@ -55,6 +55,12 @@ def test_a_schema_that_cannot_be_enforced_ends_with_its_pointer(tmp_path: Path) 
     assert "Traceback" not in done.stderr
 
 
+def test_the_shortest_answer_is_printed_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text('{"const": "a:b:c, :smile: [red]x[/red]"}')
+    done = call_guided("check", "schema.json", folder=tmp_path)
+    assert done.stdout.endswith('shortest answer: "a:b:c, :smile: [red]x[/red]"\n')
+
+
 def test_brackets_in_a_schema_are_not_markup(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(r'{"properties": {"[red]x": {"pattern": "(a)\\1[/x]"}}}')
