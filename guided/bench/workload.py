@@ -11,7 +11,7 @@ from typing import Any, NotRequired, TypeAlias
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from guided.errors import RequestError
+from guided.errors import GuidedError, RequestError
 from guided.spec import GenerationRequest, JsonSchema, Message
 
 __all__ = ["Workload", "read_workload"]
@@ -39,7 +39,8 @@ def read_workload(path: Path | None = None) -> Workload:
     """
     file = files("guided.bench") / "workload.jsonl" if path is None else path
     requests: dict[str, GenerationRequest] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+    # Not at other characters that end a line for Python: a prompt may contain them.
+    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
         if line.strip():
             name, request = _read_row(line, number)
             if name in requests:
@@ -58,11 +59,14 @@ def _read_row(line: str, number: int) -> tuple[str, GenerationRequest]:
         where = ".".join(map(str, fault["loc"]))
         raise _refused(number, f"{where}: {fault['msg']}" if where else fault["msg"]) from error
     schema = row.get("schema")
-    request = GenerationRequest(
-        prompt=(Message("user", row["prompt"]),),
-        constraint=None if schema is None else JsonSchema(json.dumps(schema)),
-        max_tokens=row.get("max_tokens", 256),
-    )
+    try:
+        request = GenerationRequest(
+            prompt=(Message("user", row["prompt"]),),
+            constraint=None if schema is None else JsonSchema(json.dumps(schema)),
+            max_tokens=row.get("max_tokens", 256),
+        )
+    except GuidedError as error:
+        raise _refused(number, str(error)) from error
     return row.get("id", str(number)), request
 
 

@@ -136,7 +136,8 @@ class AnswerFile:
             self._path.unlink()
             return
         try:
-            head, *rows = map(json.loads, kept.decode().splitlines())
+            # Not at other characters that end a line for Python: an answer may contain them.
+            head, *rows = map(json.loads, kept.decode().split("\n"))
             self._rows = {row["key"]: row for row in rows}
         except (ValueError, KeyError, TypeError) as error:
             raise RequestError(

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.training_overlap import Overlap, overlap
 from guided.errors import RequestError
-from guided.spec import GenerationRequest, JsonSchema, Lark
+from guided.spec import GenerationRequest, JsonSchema, Lark, Message
 from guided.train.answers import AnswerFile, make_answers, wanted_answers
 from guided.train.prompts import made_prompts, read_prompts
 from tests.engine.tiny_models import make_engine, render, words
@@ -65,6 +65,19 @@ def test_what_was_answered_is_not_answered_again(tmp_path: Path) -> None:
     assert _make(path, wanted)[0] == (4, 6)
     assert path.read_text().startswith(before)
     assert len(_file(path).answers(wanted)) == 6
+
+
+def test_answers_may_hold_what_ends_a_line_elsewhere(tmp_path: Path) -> None:
+    """JSON escapes neither of them, so a line of the file has them as they are."""
+    path, text = tmp_path / "a.jsonl", "a\u2028b\x85c"
+    with _file(path).writing() as add:
+        add({"key": "1", "prompt": [1], "answer": [2], "chosen": "1", "text": text})
+    assert "1" in _file(path)
+    (tmp_path / "prompts.jsonl").write_text(
+        json.dumps({"prompt": text}, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (request,) = read_prompts(tmp_path / "prompts.jsonl").values()
+    assert request.prompt == (Message("user", text),)
 
 
 def test_the_same_prompts_give_the_same_answers(tmp_path: Path) -> None:
@@ -154,6 +167,7 @@ def test_prompts_are_read_from_a_folder(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         ("{}", "either a prompt or messages"),
+        ('{"messages": []}', "either a prompt or messages"),
         ('{"prompt": "a", "shema": {}}', "shema: Extra inputs"),
         ('{"prompt": "a", "max_tokens": 0}', "max_tokens"),
         ('{"prompt": "a", "schema": {}, "grammar": "start: \\"a\\""}', "both a schema"),

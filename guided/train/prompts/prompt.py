@@ -86,7 +86,8 @@ def read_prompts(place: Path) -> Prompts:
     prompts: Prompts = {}
     for file in files:
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
+            # Not at other characters that end a line for Python: a prompt may contain them.
+            lines = file.read_text(encoding="utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise RequestError(f"{file} cannot be read: {error}", field="data") from error
         for number, line in enumerate(lines, start=1):
@@ -109,7 +110,7 @@ def _read_row(line: str, where: str) -> tuple[str, GenerationRequest]:
         row = _ROW.validate_json(line)
     except ValidationError as error:
         raise _refused(where, first_fault(error)) from error
-    if ("prompt" in row) == ("messages" in row):
+    if ("prompt" in row) == ("messages" in row) or row.get("messages") == []:
         raise _refused(where, "there has to be either a prompt or messages")
     if "schema" in row and "grammar" in row:
         raise _refused(where, "there are both a schema and a grammar")

@@ -32,6 +32,14 @@ def test_only_the_prompt_has_to_be_there_and_keys_keep_their_order(tmp_path: Pat
     assert requests["x"].max_tokens == 7
 
 
+def test_a_prompt_may_hold_what_ends_a_line_elsewhere(tmp_path: Path) -> None:
+    """JSON escapes neither of them, so a line of the file has them as they are."""
+    file = tmp_path / "work.jsonl"
+    file.write_text('{"prompt": "a\u2028b\x85c"}\r\n{"prompt": "d"}\n', encoding="utf-8")
+    prompts = [request.prompt for request in read_workload(file).values()]
+    assert prompts == [(Message("user", "a\u2028b\x85c"),), (Message("user", "d"),)]
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -41,7 +49,7 @@ def test_only_the_prompt_has_to_be_there_and_keys_keep_their_order(tmp_path: Pat
         ('{"prompt": "a", "scheme": {}}', "line 1 of the workload: scheme: Extra inputs"),
         ('{"prompt": "a", "max_tokens": "3"}', "line 1 of the workload: max_tokens: "),
         ("{prompt}", "line 1 of the workload: Invalid JSON"),
-        ('{"prompt": "a", "max_tokens": 0}', "below 1"),
+        ('{"prompt": "a", "max_tokens": 0}', "line 1 of the workload: max_tokens 0 is below 1"),
         ('{"id": "a", "prompt": "a"}\n{"id": "a", "prompt": "b"}', "the id 'a' came before"),
     ],
 )
