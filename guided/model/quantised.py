@@ -38,8 +38,9 @@ def require_quantiser(config: PretrainedConfig, folder: Path) -> None:
         from_config(config.quantization_config, pre_quantized=True).validate_environment()
     # Each method checks for what it needs in its own way.
     except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(
             f"the weights of {folder} are quantised with {method!r}, which transformers cannot "
-            f"read here: {str(error).strip().splitlines()[0]}",
+            f"read here: {reason}",
             hint=f"install what it asks for, {_OTHER_FORM}",
         ) from error

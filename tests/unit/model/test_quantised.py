@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from transformers import LlamaConfig
+from transformers.quantizers.auto import AutoHfQuantizer
 
 from guided.errors import ModelError
 from guided.model.model_files import find_model
@@ -55,3 +56,16 @@ def test_what_is_there_is_not_asked_for(tmp_path: Path) -> None:
     require_quantiser(config, tmp_path)
     assert quantisation(LlamaConfig()) is None
     require_quantiser(LlamaConfig(), tmp_path)
+
+
+def test_a_reader_that_fails_without_a_word_is_named_by_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ImportError
+
+    monkeypatch.setattr(AutoHfQuantizer, "from_config", refuse)
+    config = LlamaConfig()
+    config.quantization_config = {"quant_method": "fp8"}
+    with pytest.raises(ModelError, match="cannot read here: ImportError; install"):
+        require_quantiser(config, tmp_path)
