@@ -54,11 +54,18 @@ def affinity_of(message: pb.GenerateRequest) -> Affinity:
     if message.HasField("constraint"):
         constraint = _digest(message.constraint.SerializeToString(deterministic=True)).digest()
     prompt = (
-        message.messages.SerializeToString(deterministic=True)
+        b"".join(map(_turn_bytes, message.messages.messages))
         if message.WhichOneof("prompt") == "messages"
         else message.text.encode()
     )
     return Affinity(_beginnings(message, prompt), constraint, len(prompt))
+
+
+def _turn_bytes(turn: pb.Message) -> bytes:
+    # A serialized message begins with its length, which is another if only its end is another.
+    texts = turn.role, turn.content, *(part.text for part in turn.parts), turn.tool_call_id
+    calls = b"".join(call.SerializeToString(deterministic=True) for call in turn.tool_calls)
+    return "\0".join(texts).encode() + calls + b"\0"
 
 
 def _beginnings(message: pb.GenerateRequest, prompt: bytes) -> tuple[bytes, ...]:

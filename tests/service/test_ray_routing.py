@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from guided_service.ray.affinity import Affinity
+from typing import Any
+
+import pytest
+
+from guided.v1 import generation_pb2 as pb
+from guided_service.ray.affinity import Affinity, affinity_of
 from guided_service.ray.routing import Routing
 
 IDLE = {0: 0.0, 1: 0.0}
@@ -37,3 +42,41 @@ def test_the_weight_of_a_constraint_is_that_of_the_request() -> None:
     for weight, best in ((1, [0]), (511, [0]), (512, [0, 1]), (513, [1])):
         asked = Affinity((b"a", b"b"), b"constraint", 600, weight)
         assert routing.choices(asked, IDLE)[0] == best
+
+
+def of_text(text: str) -> pb.GenerateRequest:
+    return pb.GenerateRequest(text=text)
+
+
+def of_one_turn(text: str) -> pb.GenerateRequest:
+    return pb.GenerateRequest(messages={"messages": [{"role": "user", "content": text}]})
+
+
+def of_two_turns(text: str) -> pb.GenerateRequest:
+    system = {"role": "system", "content": "Be brief."}
+    return pb.GenerateRequest(messages={"messages": [system, {"role": "user", "content": text}]})
+
+
+def of_parts(text: str) -> pb.GenerateRequest:
+    turn = {"role": "user", "parts": [{"text": text}]}
+    return pb.GenerateRequest(messages={"messages": [turn]})
+
+
+@pytest.mark.parametrize("request_of", [of_text, of_one_turn, of_two_turns, of_parts])
+def test_prompts_of_any_form_that_begin_alike_have_the_same_beginnings(request_of: Any) -> None:
+    shared = "x" * 2200
+    one, other = (affinity_of(request_of(shared + end)) for end in ("?", "y" * 900))
+    assert one.beginnings[:4] == other.beginnings[:4]
+    assert len(other.beginnings) == 4
+    assert one.prompt_bytes < other.prompt_bytes
+    assert affinity_of(request_of("z" + shared)).beginnings[0] != one.beginnings[0]
+
+
+def test_turns_of_others_make_other_beginnings() -> None:
+    said = {
+        affinity_of(
+            pb.GenerateRequest(messages={"messages": [{"role": role, "content": "x" * 300}]})
+        ).beginnings
+        for role in ("system", "user", "assistant")
+    }
+    assert len(said) == 3
