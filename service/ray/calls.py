@@ -10,7 +10,9 @@ from typing import Any, Final, Never
 
 import grpc
 import grpc.aio
+from google.rpc import status_pb2
 
+from guided.error_record import DETAILS_TRAILER
 from guided_service.handlers import kind_of
 from guided_service.ray.proxied import METHOD, SECONDS_LEFT
 from guided_service.status import shown, status_code_of
@@ -44,6 +46,7 @@ class CallContext:
         self._metadata = [each for each in metadata if each[0] not in (METHOD, SECONDS_LEFT)]
         left = found.get(SECONDS_LEFT)
         self._deadline = None if left is None else asyncio.get_running_loop().time() + float(left)
+        self._trailers: tuple[tuple[str, str | bytes], ...] = ()
         self._written: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]]:
@@ -71,6 +74,7 @@ class CallContext:
 
     def set_trailing_metadata(self, metadata: Sequence[tuple[str, str | bytes]]) -> None:
         """Set the metadata sent to the caller at the end."""
+        self._trailers = tuple(metadata)
         self._told.set_trailing_metadata(list(metadata))
 
     async def abort(
@@ -82,8 +86,11 @@ class CallContext:
         """End the call with this status."""
         self._told.set_code(code)
         self._told.set_details(details)
-        if trailing_metadata:
-            self.set_trailing_metadata(trailing_metadata)
+        if not trailing_metadata:
+            # By its details the proxy tells a status of the service from one of Ray.
+            status = status_pb2.Status(code=code.value[0], message=details)
+            trailing_metadata = (*self._trailers, (DETAILS_TRAILER, status.SerializeToString()))
+        self.set_trailing_metadata(trailing_metadata)
         raise grpc.aio.AbortError
 
     async def write(self, message: Any) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from guided.bearer import new_token, token_hash
 from guided.error_record import DETAILS_TRAILER
@@ -20,12 +22,14 @@ from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_serve
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError
+from guided_service.health import HealthServicer
 from guided_service.intake import Intake, Readers
 from guided_service.ray.calls import CallContext, Calls
 from guided_service.ray.messages import error_of, failed, read_reply, write_reply
-from guided_service.ray.proxied import METHOD, SECONDS_LEFT
+from guided_service.ray.proxied import METHOD, SECONDS_LEFT, _explain
 from guided_service.server import SERVICES
 from guided_service.servicers import GenerationServicer
+from guided_service.status import REQUEST_ID_TRAILER
 from guided_service.token_book import TokenBook
 
 PATH = "/guided.v1.GenerationService/"
@@ -60,6 +64,25 @@ class RayContext:
 
     def set_trailing_metadata(self, trailers: list[tuple[str, Any]]) -> None:
         self.trailers = dict(trailers)
+
+
+@dataclass
+class ProxyContext:
+    """The same call in the proxy, where Ray has set on it what came back."""
+
+    ended: RayContext
+
+    def code(self) -> grpc.StatusCode | None:
+        return self.ended.status
+
+    def details(self) -> str:
+        return self.ended.details
+
+    def trailing_metadata(self) -> list[tuple[str, Any]]:
+        return [*self.ended.trailers.items()]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ended, name)
 
 
 def context(method: str, seconds: float | None = None, **sent: str) -> RayContext:
@@ -102,6 +125,28 @@ def test_errors_are_set_with_their_details() -> None:
             status = status_pb2.Status.FromString(told.trailers[DETAILS_TRAILER])
             assert status.message == told.details
             assert status.details[0].Is(error_details_pb2.ErrorInfo.DESCRIPTOR)
+
+    asyncio.run(scenario())
+
+
+def test_a_status_without_details_stays_as_it_is_on_its_way_through_the_proxy() -> None:
+    """Of Ray's own statuses NOT_FOUND means that no application is there to be asked."""
+
+    async def scenario() -> None:
+        found: Any = Calls(())
+        add_HealthServicer_to_server(HealthServicer("guided.v1.GenerationService", 1), found)
+        told = RayContext([(METHOD, "/grpc.health.v1.Health/Check")])
+        message = health_pb2.HealthCheckRequest(service="other").SerializeToString()
+        call = CallContext(told)
+        call.set_trailing_metadata([(REQUEST_ID_TRAILER, "1")])
+        assert await found.answer(message, call) == b""
+        _explain(ProxyContext(told))
+        assert told.trailers.keys() == {REQUEST_ID_TRAILER, DETAILS_TRAILER}
+        assert told.status is grpc.StatusCode.NOT_FOUND
+        assert told.details == "there is no service 'other'"
+        of_ray = RayContext([], grpc.StatusCode.NOT_FOUND, "no application")
+        _explain(ProxyContext(of_ray))
+        assert of_ray.status is grpc.StatusCode.UNAVAILABLE
 
     asyncio.run(scenario())
 
