@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from http.client import HTTPException
 from inspect import Parameter
 from pathlib import Path
@@ -27,6 +28,13 @@ deploy = typer.Typer(no_args_is_help=True, help="Serve a model on a cluster.")
 
 _APPLICATIONS: Final = "/api/serve/applications/"
 """The path of Ray's REST API for Serve, which takes a config and returns its status."""
+
+_OF_OTHERS: Final = (
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.NOT_IMPLEMENTED,
+)
+"""What other servers say of that path, or of a PUT to it."""
 
 _LOOK_SECONDS: Final = 1.0
 
@@ -93,7 +101,8 @@ def _ray(
         write.write_text(written(asked), encoding="utf-8")
         return
     _call(address, asked)
-    _wait(address)
+    if asked["applications"]:
+        _wait(address)
 
 
 def _wait(address: str) -> None:
@@ -125,8 +134,13 @@ def _call(address: str, config: Mapping[str, Any] | None = None) -> dict[str, An
     try:
         with urlopen(request, timeout=_ANSWER_SECONDS) as response:  # noqa: S310 - likewise
             content = response.read()
-        return {} if not content else dict(json.loads(content))
+        found: Any = json.loads(content) if content else {}
+        if not isinstance(found, dict) or (config is None and "applications" not in found):
+            raise ValueError("a status of applications was expected")
+        return found
     except HTTPError as error:
+        if error.code in _OF_OTHERS:
+            raise _no_dashboard_error(address) from error
         said = error.read().decode(errors="replace")
         raise RequestError(f"Ray refuses this config: {said}") from error
     except (OSError, HTTPException) as error:
@@ -135,9 +149,13 @@ def _call(address: str, config: Mapping[str, Any] | None = None) -> dict[str, An
             f"no dashboard of Ray at {address}: {reason}", hint="start one: ray start --head"
         ) from error
     except ValueError as error:
-        raise RequestError(
-            f"what answers at {address} is no dashboard of Ray", hint="http://head:8265"
-        ) from error
+        raise _no_dashboard_error(address) from error
+
+
+def _no_dashboard_error(address: str) -> RequestError:
+    return RequestError(
+        f"what answers at {address} is no dashboard of Ray", hint="http://head:8265"
+    )
 
 
 def _plain(value: object) -> object:

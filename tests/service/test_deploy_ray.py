@@ -8,9 +8,10 @@ from threading import Thread
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from guided.errors import RequestError, ServiceUnavailableError
-from guided_service.ray.cli import _APPLICATIONS, _call
+from guided_service.ray.cli import _APPLICATIONS, _call, deploy
 from guided_service.ray.ray_config import config_of, read_ray_config, written
 
 WRITTEN = """\
@@ -117,11 +118,20 @@ def test_settings_in_a_file_have_names(tmp_path: Path) -> None:
         read_ray_config(file)
 
 
+ANSWERS = {
+    "/page": b"<p>hello",
+    "/cut": b"{",
+    "/empty": b"",
+    "/list": b"[1]",
+    "/other": b'{"status": "ok"}',
+}
+
+
 class Page(BaseHTTPRequestHandler):
     """Some other server."""
 
     def do_GET(self) -> None:
-        content = {"/page": b"<p>hello", "/cut": b"{"}[self.path.removesuffix(_APPLICATIONS)]
+        content = ANSWERS[self.path.removesuffix(_APPLICATIONS)]
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -137,11 +147,49 @@ def test_what_is_no_dashboard_is_told_so() -> None:
         thread.start()
         address = f"http://127.0.0.1:{server.server_port}"
         try:
-            for path in ("/page", "/cut"):
+            for path in ANSWERS:
                 with pytest.raises(RequestError, match="is no dashboard of Ray; http://head:8265"):
                     _call(address + path)
+            with pytest.raises(RequestError, match="is no dashboard of Ray; http://head:8265"):
+                _call(address, config_of({}))
         finally:
             server.shutdown()
             thread.join()
     with pytest.raises(ServiceUnavailableError, match=f"no dashboard of Ray at {address}"):
         _call(address)
+
+
+class Dashboard(BaseHTTPRequestHandler):
+    """Ray's, which has no application."""
+
+    def do_GET(self) -> None:
+        self._answer(b'{"applications": {}}')
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(b"")
+
+    def _answer(self, content: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.timeout(60)
+def test_taking_all_applications_away_waits_for_none(tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text("applications: []\n")
+    with HTTPServer(("127.0.0.1", 0), Dashboard) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            asked = ["--config", str(file), "--address", f"http://127.0.0.1:{server.server_port}"]
+            done = CliRunner().invoke(deploy, ["ray", *asked])
+        finally:
+            server.shutdown()
+            thread.join()
+    assert done.exit_code == 0, done.output
