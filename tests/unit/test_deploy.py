@@ -33,6 +33,19 @@ def test_every_setting_that_is_named_is_one(file: Path) -> None:
     assert named - settings() <= OTHERS
 
 
+@pytest.mark.parametrize("name", ["Dockerfile", "guided.service"])
+def test_everything_that_is_cached_is_where_the_server_may_write(name: str) -> None:
+    """Elsewhere the file system may be read-only, as in compose.yaml and under systemd.
+
+    Without a place for its kernels Triton does not compile, and torch computes attention.
+    """
+    text = (DEPLOY / name).read_text("utf-8")
+    for variable in ("GUIDED_CACHE", "HF_HOME", "NUMBA_CACHE_DIR", "TRITON_CACHE_DIR"):
+        found = re.search(rf"\b{variable}=(\S+)", text)
+        assert found is not None, variable
+        assert Path(found[1]).is_relative_to("/var/cache/guided")
+
+
 def test_every_setting_of_the_deployment_on_ray_is_one() -> None:
     service, *_ = yaml.safe_load_all((DEPLOY / "ray.yaml").read_text("utf-8"))
     (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
@@ -69,6 +82,14 @@ def test_containers_have_time_to_end() -> None:
         drain = float(service["environment"]["GUIDED_DRAIN_SECONDS"])
         assert float(service["stop_grace_period"].removesuffix("s")) > drain + 5
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+
+
+def test_the_unit_lets_ranks_find_the_network_interfaces() -> None:
+    """Neither gloo nor NCCL begins where getifaddrs() fails, which asks the kernel by netlink."""
+    text = (DEPLOY / "guided.service").read_text("utf-8")
+    allowed = re.search(r"^RestrictAddressFamilies=(.*)$", text, re.MULTILINE)
+    assert allowed is not None
+    assert {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"} <= {*allowed[1].split()}
 
 
 def test_the_unit_is_sound(tmp_path: Path) -> None:
