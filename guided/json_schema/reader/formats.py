@@ -111,13 +111,18 @@ def known_formats() -> tuple[str, ...]:
     return tuple(sorted({*_PATTERNS, *_BUILDERS}))
 
 
-@functools.cache
 def format_regular(name: str) -> Regular | None:
     """Return the regular expression of whole strings of a format; ``None`` for an unknown format.
 
     Results are cached, as the larger ones take long to make.
     """
+    # Unknown names are not cached: requests choose them, and there is no end of them.
+    return _build_format(name) if name in _BUILDERS or name in _PATTERNS else None
+
+
+@functools.cache
+def _build_format(name: str) -> Regular:
+    """Compute ``format_regular`` for a known format."""
     if name in _BUILDERS:
         return _BUILDERS[name]()
-    pattern = _PATTERNS.get(name)
-    return None if pattern is None else parse_regex(f"^(?:{pattern})$")
+    return parse_regex(f"^(?:{_PATTERNS[name]})$")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 
 import pytest
 
 from guided.json_schema.machine import scalar_blocks
 from guided.json_schema.machine.scalar_blocks import json_literal, pattern_dfa
 from guided.json_schema.machine.spelled_texts import _sort
+from guided.json_schema.reader.formats import format_regular
 from guided.regular.expression import literal
 
 
@@ -38,3 +40,10 @@ def test_many_texts_are_sorted_as_few_are(count: int) -> None:
     rng = random.Random(count)
     texts = [(rng.randbytes(3), rng.randrange(3)) for _ in range(count)]
     assert _sort(texts) == sorted(texts)
+
+
+def test_names_of_formats_that_are_not_known_are_not_kept() -> None:
+    name = "".join(["a format that", " a request makes up"])
+    before = sys.getrefcount(name)
+    assert format_regular(name) is None
+    assert sys.getrefcount(name) == before
