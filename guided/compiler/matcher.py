@@ -90,7 +90,9 @@ class Matcher:
         at = self._current
         if budget is None:
             return at.constraint.mask(at.position)
-        if not at.can_complete_within(to_int(budget, "budget")):
+        # An int: one of numpy without a sign never gets below zero.
+        budget = to_int(budget, "budget")
+        if not at.can_complete_within(budget):
             needed = len(at.shortest_completion())
             raise LimitExceededError(
                 f"the answer takes {needed} more tokens to end, and the budget is {budget}",
@@ -140,7 +142,9 @@ class Matcher:
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens; raises RequestError if fewer were accepted."""
-        if not 0 <= to_int(num_tokens, "num_tokens") <= self.num_tokens:
+        # An int: the negative of one of numpy without a sign would be another place.
+        num_tokens = to_int(num_tokens, "num_tokens")
+        if not 0 <= num_tokens <= self.num_tokens:
             raise RequestError(
                 f"cannot take back {num_tokens} tokens where {self.num_tokens} were accepted",
                 field="num_tokens",

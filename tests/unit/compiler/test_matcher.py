@@ -192,6 +192,16 @@ def test_budgets_and_counts_are_whole_numbers() -> None:
         _COMPILER.bitmask(-1)
 
 
+def test_numbers_of_numpy_without_a_sign_count_as_others_do() -> None:
+    tokens = _spell('{"a":12,"name":"red"}')
+    matcher = _matcher_after(tokens)
+    matcher.rollback(np.uint8(2))  # type: ignore[arg-type]
+    assert matcher.num_tokens == len(tokens) - 2
+    assert _allowed(matcher) == _allowed(_matcher_after(tokens[:-2]))
+    anywhere = _COMPILER.compile(Regex("[ab]*")).matcher()
+    assert _allowed(anywhere, np.uint32(0)) == {END}  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("count", [-1, 2])
 def test_no_more_is_taken_back_than_was_accepted(count: int) -> None:
     matcher = _matcher_after(_spell("{")[:1])
