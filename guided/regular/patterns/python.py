@@ -55,6 +55,8 @@ _IGNORECASE: Final = int(re.IGNORECASE)
 _ASCII_ONLY: Final = int(re.ASCII)
 _DOTALL: Final = int(re.DOTALL)
 _MULTILINE: Final = int(re.MULTILINE)
+_KINDS_OF_LETTERS: Final = int(re.ASCII | re.LOCALE | re.UNICODE)
+"""Flags of which a group that sets one takes the others back."""
 _NEWLINE: Final = CodePoints.single("\n")
 _START_OF_LINE: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
 _END_OF_LINE: Final = Alternate((End(), Look(Chars(_NEWLINE))))
@@ -121,6 +123,8 @@ class _Translator:
                 return Alternate(tuple(self.sequence(each, flags) for each in argument[1]))
             case op.SUBPATTERN:
                 _, added, removed, inner = argument
+                if added & _KINDS_OF_LETTERS:
+                    flags &= ~_KINDS_OF_LETTERS
                 return self.sequence(inner, (flags | added) & ~removed)
             case op.MAX_REPEAT | op.MIN_REPEAT:
                 low, high, inner = argument

@@ -48,6 +48,8 @@ _PATTERNS = [
     ("ſ|µ|i", re.IGNORECASE),
     ("[A-Z]{1,2}", re.IGNORECASE | re.ASCII),
     (r"\w+", re.ASCII),
+    (r"(?a)\w(?u:\w)", 0),
+    (r"(?a:\w)(?u:\w(?a:\w))", 0),
     (".", 0),
     (".+", re.DOTALL),
     ("a b # c\n | c", re.VERBOSE),
