@@ -115,11 +115,20 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
 
 
 def _items(context: SchemaContext) -> Formula:
-    """Return ``prefixItems``, ``items`` and ``additionalItems`` as one assertion.
+    """Return ``prefixItems``, ``items`` and ``additionalItems`` as an assertion for each list.
 
     TRUE if every item may have any value.
     """
-    first, further = item_schemas(context.keywords)
+    keywords = context.keywords
+    lists = [item_schemas(keywords)]
+    if isinstance(keywords.get("items"), list):
+        # A schema for readers of several drafts may have both lists: each is enforced.
+        lists.append((keywords.get("prefixItems", []), True))
+    return context.formulas.all_of(_items_fit(context, *each) for each in lists)
+
+
+def _items_fit(context: SchemaContext, first: list[Json], further: Json) -> Formula:
+    """Return the formula that the first items fit some schemas by position, and others another."""
     prefix = tuple(context.apply(schema) for schema in first)
     rest = context.apply(further)
     if rest is TRUE and all(formula is TRUE for formula in prefix):

@@ -105,7 +105,8 @@ def _items(context: SchemaContext) -> Formula:
     everything: list[Formula] = []
     for condition, applied in _evaluators(context, "unevaluatedItems"):
         keywords = applied.keywords
-        lengths.setdefault(len(item_schemas(keywords)[0]), []).append(condition)
+        by_position = max(item_schemas(keywords)[0], keywords.get("prefixItems", []), key=len)
+        lengths.setdefault(len(by_position), []).append(condition)
         if "contains" in keywords and _contains_evaluates(applied):
             contained.setdefault(applied.apply(keywords["contains"]), []).append(condition)
         if _evaluates_all_items(applied) or (

@@ -26,6 +26,10 @@ ROWS: list[Row] = [
     (_array(prefixItems=[{"const": 1}, {"const": "a"}]), '[] [1] [1,"a"] [1,"a",null]', '[2] [1,1] ["a"]'),
     (_array(prefixItems=[{"const": 1}], items={"const": 2}), "[] [1] [1,2,2]", "[2] [1,1] [1,2,1]"),
     (_array(prefixItems=[{"const": 1}], items=False), "[] [1]", "[1,1]"),
+    # Both lists, for readers of several drafts: what either asks is asked.
+    (_array(items=[{"const": 1}], prefixItems=[_INTEGER, {"const": 2}]), "[] [1] [1,2] [1,2,null]", "[2] [1,3]"),
+    (_array(items=[_INTEGER], additionalItems=False, prefixItems=[{"const": 1}]), "[] [1]", "[2] [1,1]"),
+    (_array(items=[_INTEGER], prefixItems=[{}, {"const": 2}], unevaluatedItems=False), "[1] [1,2]", '["a"] [1,3] [1,2,3]'),
     (_array(prefixItems=[{}, False]), "[] [1]", "[1,2]"),
     (_array(minItems=2), "[1,2] [1,2,3]", "[] [1]"),
     (_array(maxItems=1), "[] [1]", "[1,2]"),
