@@ -48,6 +48,7 @@ from guided.grammar.network.symbols import (
     numbers_in,
     symbol_set,
 )
+from guided.machine.special_bytes import SPECIAL_MARK
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.codepoints import EMPTY, CodePoints
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
@@ -144,6 +145,15 @@ class AssertionAutomaton:
             frozenset(table.step(at, byte) for at in states) - {DEAD}
             for table, states in zip(self._behind_tables.values(), level.behind, strict=True)
         )
+        if byte == SPECIAL_MARK:
+            # No text has it: the one before a special token's name leaves no state, and after the
+            # second there is no text yet to look back at.
+            behind = tuple(
+                begin if not states else after
+                for begin, states, after in zip(
+                    self._initial_level.behind, level.behind, behind, strict=True
+                )
+            )
         obligations = set[tuple[int, int]]()
         for number, at in level.ahead:
             left = self._remaining_obligation(number, self._tables[number].step(at, byte))
