@@ -198,8 +198,21 @@ def _sort(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
 
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
-_OTHER_SPELLINGS: Final = b"u/"
-"""The bytes after a backslash where a character is not spelled the shortest way."""
+_HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
+
+
+def _list_next_bytes() -> dict[bytes, bytes]:
+    """Compute ``_AFTER_BACKSLASH``."""
+    after: dict[bytes, dict[int, None]] = {}
+    for code_point in (*range(0x20), _QUOTE, _BACKSLASH):
+        escape = json_literal(chr(code_point))[2:-1]
+        for depth, byte in enumerate(escape):
+            after.setdefault(escape[:depth], {})[byte] = None
+    return {begun: bytes(following) for begun, following in after.items()}
+
+
+_AFTER_BACKSLASH: Final = _list_next_bytes()
+"""The bytes that go on with a canonical escape, by what of it has begun after its backslash."""
 
 
 class _OverlayTrie:
@@ -208,7 +221,7 @@ class _OverlayTrie:
     Children have higher indices than their parents.
     """
 
-    __slots__ = ("children", "labels", "leaving", "rows_under")
+    __slots__ = ("children", "closed", "labels", "leaving", "rows_under")
 
     def __init__(self, root: int) -> None:
         self.rows_under = [root]
@@ -218,6 +231,8 @@ class _OverlayTrie:
         """The label of the text that ends in a node."""
         self.leaving: dict[tuple[int, int], list[Chain]] = {}
         """Texts that leave the states under the trie: by their last node and its depth."""
+        self.closed: dict[int, bytes] = {}
+        """The bytes that no text goes on with after a node, besides those that the states close."""
 
     def add(self, node: int, byte: int, state: int) -> None:
         """Add a child of ``node``, an overlay on ``state``."""
@@ -236,20 +251,26 @@ class _OverlayTrie:
 
 
 def overlay_texts(
-    chains: ChainBuilder, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
+    chains: ChainBuilder,
+    start: int,
+    infinite: NDArray[np.bool_],
+    texts: Mapping[str, int],
+    *,
+    is_canonical: bool,
 ) -> int | None:
     """Add some texts as overlays on a block of strings; return the state after the opening quote.
 
     The block begins at ``start``. ``texts`` has the label of each text, DEAD if it is forbidden.
     ``infinite`` marks the states of the block, counted from ``start``, from which infinitely many
     texts lead on. ``None`` if only finitely many texts begin like a forbidden one. In the overlays
-    only the canonical escapes are allowed, or a text could be spelled so that it is not recognised.
+    only the canonical escapes are allowed, or a text could be spelled so that it is not recognised;
+    ``is_canonical`` says that the block has no others.
     """
     trie = _build_overlay_trie(chains, start, infinite, texts)
     if trie is None:
         return None
-    # When all texts are in: a node whose text has a backslash next has that child already.
-    _add_backslash_children(chains, trie)
+    if not is_canonical:
+        _close_other_escapes(chains, trie)
     return _add_trie(chains, trie)
 
 
@@ -308,22 +329,67 @@ def _add_trie(chains: ChainBuilder, trie: _OverlayTrie) -> int:
         edges[node][byte] = state
     for node, label in trie.labels.items():
         edges[node][_QUOTE] = DEAD if label == DEAD else exits[label]
-    # Also for the nodes that ``_add_backslash_children`` has added.
-    for node in trie.after_backslashes():
-        edges[node].update({byte: DEAD for byte in _OTHER_SPELLINGS if byte not in edges[node]})
+    for node, bytes_ in trie.closed.items():
+        edges[node].update({byte: DEAD for byte in bytes_ if byte not in edges[node]})
     added = table.add_overlays(trie.rows_under, edges)
     # The shortest way on was that of the states under the overlay, which it may have closed.
     table.recompute_next_bytes(range(added, added + len(trie.rows_under)))
     return added
 
 
-def _add_backslash_children(chains: ChainBuilder, trie: _OverlayTrie) -> None:
-    """Give every node a child after a backslash, at which ``_add_trie`` forbids other escapes.
+def _close_other_escapes(chains: ChainBuilder, trie: _OverlayTrie) -> None:
+    """Leave only the canonical escapes after each beginning of a text.
 
-    To be called once, after all texts were added.
+    To be called once, when all texts are in: a node whose text has a backslash next has that child
+    already. Of the nodes added, those that overlay the same state are shared.
     """
-    after = trie.after_backslashes()
+    table, after = chains.table, trie.after_backslashes()
+    shared: dict[int, int] = {}
     for node in range(len(trie.children)):
-        state = chains.table.step(trie.rows_under[node], _BACKSLASH)
-        if node not in after and _BACKSLASH not in trie.children[node] and state != DEAD:
+        state = table.step(trie.rows_under[node], _BACKSLASH)
+        if node in after or state == DEAD:
+            continue
+        child = trie.children[node].get(_BACKSLASH, shared.get(state))
+        if child is None and _reaches_escape(table, state, b""):
+            child = shared[state] = len(trie.rows_under)
             trie.add(node, _BACKSLASH, state)
+            _close_escape(table, trie, child, b"")
+        elif child is None:
+            trie.closed[node] = bytes((_BACKSLASH,))
+        elif child == shared.get(state):
+            trie.children[node][_BACKSLASH] = child
+        else:
+            _close_escape(table, trie, child, b"")
+
+
+def _close_escape(table: TransitionTable, trie: _OverlayTrie, node: int, begun: bytes) -> None:
+    """Leave only the canonical escapes from a node on, after a backslash and what has ``begun``.
+
+    Adds the nodes inside escapes that are not there yet.
+    """
+    closed = bytearray(_HEXADECIMAL if begun else b"/u")
+    below, under = trie.children[node], trie.rows_under[node]
+    for byte in _AFTER_BACKSLASH[begun]:
+        longer = begun + bytes((byte,))
+        if longer not in _AFTER_BACKSLASH:
+            # The escape is complete.
+            closed = closed.replace(longer[-1:], b"")
+            continue
+        if byte not in below:
+            state = table.step(under, byte)
+            if state == DEAD or not _reaches_escape(table, state, longer):
+                continue
+            trie.add(node, byte, state)
+        _close_escape(table, trie, below[byte], longer)
+    trie.closed[node] = bytes(byte for byte in closed if byte not in below)
+
+
+def _reaches_escape(table: TransitionTable, state: int, begun: bytes) -> bool:
+    """Return whether a state after a backslash and what has ``begun`` can complete an escape."""
+    for byte in _AFTER_BACKSLASH[begun]:
+        target, longer = table.step(state, byte), begun + bytes((byte,))
+        if target != DEAD and (
+            longer not in _AFTER_BACKSLASH or _reaches_escape(table, target, longer)
+        ):
+            return True
+    return False

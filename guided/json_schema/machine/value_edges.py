@@ -16,6 +16,7 @@ from guided.machine.block import Block
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import states_reaching_cycle
 from guided.runtime.work_budget import with_pauses
+from guided.spec import Spelling
 
 __all__ = ["ValueEdges"]
 
@@ -165,7 +166,10 @@ class ValueEdges:
             text: self._done_action(truth_vector) if truth_vector in truth_vectors else DEAD
             for text, truth_vector in texts.items()
         }
-        state = overlay_texts(self._chains, start, states_reaching_cycle(block.dfa.next), labels)
+        state = overlay_texts(
+            *(self._chains, start, states_reaching_cycle(block.dfa.next), labels),
+            is_canonical=self._scalars.options.spelling is Spelling.CANONICAL,
+        )
         # Without the forbidden texts, even the shortest string may be too long for its bound.
         if state is None or self._table.min_remaining[state] > self._table.high[state]:
             return None

@@ -55,6 +55,10 @@ ROWS: list[Row] = [
     ({"type": "string", "not": {"pattern": "a"}}, '"" "b"', '"a" "ba"'),
     ({"type": "string", "not": {"const": "a"}}, '"" "b" "aa"', '"a"'),
     ({"type": "string", "not": {"enum": ["a", "ab"]}}, '"" "b" "abc" "aa"', '"a" "ab"'),
+    # Any character may follow the beginning of a listed string, one that is always escaped too.
+    ({"type": "string", "not": {"enum": ["a", "ab"]}}, '"\\u0001" "a\\u0001" "a\\n"', '"a" "ab"'),
+    ({"type": "string", "not": {"enum": ["a\x01", "a\x1f"]}}, '"\\u0001" "a\\u0002" "a\\u001e" "a\\n"', '"a\\u0001" "a\\u001f" "a\\u001F"'),
+    ({"anyOf": [{"const": "ab"}, {"type": "string", "minLength": 3}]}, '"ab" "a\\u0001b" "abc" "\\u0002aa"', '"a" "a\\u0001"'),
     ({"type": "string", "not": {"minLength": 2}}, '"" "a"', '"ab"'),
     ({"type": "string", "not": {"maxLength": 1}}, '"ab"', '"" "a"'),
     ({"type": "string", "not": {"minLength": 1, "maxLength": 2}}, '"" "abc"', '"a" "ab"'),
@@ -81,6 +85,9 @@ ANY_SPELLING: list[Row] = [
     # Under a pattern or a list strings stay canonical.
     ({"type": "string", "pattern": "^a$"}, '"a"', '"\\u0061"'),
     ({"const": "a/"}, '"a/"', '"\\u0061/" "a\\/"'),
+    # After the beginning of a listed string too, so that it is recognised.
+    ({"type": "string", "not": {"enum": ["a\x1f", "ab", "a\n", "a/"]}}, '"a\\u001e" "a\\u0002" "\\u0001" "a\\t" "a" "c\\u0062"', '"a\\u001f" "a\\u001F" "ab" "a\\u0062" "a\\n" "a\\u000a" "a\\u000A" "a/" "a\\/" "a\\u002f" "\\u0061b"'),
+    ({"type": "string", "not": {"const": "\x1f"}}, '"\\u001e" "\\u001fa" "\\u0000" "\\b"', '"\\u001f" "\\u001F" "\\u00"'),
     ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, '{"a":"\\/"}', '{"\\u0061":1}'),
 ]  # fmt: skip
 
