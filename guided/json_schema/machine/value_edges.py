@@ -9,7 +9,8 @@ from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula, pack_truth_vector
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import OPEN_ARRAY, OPEN_OBJECT, Done, ExitActions
-from guided.json_schema.machine.scalar_blocks import json_literal
+from guided.json_schema.machine.scalar_blocks import ONLY_REQUIRED, json_literal
+from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.spelled_texts import ChainBuilder, overlay_texts
 from guided.json_schema.machine.stacks import AwaitedValue
 from guided.machine.block import Block
@@ -127,6 +128,11 @@ class ValueEdges:
         Strings that are all listed are chains, listed ones among others an overlay on the states of
         the others, and anything else is an automaton.
         """
+        # As for the shortest values: too long ones are none, or one would be begun without an end.
+        if (len(formulas), truth_vectors) == (1, ONLY_REQUIRED) and (
+            self._scalars.shortest_strings.min_length(formulas[0]) > MAX_SHORTEST_BYTES
+        ):
+            return {}
         listed = self._scalars.strings.list_with_vectors(formulas, truth_vectors)
         if listed is not None:
             texts = [

@@ -75,6 +75,14 @@ def test_documents_that_are_all_too_long_are_over_a_limit() -> None:
         machine_of({"type": "string", "minLength": 200_000})
 
 
+@pytest.mark.parametrize("length", [100_001, 2**31, 2**63, 10**300])
+def test_strings_that_are_too_long_are_not_begun(length: int) -> None:
+    for bounds in ({"minLength": length}, {"minLength": length, "maxLength": length + 1}):
+        machine = machine_of({"type": ["string", "null"], **bounds})
+        assert accepts(machine, "null")
+        assert machine.step(machine.start, ord('"')) is None
+
+
 def test_a_table_that_grows_past_its_cells_is_an_error() -> None:
     with pytest.raises(LimitExceededError, match="more than 100 cells") as caught:
         _limited({"type": "string", "pattern": "^[a-z]{50}$"}, max_cells=100)
