@@ -122,6 +122,10 @@ class AsyncClient(ClientBase):
                 self._check_open()
                 for asked in window.due():
                     running[asked.index] = self._begin(asked, ended)
+                if unsendable := window.take_unsendable():
+                    for completed in unsendable:
+                        yield completed
+                    continue
                 if not window.is_open:
                     return
                 try:

@@ -127,6 +127,9 @@ class Client(ClientBase):
                 self._check_open()
                 for asked in window.due():
                     running[asked.index] = self._begin(asked, ended)
+                if unsendable := window.take_unsendable():
+                    yield from unsendable
+                    continue
                 if not window.is_open:
                     return
                 try:

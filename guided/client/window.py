@@ -92,6 +92,8 @@ class Window(Generic[T]):
         self._in_flight = 0
         self._paused: list[tuple[float, int, Asked[T]]] = []
         """Refused requests, the next one due first."""
+        self._unsendable: list[Completed[T]] = []
+        """Outcomes of requests that no message can carry."""
         self._is_read = False
 
     @property
@@ -108,6 +110,11 @@ class Window(Generic[T]):
             self._in_flight += 1
             yield asked
 
+    def take_unsendable(self) -> list[Completed[T]]:
+        """Return the outcomes of requests that cannot be sent; if any, others may be due."""
+        taken, self._unsendable = self._unsendable, []
+        return taken
+
     def seconds_to_wait(self) -> float | None:
         """Return the seconds to wait for a response before others are due; ``None``: no limit."""
         if not self._paused or self._in_flight >= int(self._room):
@@ -122,7 +129,10 @@ class Window(Generic[T]):
             outcome = asked.outcome(ending)
             if outcome is not None:
                 return Completed(asked.index, outcome)
-            self._pause(asked.next_try(), 0.0)
+            try:
+                self._pause(asked.next_try(), 0.0)
+            except GuidedError as error:
+                return Completed(asked.index, asked.attempts.named(error))
             return None
         if _is_overload(ending):
             self._room = float(max(1, self._in_flight))
@@ -147,7 +157,12 @@ class Window(Generic[T]):
             self._is_read = True
             return None
         index, request = following
-        return Asked.of(index, request, self._attempts(request))
+        attempts = self._attempts(request)
+        try:
+            return Asked.of(index, request, attempts)
+        except GuidedError as error:  # a text that is not Unicode, say
+            self._unsendable.append(Completed(index, attempts.named(error)))
+            return None
 
 
 def message_of(request: Request[Any], attempts: Attempts) -> pb.GenerateRequest:

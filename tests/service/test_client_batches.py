@@ -35,6 +35,22 @@ def test_a_batch_longer_than_a_server_takes_at_once_is_answered_in_order(echo: C
     assert texts_of(echo.batch([raw(text) for text in texts])) == texts
 
 
+def test_a_request_that_no_message_can_carry_costs_no_other_its_answer(
+    echo: Client, echo_server: ServerProcess
+) -> None:
+    texts = ["a", "\ud800", "b", "\ud800", "\ud800"]
+
+    async def talk() -> list[Answer[str] | GuidedError]:
+        async with AsyncClient(echo_server.address, concurrency=1) as client:
+            return await client.batch(map(raw, texts))
+
+    for outcomes in (echo.batch([*map(raw, texts)]), asyncio.run(talk())):
+        assert texts_of([outcomes[0], outcomes[2]]) == ["a", "b"]
+        for wrong in (outcomes[1], *outcomes[3:]):
+            assert isinstance(wrong, RequestError)
+            assert (wrong.field, len(wrong.request_id or "")) == ("prompt", 32)
+
+
 def test_a_server_that_takes_less_narrows_the_window(tmp_path: Path) -> None:
     texts = [f"{number}" for number in range(200)]
 
