@@ -17,7 +17,7 @@ from guided.client.answer import Answer, Completed
 from guided.client.client_base import STATE_RETRIES, ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.grammars import AsyncGrammars
-from guided.client.incoming import AsyncStream
+from guided.client.incoming import AsyncStream, is_task_cancelled
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
@@ -26,7 +26,7 @@ from guided.client.security import Endpoint
 from guided.client.tracing import async_interceptors
 from guided.client.tries import Tries
 from guided.client.window import Asked, Ending, Window, in_order, message_of
-from guided.errors import GuidedError
+from guided.errors import GuidedError, RequestCancelledError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 
@@ -180,6 +180,10 @@ class AsyncClient(ClientBase):
                 response = await call(message, timeout=attempts.seconds_left)
             except grpc.RpcError as error:
                 await asyncio.sleep(attempts.pause(error))
+            except asyncio.CancelledError as error:
+                if is_task_cancelled() or not attempts.is_closed:
+                    raise
+                raise attempts.named(RequestCancelledError("the client was closed")) from error
             else:
                 attempts.succeed()
                 return response

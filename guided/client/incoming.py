@@ -22,7 +22,7 @@ from guided.client.retry import Attempts
 from guided.errors import InternalServiceError, RequestCancelledError, RequestError
 from guided.v1 import generation_pb2 as pb
 
-__all__ = ["AsyncStream", "Stream"]
+__all__ = ["AsyncStream", "Stream", "is_task_cancelled"]
 
 T = TypeVar("T")
 
@@ -86,6 +86,12 @@ class Incoming(Generic[T]):
         if self.is_closed:
             raise RequestCancelledError("the stream was closed")
         return self._attempts.seconds_left
+
+    def check_closed(self, error: BaseException) -> None:
+        """Raise ``RequestCancelledError`` if the stream or its client was closed."""
+        if self.is_closed or self._attempts.is_closed:
+            closed = RequestCancelledError("the stream was closed")
+            raise self._attempts.named(closed) from error
 
     def check_complete(self) -> None:
         """Raise unless the answer came."""
@@ -294,6 +300,10 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
             except grpc.RpcError as error:
                 await asyncio.sleep(self._incoming.pause(error))
                 self._call = self._start(self._incoming.seconds_left())
+            except asyncio.CancelledError as error:
+                if not is_task_cancelled():
+                    self._incoming.check_closed(error)
+                raise
         self._incoming.check_complete()
         raise StopAsyncIteration
 
@@ -307,3 +317,12 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def is_task_cancelled() -> bool:
+    """Whether the current task is being cancelled.
+
+    The transport raises the same error if only the call was cancelled, by closing it.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

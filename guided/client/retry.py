@@ -36,6 +36,9 @@ _LONGEST_BACKOFF = 5.0
 """Seconds; each pause is drawn between zero and the back-off, on top of what the server requests,
 so that callers refused together do not come back together."""
 
+_LONGEST_CALL = 1e9
+"""Seconds, 30 years; beyond centuries the transport's clock overflows, and calls end at once."""
+
 _LONGEST_RECONNECTION = 1.0
 """Seconds; the longest back-off while no server is there to be overloaded."""
 
@@ -124,7 +127,12 @@ class Attempts:
     @property
     def seconds_left(self) -> float:
         """The seconds that remain for the call."""
-        return max(self._deadline - time.monotonic(), 0.0)
+        return min(max(self._deadline - time.monotonic(), 0.0), _LONGEST_CALL)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client was closed."""
+        return self._connection.is_closed
 
     def succeed(self) -> None:
         """Note that the server answered."""

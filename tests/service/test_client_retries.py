@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import socket
@@ -39,6 +40,17 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def test_a_call_may_take_as_long_as_it_likes(echo_server: ServerProcess) -> None:
+    async def talk(timeout: float) -> str:
+        async with AsyncClient(echo_server.address, timeout=timeout) as client:
+            return (await client.generate(RawPrompt("x"), max_tokens=1)).text
+
+    for timeout in (math.inf, 1e12):
+        with Client(echo_server.address, timeout=timeout) as client:
+            assert client.generate(RawPrompt("x"), max_tokens=1).text == "x"
+        assert asyncio.run(talk(timeout)) == "x"
 
 
 def test_two_hundred_callers_at_once_all_find_one_of_eight_places(tmp_path: Path) -> None:

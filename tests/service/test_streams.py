@@ -13,7 +13,7 @@ from typing import Any, cast
 import grpc.aio
 import pytest
 
-from guided.client import AsyncClient, Client, RawPrompt, Request
+from guided.client import AsyncClient, AsyncStream, Client, RawPrompt, Request
 from guided.client.channel import CHANNEL_OPTIONS
 from guided.client.options import Options
 from guided.errors import (
@@ -207,6 +207,47 @@ def test_another_thread_may_end_a_stream_that_is_waited_for(
         (stream if closes == "stream" else client).close()
         with pytest.raises(RequestCancelledError):
             reading.result(20)
+
+
+@pytest.mark.parametrize("closes", ["stream", "client"])
+def test_another_task_may_end_what_is_waited_for(echo_server: ServerProcess, closes: str) -> None:
+    async def talk() -> None:
+        client = AsyncClient(echo_server.address)
+        stream = client.stream(RawPrompt("wait"))
+        assert await anext(stream)
+        asking = asyncio.create_task(client.generate(RawPrompt("wait")))
+        reading = asyncio.create_task(_read(stream))
+        await asyncio.sleep(0.1)
+        await (stream if closes == "stream" else client).close()
+        # No CancelledError, which would look as if the task itself had been cancelled.
+        with pytest.raises(RequestCancelledError, match="the stream was closed"):
+            await reading
+        await client.close()
+        with pytest.raises(RequestCancelledError, match="the client was closed"):
+            await asking
+
+    asyncio.run(talk())
+
+
+async def _read(stream: AsyncStream[Any]) -> list[str]:
+    return [text async for text in stream]
+
+
+def test_a_task_that_is_cancelled_while_its_stream_is_closed_stays_cancelled(
+    echo_server: ServerProcess,
+) -> None:
+    async def talk() -> None:
+        async with AsyncClient(echo_server.address) as client:
+            stream = client.stream(RawPrompt("wait"))
+            assert await anext(stream)
+            reading = asyncio.create_task(_read(stream))
+            await asyncio.sleep(0.1)
+            await stream.close()
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+
+    asyncio.run(talk())
 
 
 def test_the_asyncio_client_streams_alike(echo_server: ServerProcess) -> None:
