@@ -46,8 +46,8 @@ def generate(
 
     asked, options = read_asked_flags(flags)
     with Client(address, **read_connection_flags(flags)) as client:
-        answer = _ask(client, asked, stream=stream, **options)
-    _print_answer(answer, with_text=not stream)
+        answer, is_printed = _ask(client, asked, stream=stream, **options)
+    _print_answer(answer, with_text=not is_printed)
 
 
 def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
@@ -81,27 +81,32 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
     )
 
 
-def _ask(client: Client, prompt: Prompt, *, stream: bool, **options: Any) -> Answer[Any]:
-    """Return the answer; if it is streamed, print its text as it grows."""
+def _ask(
+    client: Client, prompt: Prompt, *, stream: bool, **options: Any
+) -> tuple[Answer[Any], bool]:
+    """Return the answer, and whether its text was printed as it grew, which several do not."""
     if not stream:
         # Shown only in a terminal, and removed when the answer comes.
         with Console(stderr=True).status("waiting for the answer"):
-            return client.generate(prompt, **options)
+            return client.generate(prompt, **options), False
     with client.stream(prompt, **options) as pieces:
-        _show_thoughts(pieces.thoughts())
+        is_printed = _show_thoughts(pieces.thoughts())
         for text in pieces:
             typer.echo(text, nl=False)
-        typer.echo()
-        return pieces.answer
+            is_printed = True
+        if is_printed:
+            typer.echo()
+        return pieces.answer, is_printed
 
 
-def _show_thoughts(thoughts: Iterable[str]) -> None:
-    """Print thoughts as they grow, followed by a line break if there are any."""
+def _show_thoughts(thoughts: Iterable[str]) -> bool:
+    """Print thoughts as they grow, then a line break; returns whether there are any."""
     thought = ""
     for thought in thoughts:
         typer.echo(thought, nl=False, err=True)
     if thought:
         typer.echo(err=True)
+    return bool(thought)
 
 
 def logprob_lines(logprobs: Iterable[TokenLogprobs]) -> Iterator[str]:

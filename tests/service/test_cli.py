@@ -104,6 +104,14 @@ def test_a_streamed_answer_is_printed_as_the_whole_one(server: ServerProcess) ->
     assert "model calls" in streamed.stderr
 
 
+def test_several_answers_are_printed_at_the_end_of_a_stream(server: ServerProcess) -> None:
+    asked = ("--prompt", "Hi", "--max-tokens", "8", "--address", server.address)
+    for several in (("-n", "2", "--temperature", "1", "--seed", "3"), ("--beams", "2")):
+        whole, streamed = _generate(*asked, *several), _generate(*asked, *several, "--stream")
+        assert whole.stdout.strip()
+        assert streamed.stdout == whole.stdout
+
+
 def test_thoughts_go_to_standard_error(server: ServerProcess) -> None:
     asked = ("--prompt", "Hi", "--choice", "yes", "--choice", "no", "--address", server.address)
     thinks = ("--reasoning", "6", "--thoughts-begin", "Hm: ", "--thoughts-end", " So:")
