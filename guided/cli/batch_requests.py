@@ -102,6 +102,7 @@ def _read_line(number: int, text: str) -> BatchLine:
 def _request(given: dict[str, Any]) -> Request[Any]:
     # Imported here, so that the other commands need no client.
     from guided.client import Request
+    from guided.wire_request import encode_request
 
     _check_known(given)
     prompt, schema = _prompt(given), given.pop("schema", None)
@@ -109,9 +110,11 @@ def _request(given: dict[str, Any]) -> Request[Any]:
     if (grammar := _grammar(options)) is not None:
         options["grammar"] = grammar
     # Python takes text and objects as schemas, but not true and false.
-    return Request(
+    request: Request[Any] = Request(
         prompt, schema=json.dumps(schema) if isinstance(schema, bool) else schema, **options
     )
+    encode_request(request.specification)  # raises for what no message can carry
+    return request
 
 
 def _check_known(given: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Integral
 from typing import Any, TypeVar, cast, get_type_hints
 
 from guided.errors import InvalidConstraintError, RequestError
@@ -26,6 +27,7 @@ __all__ = [
     "above",
     "at_least",
     "between",
+    "check_kind",
     "check_rules",
     "inside",
     "named_pairs",
@@ -100,6 +102,15 @@ def check_rules(options: Any, path: str = "") -> None:
         value = getattr(options, name)
         if option.rule is not None and value is not None and not option.rule.allows(value):
             raise RequestError(f"{name} {value!r} {option.rule.complaint}", field=f"{path}{name}")
+
+
+def check_kind(value: object, kind: type[int], field: str) -> None:
+    """Raise RequestError unless a value is an integer, or if ``kind`` is ``bool`` a truth value."""
+    is_bool = isinstance(value, bool)
+    if not (is_bool if kind is bool else isinstance(value, Integral) and not is_bool):
+        described = "True or False" if kind is bool else "an integer"
+        name = field.rpartition(".")[2]
+        raise RequestError(f"{name} {value!r} is not {described}", field=field)
 
 
 def word_of(kind: type[Word], value: object, name: str, within: str = "json_options") -> Word:

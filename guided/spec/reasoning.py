@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from guided.errors import RequestError
-from guided.spec.option import Option, at_least, check_rules
+from guided.spec.option import Option, at_least, check_kind, check_rules
 
 __all__ = ["Reasoning"]
 
@@ -39,6 +39,8 @@ class Reasoning:
         return self.max_tokens == 0 and not self.begin and not self.end
 
     def __post_init__(self) -> None:
+        if self.max_tokens is not None:
+            check_kind(self.max_tokens, int, "reasoning.max_tokens")
         check_rules(self, "reasoning.")
         for name, text in (("begin", self.begin), ("end", self.end)):
             if not isinstance(text, str) or len(text) > _LONGEST:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.constraints import JsonSchema
-from guided.spec.option import Option, above, at_least, between, check_rules
+from guided.spec.option import Option, above, at_least, between, check_kind, check_rules
 from guided.spec.reasoning import Reasoning
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
@@ -167,6 +167,8 @@ class Beams:
     ] = False
 
     def __post_init__(self) -> None:
+        check_kind(self.width, int, "beams.width")
+        check_kind(self.early_stopping, bool, "beams.early_stopping")
         check_rules(self, "beams.")
 
 

@@ -99,6 +99,17 @@ def test_blank_lines_count_and_are_no_requests(tmp_path: Path) -> None:
         (f'{PROMPT}, "regex": "a", "choice": ["a"]}}', "grammar: grammar, regex and choice "),
         (f'{PROMPT}, "schema": {{}}, "regex": "a"}}', "grammar: a grammar is given beside a "),
         (f'{PROMPT}, "beams": 3}}', "beams: 3 cannot be read: "),
+        (f'{PROMPT}, "beams": {{"width": 2.5}}}}', "beams.width: width 2.5 is not an integer"),
+        (f'{PROMPT}, "beams": {{"width": 2, "early_stopping": "no"}}}}', "beams.early_stopping: "),
+        (
+            f'{PROMPT}, "reasoning": {{"max_tokens": 1.5}}}}',
+            "reasoning.max_tokens: max_tokens 1.5 ",
+        ),
+        (f'{PROMPT}, "max_tokens": 2147483648}}', "max_tokens: max_tokens 2147483648 is above "),
+        (
+            r'{"prompt": "a\ud800"}',
+            r"messages.content: messages.content holds '\ud800' at offset 1",
+        ),
         (f'{PROMPT}, "reasoning": {{"a": 1}}}}', "reasoning: {'a': 1} cannot be read: "),
         (f'{PROMPT}, "json_options": {{"a": 1}}}}', "json_options: {'a': 1} cannot be read: "),
         (f'{PROMPT}, "logit_bias": {{"x": 1}}}}', "logit_bias: {'x': 1} cannot be read: invalid"),

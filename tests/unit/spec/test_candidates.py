@@ -108,6 +108,12 @@ def test_what_cannot_be_is_refused_with_the_way_out(
     ("make", "complaint"),
     [
         (lambda: Beams(0), "width 0 is below 1"),
+        (lambda: Beams(2.5), "width 2.5 is not an integer"),  # type: ignore[arg-type]
+        (lambda: Beams(True), "width True is not an integer"),
+        (
+            lambda: Beams(2, early_stopping="yes"),  # type: ignore[arg-type]
+            "early_stopping 'yes' is not True or False",
+        ),
         (lambda: Beams(2, 10.5), "length_penalty 10.5 is not between -10 and 10"),
         (lambda: Beams(2, math.nan), "length_penalty nan is not between -10 and 10"),
     ],
