@@ -97,7 +97,7 @@ class Request(Generic[T]):
             )
         written = written_grammar(self.response_model)
         # A stored constraint may be the response model's schema; then the model reads the answer.
-        is_stored = isinstance(self.grammar, Stored) and self.schema is None
+        is_stored = isinstance(self.grammar, Stored) and self.schema is None and written is None
         if (
             self.grammar is not None
             and not is_stored

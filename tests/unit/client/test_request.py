@@ -23,10 +23,12 @@ from guided.spec import (
     Forcing,
     JsonOptions,
     JsonSchema,
+    Lark,
     Message,
     Rank,
     Regex,
     Sampling,
+    Stored,
 )
 from guided.wire_request import encode_request
 from tests.kit.walks import BYTES, accepts
@@ -402,6 +404,11 @@ def test_one_stop_string_may_stand_for_itself() -> None:
             {"prompt": "x", "schema": {"enum": [Decimal(1)]}},
             InvalidConstraintError,
             "the schema is not JSON: Object of type Decimal is not JSON serializable",
+        ),
+        (
+            {"prompt": "x", "response_model": Lark('start: "a"'), "grammar": Stored("lark:0")},
+            RequestError,
+            "a grammar is given beside a response_model or a schema; leave one out",
         ),
         (
             {"prompt": RawPrompt("x"), "response_model": int, "show_schema": True},
