@@ -174,7 +174,10 @@ def _may_be_closed(schema: Schema) -> bool:
     if not isinstance(members, dict) or _KEEPS_OBJECT_OPEN & schema.keys():
         return False
     dependent = schema.get("dependentRequired", {})
-    lists = [schema.get("required", []), *(dependent.values() if isinstance(dependent, dict) else ())]
+    lists = [
+        schema.get("required", []),
+        *(dependent.values() if isinstance(dependent, dict) else ()),
+    ]
     # A member that is required but not named could not be written.
     return all(
         isinstance(required, list)

@@ -91,9 +91,7 @@ def test_an_answer_is_charged_as_it_was_even_if_its_caller_has_left() -> None:
     charge = Charge.of(GenerationRequest("x", max_tokens=5000), 400)
     usage = Usage(prompt_tokens=7, sampled_tokens=20)
     timing = Timing(compiling_seconds=0.5)
-    charge.answered(
-        GenerationResult("a", (), FinishReason.STOP, usage, seconds=2.0, timing=timing)
-    )
+    charge.answered(GenerationResult("a", (), FinishReason.STOP, usage, seconds=2.0, timing=timing))
     charge.ended(60.0, was_compiling=False)
     assert (charge.used, charge.compile_seconds) == (27, 0.5)
 

@@ -14,7 +14,9 @@ from guided.client.growing_json import GrowingJson, Node, ValueEvent
 from guided.errors import InternalServiceError, LimitExceededError
 
 ODD_TEXTS = st.text(st.sampled_from('"\\/~nu0\n\x7fé語😀\ud83d\ude00 '), max_size=6)
-ESCAPES_IN_TEXT = st.lists(st.sampled_from(["\\", "ud83d", "ude00", "u0041", "😀", '"']), max_size=6)
+ESCAPES_IN_TEXT = st.lists(
+    st.sampled_from(["\\", "ud83d", "ude00", "u0041", "😀", '"']), max_size=6
+)
 """Texts that contain the escapes of JSON, as source code does."""
 SCALARS = (
     st.none()

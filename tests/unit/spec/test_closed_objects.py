@@ -25,7 +25,10 @@ ONE = {"type": "object", "properties": {"a": {"type": "integer"}}}
         ({**ONE, "additionalProperties": True}, {**ONE, "additionalProperties": True}),
         ({**ONE, "required": ["b"]}, {**ONE, "required": ["b"]}),
         *(
-            ({**ONE, "dependentRequired": {"a": names}}, {**ONE, "dependentRequired": {"a": names}} | more)
+            (
+                {**ONE, "dependentRequired": {"a": names}},
+                {**ONE, "dependentRequired": {"a": names}} | more,
+            )
             for names, more in ((["b"], {}), (["a"], NO_MORE), ("a", {}))
         ),
         ({"items": ONE}, {"items": {**ONE, **NO_MORE}}),
