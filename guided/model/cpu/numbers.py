@@ -14,6 +14,8 @@ __all__ = ["exponential", "farthest", "narrow", "widen"]
 
 _INT32 = ir.IntType(32)
 _FLOAT = ir.FloatType()
+_QUIET = 0x400000
+"""The bit that all NaN of computations have, in the upper half of a float32."""
 
 
 @instruction
@@ -26,6 +28,9 @@ def narrow(_: Any, number: Any, like: Any) -> Any:
         bits = builder.bitcast(args[0], _INT32)
         is_odd = builder.and_(builder.lshr(bits, _INT32(16)), _INT32(1))
         rounded = builder.add(bits, builder.add(is_odd, _INT32(0x7FFF)))
+        # Rounding could make of a NaN a zero, by a carry, or infinity, of its upper bits alone.
+        is_nan = builder.fcmp_unordered("uno", args[0], args[0])
+        rounded = builder.select(is_nan, builder.or_(bits, _INT32(_QUIET)), rounded)
         return builder.trunc(builder.lshr(rounded, _INT32(16)), ir.IntType(16))
 
     known = number == types.float32 and like in (types.float32, types.uint16)

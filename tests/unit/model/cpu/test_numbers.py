@@ -55,6 +55,14 @@ def test_bf16_rounds_as_torch_does() -> None:
     assert np.array_equal(found, expected.view(torch.uint16).numpy())
 
 
+def test_no_nan_becomes_a_number_in_bf16() -> None:
+    """A part of a file that is all ones is NaN, too."""
+    bits = np.array([0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32)
+    found = np.empty(len(bits), np.uint16)
+    narrow_each(bits.view(np.float32), found)
+    assert bool(torch.from_numpy(found).view(torch.bfloat16).isnan().all())
+
+
 @pytest.mark.parametrize("numbers", [[-3.0, -1.5, -8.0], [2.0, -9.0, 9.5], [0.0, -0.0], [-1e-30]])
 def test_the_farthest_of_any_sign(numbers: list[float]) -> None:
     found = np.empty(1, np.float32)
