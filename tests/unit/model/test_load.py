@@ -210,6 +210,14 @@ def test_an_unreadable_tokenizer(folder: Path) -> None:
     assert message(folder).startswith(f"cannot read the tokenizer of {folder}: ")
 
 
+def test_a_tokenizer_of_a_kind_that_is_not_known(folder: Path) -> None:
+    """As of a newer version of the library that reads it."""
+    file = folder / "tokenizer.json"
+    told = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps(told | {"model": {"type": "Later", "vocab": {}}}), "utf-8")
+    assert message(folder).startswith(f"cannot read the tokenizer of {folder}: data did not match")
+
+
 def test_a_wrong_value_in_a_config(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     config["max_position_embeddings"] = None
