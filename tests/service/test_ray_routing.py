@@ -44,22 +44,25 @@ def test_the_weight_of_a_constraint_is_that_of_the_request() -> None:
         assert routing.choices(asked, IDLE)[0] == best
 
 
+def of_turns(*turns: pb.Message) -> pb.GenerateRequest:
+    return pb.GenerateRequest(messages=pb.Messages(messages=turns))
+
+
 def of_text(text: str) -> pb.GenerateRequest:
     return pb.GenerateRequest(text=text)
 
 
 def of_one_turn(text: str) -> pb.GenerateRequest:
-    return pb.GenerateRequest(messages={"messages": [{"role": "user", "content": text}]})
+    return of_turns(pb.Message(role="user", content=text))
 
 
 def of_two_turns(text: str) -> pb.GenerateRequest:
-    system = {"role": "system", "content": "Be brief."}
-    return pb.GenerateRequest(messages={"messages": [system, {"role": "user", "content": text}]})
+    system = pb.Message(role="system", content="Be brief.")
+    return of_turns(system, pb.Message(role="user", content=text))
 
 
 def of_parts(text: str) -> pb.GenerateRequest:
-    turn = {"role": "user", "parts": [{"text": text}]}
-    return pb.GenerateRequest(messages={"messages": [turn]})
+    return of_turns(pb.Message(role="user", parts=[pb.ContentPart(text=text)]))
 
 
 @pytest.mark.parametrize("request_of", [of_text, of_one_turn, of_two_turns, of_parts])
@@ -74,9 +77,7 @@ def test_prompts_of_any_form_that_begin_alike_have_the_same_beginnings(request_o
 
 def test_turns_of_others_make_other_beginnings() -> None:
     said = {
-        affinity_of(
-            pb.GenerateRequest(messages={"messages": [{"role": role, "content": "x" * 300}]})
-        ).beginnings
+        affinity_of(of_turns(pb.Message(role=role, content="x" * 300))).beginnings
         for role in ("system", "user", "assistant")
     }
     assert len(said) == 3
