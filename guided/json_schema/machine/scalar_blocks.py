@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import threading
 from collections.abc import Callable, Hashable
 from typing import Final
@@ -33,9 +34,9 @@ from guided.json_schema.formulas.formula import (
 from guided.json_schema.formulas.values import Json
 from guided.machine.block import Block
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
-from guided.regular.expression import Regular
+from guided.regular.expression import Graph, Regular
 from guided.regular.reachability import states_reaching_cycle
-from guided.runtime.work_budget import spend
+from guided.runtime.work_budget import pause_if_due, spend
 
 __all__ = [
     "ONLY_REQUIRED",
@@ -54,14 +55,18 @@ REQUIRED: Final = 1
 ONLY_REQUIRED: Final = frozenset((REQUIRED,))
 
 MAX_CACHED_BYTES: Final = 64 * 2**20
-_blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
-    MAX_CACHED_BYTES, getsizeof=lambda block: 64 if block is None else block.nbytes
+_blocks: Final[LRUCache[Hashable, tuple[Block | None, int]]] = LRUCache(
+    MAX_CACHED_BYTES, getsizeof=lambda kept: kept[1]
 )
+"""Blocks, and about how many bytes each takes together with its key."""
 _DFA_BYTES: Final = 1_000
 _RANGE_BYTES: Final = 128
 _BYTES_PER_TABLE_BYTE: Final = 4
 """About how many bytes an automaton takes per byte of its table, with what it computes later."""
-_dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(MAX_CACHED_BYTES, getsizeof=lambda dfa: _size(dfa))
+_dfas: Final[LRUCache[Regular, tuple[Dfa, int]]] = LRUCache(
+    MAX_CACHED_BYTES, getsizeof=lambda kept: kept[1]
+)
+"""Automata, and about how many bytes each takes together with its pattern."""
 _lock: Final = threading.RLock()
 _MAX_CACHED_LENGTH: Final = 256
 """The most code points of a string whose spelling is cached."""
@@ -88,13 +93,15 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
     not be changed. Blocks are evicted and made again, so that equal keys may get different objects.
     """
     with _lock:
-        if key in _blocks:
-            return _blocks[key]
+        kept = _blocks.get(key)
+    if kept is not None:
+        return kept[0]
     # Not under the lock: it may take long, and two threads that make the same do no harm.
     block = make()
-    if block is None or block.nbytes < MAX_CACHED_BYTES:
+    size = _key_size(key) + (0 if block is None else block.nbytes)
+    if size < MAX_CACHED_BYTES:
         with _lock:
-            _blocks[key] = block
+            _blocks[key] = (block, size)
     return block
 
 
@@ -104,12 +111,14 @@ def pattern_dfa(pattern: Regular) -> Dfa:
     It must not be changed.
     """
     with _lock:
-        dfa = _dfas.get(pattern)
-    if dfa is None:
-        dfa = dfa_from_regular(pattern, search=True)
-        if _size(dfa) < _dfas.maxsize:
-            with _lock:
-                _dfas[pattern] = dfa
+        kept = _dfas.get(pattern)
+    if kept is not None:
+        return kept[0]
+    dfa = dfa_from_regular(pattern, search=True)
+    size = _key_size(pattern) + _size(dfa)
+    if size < _dfas.maxsize:
+        with _lock:
+            _dfas[pattern] = (dfa, size)
     return dfa
 
 
@@ -117,6 +126,31 @@ def _size(dfa: Dfa) -> int:
     """Return about how many bytes an automaton takes."""
     ranges = sum([len(chars.ranges) for chars in dfa.classes])
     return _DFA_BYTES + _BYTES_PER_TABLE_BYTE * dfa.next.nbytes + _RANGE_BYTES * ranges
+
+
+def _key_size(key: Hashable) -> int:
+    """Return about how many bytes a key takes, each object in it once.
+
+    They are most of an entry where a long list or pattern has a small automaton, or none.
+    """
+    size = 0
+    seen: set[int] = set()
+    worklist: list[object] = [key]
+    while worklist:
+        pause_if_due()
+        item = worklist.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        size += sys.getsizeof(item)
+        if isinstance(item, tuple | frozenset):
+            worklist += item
+        elif isinstance(item, Signature):
+            worklist += (item.content, item.parts)
+        elif not isinstance(item, Graph):
+            # Graphs are those of formats, which are kept in any case.
+            worklist += [getattr(item, name) for name in getattr(item, "__match_args__", ())]
+    return size
 
 
 class VectorLabels:

@@ -8,11 +8,13 @@ import sys
 
 import pytest
 
+from guided.errors import UnsatisfiableError
 from guided.json_schema.machine import scalar_blocks
 from guided.json_schema.machine.scalar_blocks import json_literal, pattern_dfa
 from guided.json_schema.machine.spelled_texts import _sort
 from guided.json_schema.reader.formats import format_regular
-from guided.regular.expression import literal
+from guided.regular.expression import Alternate, literal
+from tests.unit.json_schema.documents import machine_of
 
 
 @pytest.mark.parametrize("length", [0, 1, 256, 257, 100_000])
@@ -47,3 +49,18 @@ def test_names_of_formats_that_are_not_known_are_not_kept() -> None:
     before = sys.getrefcount(name)
     assert format_regular(name) is None
     assert sys.getrefcount(name) == before
+
+
+def test_kept_automata_count_with_their_patterns() -> None:
+    before = scalar_blocks._dfas.currsize
+    # Of 200 states, and not kept elsewhere.
+    pattern_dfa(Alternate(tuple(literal("k" * length) for length in range(1, 201))))
+    assert scalar_blocks._dfas.currsize - before > 100_000
+
+
+def test_blocks_that_are_none_count_with_the_lists_in_their_keys() -> None:
+    before = scalar_blocks._blocks.currsize
+    values = [10**9 + number for number in range(2_000)]
+    with pytest.raises(UnsatisfiableError):
+        machine_of({"enum": values, "maximum": 3})
+    assert scalar_blocks._blocks.currsize - before > 50 * len(values)
