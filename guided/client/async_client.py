@@ -123,8 +123,8 @@ class AsyncClient(ClientBase):
                 for asked in window.due():
                     running[asked.index] = self._begin(asked, ended)
                 if unsendable := window.take_unsendable():
-                    for completed in unsendable:
-                        yield completed
+                    for refused in unsendable:
+                        yield refused
                     continue
                 if not window.is_open:
                     return
