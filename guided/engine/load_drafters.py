@@ -78,6 +78,12 @@ def check_widths(
             field="draft_models",
             hint="leave them out, or let the engine draft",
         )
+    if widths is not None and not models:
+        raise RequestError(
+            "draft_widths are those of draft models, and none is named",
+            field="draft_widths",
+            hint="name one in draft_models, or leave them out",
+        )
     chosen = CHAIN if widths is None else tuple(widths)
     check_draft_widths(chosen)
     return chosen

@@ -101,6 +101,12 @@ def test_widths_that_make_no_tree_are_refused(widths: tuple[int, ...]) -> None:
         load_engine("./nowhere", draft_models=["./nowhere"], draft_widths=widths)
 
 
+def test_widths_without_a_draft_model_are_refused() -> None:
+    with pytest.raises(RequestError, match=r"^draft_widths: .* none is named") as raised:
+        load_engine("./nowhere", draft_widths=[2, 1])
+    assert raised.value.field == "draft_widths"
+
+
 def test_draft_models_without_drafting_are_a_contradiction() -> None:
     with pytest.raises(RequestError, match="draft models are named, but drafting is off"):
         load_engine("./nowhere", draft_models=["./nowhere"], drafts=False)
