@@ -83,6 +83,8 @@ class GgufHeader:
     """Other tensors that are not weights."""
     files: int
     """The number of files over which the model is spread."""
+    tensors: int
+    """The number of tensors in this file."""
 
     @property
     def numbers(self) -> int:
@@ -102,16 +104,16 @@ def read_gguf_header(file: Path) -> GgufHeader:
             )
     try:
         reader = GGUFReader(file)
+        fields = {
+            name: field.contents()
+            for name, field in reader.fields.items()
+            # Vocabulary, scores and merges are long, and nothing here needs them.
+            if len(field.data) == 1 or not name.startswith("tokenizer.")
+        }
     except (ValueError, IndexError, KeyError, OverflowError, struct.error) as error:
         raise ModelError(
             f"the GGUF file {file} is cut off or broken: {error}", hint="fetch it again"
         ) from error
-    fields = {
-        name: field.contents()
-        for name, field in reader.fields.items()
-        # Vocabulary, scores and merges are long, and nothing here needs them.
-        if len(field.data) == 1 or not name.startswith("tokenizer.")
-    }
     architecture = str(fields.get("general.architecture"))
     types: Counter[str] = Counter()
     rope_factors: tuple[float, ...] = ()
@@ -131,6 +133,7 @@ def read_gguf_header(file: Path) -> GgufHeader:
         rope_factors,
         tuple(special),
         int(fields.get("split.count", 1)),
+        len(reader.tensors),
     )
 
 
@@ -160,6 +163,14 @@ def refuse_gguf(file: Path, header: GgufHeader) -> None:
         raise ModelError(
             f"{file} is one of {header.files} files of a model",
             hint="join them with llama-gguf-split --merge",
+        )
+    blocks = header.settings.get("block_count", 0)
+    # Configs and names are made for each layer, however many a broken file says there are.
+    if not isinstance(blocks, int) or blocks > header.tensors:
+        raise ModelError(
+            f"{file} is broken: it says that it has {blocks!r} layers, and has {header.tensors} "
+            "tensors",
+            hint="fetch it again",
         )
     if header.special_tensors:
         raise ModelError(

@@ -302,6 +302,25 @@ def test_a_length_that_no_file_has(tmp_path: Path) -> None:
     assert message(file).startswith(f"the GGUF file {file} is cut off or broken: ")
 
 
+def test_a_setting_that_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    write_gguf(file, make(LLAMA), "llama", pre="gpt-2")
+    content = file.read_bytes()
+    assert content.count(b"gpt-2") == 1
+    file.write_bytes(content.replace(b"gpt-2", b"gpt-\xff"))
+    assert message(file).startswith(f"the GGUF file {file} is cut off or broken: 'utf-8' codec")
+
+
+def test_more_layers_than_tensors(tmp_path: Path) -> None:
+    """Names of four billion layers would fill the memory."""
+    file = tmp_path / "model.gguf"
+    write_gguf(file, make(LLAMA), "llama", settings={"block_count": 2**32 - 1})
+    assert message(file) == (
+        f"{file} is broken: it says that it has 4294967295 layers, and has 39 tensors; fetch it "
+        "again"
+    )
+
+
 @pytest.mark.parametrize("length", [10, 3000, -100])
 def test_a_file_that_is_cut_off(length: int, tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
