@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,10 @@ __all__ = [
 
 Tokens = NDArray[np.int64]
 Logits = NDArray[np.float64]
+
+_LONG_NGRAM: Final = 64
+"""Longer n-grams are searched for token by token: comparing all windows would take the product of
+the lengths of n-gram and text, which is seconds for a long text."""
 
 
 def adjust_logits(
@@ -100,10 +105,38 @@ def find_repeating_tokens(ngram_size: int, history: History) -> Tokens:
     num_windows = len(tokens) - ngram_size + 1
     if num_windows <= 0:
         return tokens[:0]
+    if ngram_size > _LONG_NGRAM:
+        last = tokens[num_windows:].tolist()
+        return np.unique(tokens[_find_ends(tokens[:-1].tolist(), last)])
     matches = np.ones(num_windows, dtype=np.bool_)
     for offset in range(ngram_size - 1):
         matches &= tokens[offset : offset + num_windows] == tokens[num_windows + offset]
     return np.unique(tokens[ngram_size - 1 :][matches])
+
+
+def _find_ends(text: list[int], pattern: list[int]) -> NDArray[np.int64]:
+    """Return the index after each occurrence of ``pattern`` in ``text``, ascending.
+
+    By the algorithm of Knuth, Morris and Pratt (1977), so the time grows with the lengths' sum.
+    """
+    # For each beginning of the pattern, the length of its longest shorter one that also ends it.
+    borders: list[int] = []
+    length = 0
+    for token in pattern:
+        while length and pattern[length] != token:
+            length = borders[length - 1]
+        length += bool(borders) and pattern[length] == token
+        borders.append(length)
+    ends = []
+    length = 0
+    for end, token in enumerate(text, start=1):
+        while length and pattern[length] != token:
+            length = borders[length - 1]
+        length += pattern[length] == token
+        if length == len(pattern):
+            ends.append(end)
+            length = borders[-1]
+    return np.array(ends, dtype=np.int64)
 
 
 def _count_in_text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 
 import numpy as np
@@ -144,6 +145,32 @@ def test_a_masked_token_has_no_part_in_what_the_others_get(
         assert here == {token: everywhere[token] for token in allowed if token in everywhere}
     else:
         assert list(here) == allowed
+
+
+@pytest.mark.parametrize("size", [511, 512, 513, 514, 700])
+def test_a_long_run_is_found_wherever_it_occurred(size: int) -> None:
+    """Also where its occurrences overlap, as in a text that goes round in circles."""
+    found = 0
+    for seed in range(60):
+        draws = random.Random(seed)
+        circle = [draws.randrange(2) for _ in range(draws.choice([1, 2, 7, size, size + 3]))]
+        text = circle * (1800 // len(circle)) + circle[: draws.randrange(len(circle))]
+        for _ in range(draws.randrange(3)):
+            text[draws.randrange(len(text))] = 5
+        last = text[len(text) - size + 1 :]
+        expected = {
+            text[end] for end in range(size - 1, len(text)) if text[end - size + 1 : end] == last
+        }
+        assert {*find_repeating_tokens(size, history(text, [])).tolist()} == expected
+        found += bool(expected)
+    assert 10 < found < 60
+
+
+def test_the_longest_runs_of_a_long_text_are_looked_up_in_an_instant() -> None:
+    past = history([3] * 200_000, [])
+    began = time.thread_time()
+    assert find_repeating_tokens(100_000, past).tolist() == [3]
+    assert time.thread_time() - began < 1.0
 
 
 def test_where_every_way_on_would_repeat_nothing_is_banned() -> None:
