@@ -9,7 +9,7 @@ from guided.errors import RequestError, TokenRejectedError
 from guided.masks.mask import tokens_of
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
-from guided.runtime.work_budget import spend
+from guided.runtime.work_budget import spend, with_pauses
 from guided.spec import Forcing, TokenId
 from guided.spec.findings import AllowedToken, MaskReport
 
@@ -27,7 +27,7 @@ def describe_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabul
     lowest ids. Each token costs one unit of work, if the caller limits work.
     """
     matcher = start
-    for index, token in enumerate(tokens):
+    for index, token in with_pauses(enumerate(tokens)):
         spend(1)
         if not 0 <= token < len(vocabulary):
             raise RequestError(

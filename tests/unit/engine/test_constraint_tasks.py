@@ -31,6 +31,7 @@ from guided.spec import (
     Regex,
     TextFit,
     TextReport,
+    TokenId,
     Verdict,
 )
 from guided.spec.composition import Template
@@ -198,6 +199,14 @@ def test_a_text_is_read() -> None:
     bench = Bench()
     bench.submit("a", ReadText(SHORT, b"trum"))
     assert bench.finish()["a"].outcome == TextReport(TextFit.REFUSED, 3, b"e", False, b"e")
+
+
+def test_many_tokens_before_a_mask_are_read_in_slices() -> None:
+    bench = Bench()
+    bench.submit("a", ReadMask(SHORT, (TokenId(65),) * 1_000_000), deadline=1.0)
+    assert bench.bench.run_slice() == []
+    bench.now = 2.0
+    assert isinstance(bench.finish()["a"].outcome, DeadlineExceededError)
 
 
 @pytest.mark.parametrize(
