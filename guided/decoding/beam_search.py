@@ -194,8 +194,11 @@ class BeamSearch:
         # If all of the first half end, the search continues with the second half.
         ended = [extension for extension in best[: self.width] if extension.ends]
         continuing = [extension for extension in best if not extension.ends][: self.width]
-        self._add_answers([self._finish(extension) for extension in ended])
-        self.live = tuple([self._extend(extension) for extension in continuing])
+        # Both take long where constraints do, and may be given up: then nothing has changed.
+        answers = [self._finish(extension) for extension in ended]
+        live = tuple([self._extend(extension) for extension in continuing])
+        self._add_answers(answers)
+        self.live = live
         self.length += 1
         return [extension.parent for extension in continuing]
 
