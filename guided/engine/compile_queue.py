@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from guided.engine.compiled_parts import shares_compiled
 from guided.engine.sliced_work import RunningKernels, SlicedWork
 from guided.engine.submission import Submission
 from guided.engine.turns import move_client_to_end
@@ -101,7 +102,8 @@ class CompileQueue:
         """Make the work for a constraint release its locks, by restarting what is unfinished."""
         restarted: dict[SlicedWork[Matcher], SlicedWork[Matcher]] = {}
         for index, submission in enumerate(self._queue):
-            if submission.request.constraint != constraint:
+            own = submission.request.constraint
+            if not shares_compiled(own, constraint):
                 continue
             if submission.admitting is not None:
                 # Inside a kernel it ends later, and then only releases what it has opened.
@@ -111,5 +113,5 @@ class CompileQueue:
             work = submission.matcher
             if work not in restarted:
                 work.cancel()
-                restarted[work] = SlicedWork(partial(self._start, constraint), self._kernels)
+                restarted[work] = SlicedWork(partial(self._start, own), self._kernels)
             self._queue[index] = replace(submission, matcher=restarted[work])

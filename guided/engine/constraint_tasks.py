@@ -19,12 +19,13 @@ from guided.constraint.mask_reading import describe_mask
 from guided.constraint.reading import read_text
 from guided.constraint.report import check_structure, shorten_report
 from guided.engine.compile_queue import StartMatcher
+from guided.engine.compiled_parts import shares_compiled
 from guided.engine.request_isolation import as_guided_error, is_request_error
 from guided.engine.sliced_work import RunningKernels, SlicedWork
 from guided.engine.turns import move_client_to_end
 from guided.errors import DeadlineExceededError, GuidedError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import Structure, TokenId
+from guided.spec import Constraint, Structure, TokenId
 from guided.spec.findings import Finding
 
 __all__ = [
@@ -102,6 +103,9 @@ class _Job:
     """A task in the queue."""
 
     request_id: str
+    task: Callable[[], Task]
+    reads: list[Structure]
+    """The constraint of answers that it reads, once it has begun; empty where it reads none."""
     work: SlicedWork[Finding]
     deadline: float | None
     client: str
@@ -146,14 +150,22 @@ class ConstraintTasks:
 
         ``deadline`` is a moment of the clock.
         """
-        work = SlicedWork[Finding](partial(self._run, task), self._kernels)
-        self._queue.append(_Job(request_id, work, deadline, client))
+        self._queue.append(self._make_job(request_id, task, deadline, client))
 
     def cancel(self, request_id: str) -> None:
         """Forget a task; it gets no end. Ignores unknown ids."""
         for job in [job for job in self._queue if job.request_id == request_id]:
             self._queue.remove(job)
             job.work.cancel()
+
+    def release_locks(self, constraint: Constraint) -> None:
+        """Make the tasks that read a constraint of answers release its locks: restart them."""
+        for index, job in enumerate(self._queue):
+            if any(shares_compiled(each, constraint) for each in job.reads):
+                job.work.cancel()
+                self._queue[index] = self._make_job(
+                    job.request_id, job.task, job.deadline, job.client
+                )
 
     def run_slice(self, *, may_wait: bool = True) -> list[FinishedTask]:
         """Do one more slice of the task whose turn it is, and return those that ended.
@@ -186,14 +198,25 @@ class ConstraintTasks:
             return first
         return next((job for job in candidates if not job.work.is_detached), first)
 
-    def _run(self, make: Callable[[], Task]) -> Finding:
-        """Make a task and do it; both are parts of the work that is done in slices."""
+    def _make_job(
+        self, request_id: str, task: Callable[[], Task], deadline: float | None, client: str
+    ) -> _Job:
+        reads: list[Structure] = []
+        work = SlicedWork[Finding](partial(self._run, task, reads), self._kernels)
+        return _Job(request_id, task, reads, work, deadline, client)
+
+    def _run(self, make: Callable[[], Task], reads: list[Structure]) -> Finding:
+        """Make a task and do it; both are parts of the work that is done in slices.
+
+        ``reads`` gets the constraint of answers that it reads.
+        """
         task = make()
         match task:
             case ReadText(constraint, text):
                 return read_text(constraint, text)
             case ReadMask(constraint, tokens):
                 # In the cache of answers, which has most masks: the report is about theirs.
+                reads.append(constraint)
                 return describe_mask(self._start(constraint), tokens, self._vocabulary)
             case DrawAutomaton(constraint):
                 return automaton_of(constraint)

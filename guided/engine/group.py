@@ -63,7 +63,10 @@ class Group:
         raise NotImplementedError
 
     def close_for_deadline(self) -> None:
-        """End unfinished answers along their shortest completions, without a model call."""
+        """End unfinished answers along their shortest completions, without a model call.
+
+        It may be called again after TakesLongError, and then goes on.
+        """
         raise NotImplementedError
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guided.engine.compile_queue import CompileQueue
+from guided.engine.constraint_tasks import ConstraintTasks
 from guided.engine.counters import EngineCounters
 from guided.engine.group import Group
 from guided.engine.paused_answers import PausedAnswers
@@ -12,6 +13,7 @@ from guided.engine.request_isolation import RequestIsolation
 from guided.engine.results import Results
 from guided.engine.runnable import Runnable
 from guided.engine.scheduler import Scheduler
+from guided.engine.step_deadline import TakesLongError, without_waiting
 from guided.engine.submission import ServiceOrder
 from guided.errors import GuidedError
 from guided.spec import Constraint, Usage
@@ -30,6 +32,7 @@ class OpenRequests:
     def __init__(
         self,
         compiling: CompileQueue,
+        constraint_tasks: ConstraintTasks,
         scheduler: Scheduler,
         paused: PausedAnswers,
         results: Results,
@@ -37,6 +40,7 @@ class OpenRequests:
     ) -> None:
         self._groups: dict[str, Group] = {}
         self._compiling = compiling
+        self._constraint_tasks = constraint_tasks
         self._scheduler = scheduler
         self._paused = paused
         self._results = results
@@ -113,20 +117,28 @@ class OpenRequests:
 
     def _close(self, group: Group, moment: float) -> None:
         """End a group by its shortest completion; raise if the model chose nothing of it yet."""
-        # Unfinished work for the constraint holds its locks, which the completion needs.
         self._paused.drop(group.request_id)
-        self._release_locks(group.submission.request.constraint)
         # The completion alone would be no answer.
         if not group.num_chosen:
             group.order.check(moment)
         self._scheduler.drop(group.request_id)
-        group.close_for_deadline()
+        try:
+            with without_waiting():
+                group.close_for_deadline()
+        except TakesLongError:
+            # Unfinished work holds a lock that the completion needs, and would never release it.
+            self._release_locks(group.submission.request.constraint)
+            group.close_for_deadline()
         self._finish(group)
 
     def _release_locks(self, constraint: Constraint) -> None:
-        """Make all unfinished work for a constraint release its locks."""
-        self._paused.release_locks(constraint)
-        self._compiling.release_locks(constraint)
+        """Make all unfinished work for a constraint, or for a part of it, release its locks."""
+        constraints = self._paused.find_involved(constraint)
+        for each in constraints:
+            self._constraint_tasks.release_locks(each)
+            self._compiling.release_locks(each)
+        # Answers last: what cannot be restarted is finished, and may need a lock of the others.
+        self._paused.release_locks(constraints)
 
     def _finish(self, group: Group) -> None:
         """End a finished group: its result is ready to be taken, and what it holds is released."""

@@ -5,10 +5,11 @@ The answers that wait for it pause meanwhile; all others continue with their ste
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from guided.engine.compiled_parts import shares_compiled
 from guided.engine.runnable import Runnable
 from guided.engine.sliced_work import RunningKernels, SlicedWork
 from guided.engine.turns import move_client_to_end
@@ -36,7 +37,7 @@ class PausedAnswer:
         ``is_repeatable`` says that the work changes nothing in the answer, so it may be restarted.
         """
         self.runnable = runnable
-        self._is_repeatable = is_repeatable
+        self.is_repeatable = is_repeatable
         self._make_work = partial(SlicedWork[Any], work, kernels)
         self._on_done: Callable[[Any], None] = on_done
         self.work: SlicedWork[Any] = self._make_work()
@@ -46,13 +47,15 @@ class PausedAnswer:
         """The client whose answer it is."""
         return self.runnable.submission.client
 
-    def release_locks(self) -> None:
-        """Make the work release its locks: restart it, or finish it where that is not possible."""
-        if self._is_repeatable:
-            self.work.cancel()
-            self.work = self._make_work()
-        else:
-            self.work.finish()
+    @property
+    def constraint(self) -> Constraint:
+        """The constraint that it works for."""
+        return self.runnable.submission.request.constraint
+
+    def restart(self) -> None:
+        """Begin the work anew, without its locks."""
+        self.work.cancel()
+        self.work = self._make_work()
 
     def resume(self) -> None:
         """Continue the answer with the result of the work; raises what the work raised."""
@@ -100,8 +103,32 @@ class PausedAnswers:
             paused.work.cancel()
             paused.runnable.is_paused = False
 
-    def release_locks(self, constraint: Constraint) -> None:
-        """Make the work for a constraint release its locks."""
+    def find_involved(self, constraint: Constraint) -> list[Constraint]:
+        """Return a constraint, and those of which a lock may be needed to release its locks.
+
+        That are the constraints of answers with a part in common that cannot be restarted.
+        """
+        found = [constraint]
+        for one in found:  # which grows meanwhile
+            for paused in self._queue:
+                own = paused.constraint
+                if not paused.is_repeatable and own not in found and shares_compiled(own, one):
+                    found.append(own)
+        return found
+
+    def release_locks(self, constraints: Sequence[Constraint]) -> None:
+        """Make the work for these constraints release its locks: restart it, or finish it.
+
+        They are those of ``find_involved``, and no work but that of answers holds their locks.
+        """
+        unfinished: list[SlicedWork[Any]] = []
         for paused in self._queue:
-            if paused.runnable.submission.request.constraint == constraint:
-                paused.release_locks()
+            if not any(shares_compiled(paused.constraint, each) for each in constraints):
+                continue
+            if paused.is_repeatable:
+                paused.restart()
+            else:
+                unfinished.append(paused.work)
+        # A slice of each in turn: one of them may wait for a lock that another one holds.
+        while unfinished := [work for work in unfinished if not work.run_slice()]:
+            unfinished[0].wait()

@@ -113,11 +113,6 @@ class SlicedWork(Generic[T]):
         if self.is_detached and self._caller_turn.acquire(timeout=seconds):
             self._caller_turn.release()
 
-    def finish(self) -> None:
-        """Do all that is left of the work."""
-        while not self.run_slice():
-            self.wait()
-
     def result(self) -> T:
         """Return the result, once the work is done; raises what the work raised."""
         return self._outcome.result(timeout=0)

@@ -14,7 +14,7 @@ from typing import Final
 
 from guided.runtime.work_budget import MUST_PAUSE, PauseHooks, use_pause_hooks
 
-__all__ = ["StepDeadline", "TakesLongError"]
+__all__ = ["StepDeadline", "TakesLongError", "without_waiting"]
 
 _STEP_SECONDS: Final = 0.010
 """The limit for all requests of a step together."""
@@ -86,3 +86,23 @@ class StepDeadline:
 
 def _ignore_kernel_end() -> None:
     """Do nothing: an awaited kernel has ended."""
+
+
+def without_waiting() -> AbstractContextManager[None]:
+    """Raise TakesLongError if constraints have to wait for a lock in the block.
+
+    They may work as long as they need.
+    """
+    return use_pause_hooks(_NEVER_WAITING)
+
+
+def _refuse_to_wait(units: int) -> None:
+    if units >= MUST_PAUSE:
+        raise TakesLongError
+
+
+def _ignore_kernel(_: int) -> None:
+    """Do nothing: a kernel may take as long as it needs."""
+
+
+_NEVER_WAITING: Final = PauseHooks(MUST_PAUSE, _refuse_to_wait, _ignore_kernel, _ignore_kernel_end)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
 
 from guided.drafters import LookupDrafter
+from guided.engine.constraint_tasks import FinishedTask, ReadMask
 from guided.engine.engine import Engine
+from guided.masks.thinking import ThinkingMatcher
 from guided.runtime.work_budget import MUST_PAUSE, limited_work, spend
 from guided.spec import (
     Beams,
@@ -20,7 +23,10 @@ from guided.spec import (
     GenerationResult,
     Sampling,
 )
-from tests.engine.finite_language import WordMatcher, make_vocabulary
+from guided.spec.composition import Text
+from guided.spec.findings import MaskReport
+from guided.spec.thoughts import AfterThoughts
+from tests.engine.finite_language import TOKEN_BYTES, WordMatcher, make_vocabulary, spell_bytes
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 from tests.kit.effort import crossed
 
@@ -37,16 +43,29 @@ class SlowMatcher:
     Each piece ends a slice, and is too much for a step, whatever time it takes.
     """
 
-    def __init__(self, inner: WordMatcher, built: set[Any], lock: threading.RLock) -> None:
+    def __init__(
+        self,
+        inner: WordMatcher,
+        built: set[Any],
+        lock: threading.RLock,
+        builder: int = 1,
+        building: list[int] | None = None,
+    ) -> None:
+        """``building`` has the number of the one that builds, ``builder``, while it does."""
         self._inner, self._built, self._lock = inner, built, lock
+        self._builder, self._building = builder, [] if building is None else building
         self.is_accepting, self.is_complete = inner.is_accepting, inner.is_complete
 
     def _build(self, what: str) -> None:
         key = what, self._inner.rests
         with limited_work(_LIMIT, lock=self._lock):
             if key not in self._built:
-                for _ in range(_PIECES):
-                    spend(MUST_PAUSE)
+                self._building.append(self._builder)
+                try:
+                    for _ in range(_PIECES):
+                        spend(MUST_PAUSE)
+                finally:
+                    self._building.clear()
                 self._built.add(key)
 
     def mask(self) -> Any:
@@ -58,7 +77,8 @@ class SlowMatcher:
 
     def advance(self, token: Any) -> SlowMatcher:
         self._build("advance")
-        return SlowMatcher(self._inner.advance(token), self._built, self._lock)
+        after = self._inner.advance(token)
+        return SlowMatcher(after, self._built, self._lock, self._builder, self._building)
 
     def forced_run(self, forcing: Forcing) -> Any:
         self._build("forced run")
@@ -78,13 +98,24 @@ class SlowMatcher:
         return self._inner.mask_within(budget)
 
 
-def slowly() -> Any:
+def slowly(building: list[int] | None = None) -> Any:
+    """Matchers of SLOW are numbered from 1; ``building`` has that of the one that builds."""
     built: set[Any] = set()
     lock = threading.RLock()
+    numbers = count(1)
+    now_building = [] if building is None else building
 
     def begin(constraint: Constraint) -> Any:
+        if isinstance(constraint, AfterThoughts):
+            answer = begin(constraint.answer)
+            thoughts: Any = WordMatcher.of(("abc 12", "na 12"))
+            return ThinkingMatcher.before(
+                thoughts, answer, constraint.max_tokens, len(b"12"), len(TOKEN_BYTES)
+            )
         matcher = start(constraint)
-        return SlowMatcher(matcher, built, lock) if constraint == SLOW else matcher
+        if constraint != SLOW:
+            return matcher
+        return SlowMatcher(matcher, built, lock, next(numbers), now_building)
 
     return begin
 
@@ -163,9 +194,9 @@ def test_to_admit_a_request_comes_to_an_end_where_nothing_of_it_is_remembered(
     assert isinstance(outcomes["slow"], GenerationResult) is is_answered
 
 
-def started(**options: Any) -> Engine:
-    """An engine with an answer that pauses."""
-    engine = make_engine(MODEL, start=slowly(), **options)
+def started(building: list[int] | None = None, **options: Any) -> Engine:
+    """An engine with an answer that pauses; its matcher is number 1."""
+    engine = make_engine(MODEL, start=slowly(building), **options)
     engine.submit("slow", GenerationRequest("x", SLOW, forcing=Forcing.OFF, deadline=9.0))
     while not len(engine._paused):
         engine.step()
@@ -197,3 +228,53 @@ def test_a_deadline_closes_an_answer_that_pauses_though_others_build_for_its_con
     assert isinstance(other, GenerationResult)
     assert closed.finish_reason is FinishReason.DEADLINE_CLOSED
     assert other.text in ("name abcdna 12", "name abcd 12 12", "na", "abc name 12 ab 12")
+
+
+_AFTER_THOUGHTS = AfterThoughts((Text("12"),), SLOW, 20)
+OTHERS = {
+    "after thoughts": (GenerationRequest("y", _AFTER_THOUGHTS, forcing=Forcing.OFF),),
+    "beams": (GenerationRequest("y", SLOW, forcing=Forcing.OFF, beams=Beams(2)),),
+    "several beams": tuple(
+        GenerationRequest(prompt, SLOW, forcing=Forcing.OFF, beams=Beams(2)) for prompt in "yz"
+    ),
+    "a sample, for which beams wait": (
+        GenerationRequest("y", SLOW, forcing=Forcing.OFF),
+        GenerationRequest("z", SLOW, forcing=Forcing.OFF, beams=Beams(2)),
+    ),
+    "a look at a mask": (),
+}
+"""Requests beside the one that is closed; the first of them builds then, or the look does."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_deadline_closes_an_answer_whatever_holds_the_lock_of_its_constraint(
+    name: str, turn: int
+) -> None:
+    """What it waits for would only go on after the closing, whoever has the turn then."""
+    now = [0.0]
+    building: list[int] = []
+    engine = started(building, clock=lambda: now[0])
+    while not engine._requests.group("slow").num_chosen:
+        engine.step()
+    for number, request in enumerate(OTHERS[name]):
+        engine.submit(str(number), request)
+    if not OTHERS[name]:
+        engine.constraint_tasks.submit("look", lambda: ReadMask(SLOW, (spell_bytes(b"na")[0],)))
+    looked: list[FinishedTask] = []
+    while building != [2] or (turn := turn - 1) >= 0:
+        engine.step()
+        looked += engine.constraint_tasks.run_slice(may_wait=False)
+    assert building == [2]
+    now[0] = 10.0
+    ended = drain(engine)
+    closed = ended["slow"].outcome
+    assert isinstance(closed, GenerationResult)
+    assert closed.finish_reason is FinishReason.DEADLINE_CLOSED
+    for number in range(len(OTHERS[name])):
+        assert isinstance(ended[str(number)].outcome, GenerationResult)
+    while engine.constraint_tasks.has_work:
+        looked += engine.constraint_tasks.run_slice()
+    assert all(isinstance(each.outcome, MaskReport) for each in looked)
+    assert len(looked) == (not OTHERS[name])
