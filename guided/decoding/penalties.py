@@ -31,7 +31,7 @@ __all__ = [
 Tokens = NDArray[np.int64]
 Logits = NDArray[np.float64]
 
-_LONG_NGRAM: Final = 64
+_LONG_NGRAM: Final = 512
 """Longer n-grams are searched for token by token: comparing all windows would take the product of
 the lengths of n-gram and text, which is seconds for a long text."""
 
