@@ -102,7 +102,7 @@ def test_widths_that_make_no_tree_are_refused(widths: tuple[int, ...]) -> None:
 
 
 def test_widths_without_a_draft_model_are_refused() -> None:
-    with pytest.raises(RequestError, match=r"^draft_widths: .* none is named") as raised:
+    with pytest.raises(RequestError, match="draft models, and none is named") as raised:
         load_engine("./nowhere", draft_widths=[2, 1])
     assert raised.value.field == "draft_widths"
 
