@@ -129,8 +129,7 @@ class Engine:
         self._scheduler = Scheduler(self._cache, limits)
         self._requests = OpenRequests(
             *(self._compiling, self.constraint_tasks, self._scheduler, self._paused),
-            self._results,
-            self._counters,
+            *(self._results, self._counters),
         )
         self._committer = StepCommitter(
             *(self._model, self._scheduler, self._paused, self._step_deadline, kernels),

@@ -104,9 +104,10 @@ class PausedAnswers:
             paused.runnable.is_paused = False
 
     def find_involved(self, constraint: Constraint) -> list[Constraint]:
-        """Return a constraint, and those of which a lock may be needed to release its locks.
+        """Return a constraint, and those whose locks may be needed to release its locks.
 
-        That are the constraints of answers with a part in common that cannot be restarted.
+        The others are those of answers whose work cannot be restarted, so that it has to be
+        finished, and that have a compiled part in common with one found before.
         """
         found = [constraint]
         for one in found:  # which grows meanwhile
