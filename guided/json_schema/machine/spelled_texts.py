@@ -367,7 +367,7 @@ def _close_escape(table: TransitionTable, trie: _OverlayTrie, node: int, begun: 
 
     Adds the nodes inside escapes that are not there yet.
     """
-    closed = bytearray(_HEXADECIMAL if begun else b"/u")
+    closed = _HEXADECIMAL if begun else b"/u"
     below, under = trie.children[node], trie.rows_under[node]
     for byte in _AFTER_BACKSLASH[begun]:
         longer = begun + bytes((byte,))
