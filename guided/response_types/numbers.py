@@ -22,11 +22,15 @@ __all__ = [
 
 _EXACT_DIGITS = sys.float_info.dig
 """Decimal numbers of at most this many digits survive a conversion to float."""
-_REMAINDER_DIGITS = 27
+_LARGEST_QUOTIENT = 10**27
+"""Of a decimal by its step: if it has more than 28 digits, there is no remainder to be zero."""
 _LARGEST = sys.float_info.max
 _LARGEST_DISTINCT = 1e9
+"""Up to here multiples of 1e-6 have few enough digits."""
 _EXACT_BITS = 50
+"""Of a quotient by a step that is exact as a float: it can be told in spite of rounding."""
 _LARGEST_MULTIPLE = 4e6
+"""Of other steps: up to here rounding moves a float by less than the 1e-9 that pydantic allows."""
 _BOUND_NAMES = ("ge", "gt", "le", "lt", "multiple_of")
 
 
@@ -44,7 +48,7 @@ def make_bounds_inclusive(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def limit_multiples(schema: dict[str, Any]) -> dict[str, Any]:
-    """Limit multiples, in place: pydantic's float remainder is exact only to about 1e-9."""
+    """Limit multiples, in place, to those that pydantic finds to be such in rounded floats."""
     if "multipleOf" in schema:
         step = Fraction(schema["multipleOf"])
         is_exact = step.denominator < 2**_EXACT_BITS and Fraction(str(schema["multipleOf"])) == step
@@ -87,6 +91,8 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
     places: int | None = bounds.get("decimal_places")
     digits: int | None = bounds.get("max_digits")
     step: Decimal | None = bounds.get("multiple_of")
+    if step is not None:
+        bounds |= _bounds_of_multiples(step, bounds)
     if digits == 0:
         return {"not": {}}
     if places is None and digits is None and step is None:
@@ -101,13 +107,13 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
         # As many before the point as remain: 12.345, 1.2345, 0.12345.
         fractions = list(range(min(digits or 0, _EXACT_DIGITS) + 1))
     forms = [
-        _digit_limits(
+        _schema_of_digits(
             fraction, _whole_digits(digits, fraction if places is None else places), step, bounds
         )
         for fraction in fractions
     ]
     if fractions[0] > 0 and (digits is None or digits > _EXACT_DIGITS):
-        forms.append(_digit_limits(0, _whole_digits(digits, places or 0), step, bounds))
+        forms.append(_schema_of_digits(0, _whole_digits(digits, places or 0), step, bounds))
     schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
     if places is not None and digits is not None and digits <= places:
         # The zero before the point counts if no digit follows.
@@ -125,10 +131,24 @@ def _as_decimal(bound: Decimal | float) -> Decimal:
     return bound if isinstance(bound, Decimal) else Decimal(str(bound))
 
 
-def _digit_limits(
+def _bounds_of_multiples(step: Decimal, bounds: dict[str, Any]) -> dict[str, Decimal]:
+    """Return ``ge`` and ``le`` such that pydantic can divide by ``step`` all numbers between."""
+    largest = step * _LARGEST_QUOTIENT
+    return {
+        "ge": max(-largest, bounds.get("ge", -largest)),
+        "le": min(largest, bounds.get("le", largest)),
+    }
+
+
+def _schema_of_digits(
     fraction: int, whole: int | None, step: Decimal | None, bounds: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return a schema of numbers with ``whole`` digits before and ``fraction`` after the point."""
+    """Return a schema of numbers with at most ``fraction`` digits after the point.
+
+    Before it are at most ``whole``, or any number for ``None``; with a fraction, both together are
+    at most 15, so that floats distinguish the numbers. These are multiples of ``step`` and within
+    ``bounds``, which are those of pydantic's core schema as decimals.
+    """
     unit = Fraction(1, 10**fraction)
     multiple = unit if step is None else _common_multiple(unit, Fraction(step))
     if fraction == 0:
@@ -137,11 +157,6 @@ def _digit_limits(
             schema["multipleOf"] = int(multiple)
         if whole is not None:
             schema |= {"minimum": 1 - 10**whole, "maximum": 10**whole - 1}
-        if step is not None:
-            # Beyond the precision of decimals, remainders do not exist.
-            largest = int(step * 10**_REMAINDER_DIGITS)
-            _raise_minimum(schema, -largest)
-            _lower_maximum(schema, largest)
         return _apply_integer_bounds(schema, bounds)
     schema = {"type": "number", "multipleOf": float(multiple)}
     before = _EXACT_DIGITS - fraction if whole is None else min(whole, _EXACT_DIGITS - fraction)
@@ -151,6 +166,7 @@ def _digit_limits(
 
 
 def _apply_float_bounds(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
+    """Narrow a schema of numbers, in place, to decimal bounds; of more than 15 digits, to less."""
     up, down = Context(_EXACT_DIGITS, ROUND_CEILING), Context(_EXACT_DIGITS, ROUND_FLOOR)
     if (low := bounds.get("ge")) is not None:
         _raise_minimum(schema, float(up.plus(low)))
@@ -169,6 +185,7 @@ def _next_float(bound: Decimal, rounded: Decimal, direction: float) -> float:
 
 
 def _apply_integer_bounds(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
+    """Narrow a schema of integers, in place, to decimal bounds."""
     if (low := bounds.get("ge")) is not None:
         _raise_minimum(schema, math.ceil(low))
     if (low := bounds.get("gt")) is not None:
@@ -189,6 +206,7 @@ def _lower_maximum(schema: dict[str, Any], value: float) -> None:
 
 
 def _places(number: Decimal) -> int:
+    """Return how many digits after the point a number needs."""
     exponent = number.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 

@@ -116,6 +116,8 @@ class Middle:
 
 Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
 Money = Annotated[Decimal, Field(max_digits=5, decimal_places=2)]
+Tiny = Annotated[Decimal, Field(multiple_of=Decimal("1e-30"))]
+TinyCents = Annotated[Decimal, Field(decimal_places=2, multiple_of=Decimal("1e-20"))]
 Day = Annotated[date, Ge(date(2024, 2, 28)), Lt(date(2024, 3, 2))]
 Office = Annotated[time, Ge(time(9)), Le(time(17))]
 Short = Annotated[timedelta, Gt(timedelta(0)), Le(timedelta(minutes=90))]
@@ -220,6 +222,8 @@ ACCEPTS: list[tuple[Any, str]] = [
     (Annotated[bytes, Len(0, 3)], '"abc"'),
     (Annotated[str, Field(pattern=r"^\w+$")], '"w_1"'),
     (Annotated[Decimal, Field(ge=0.1, multiple_of=0.1)], "0.3"),
+    (Tiny, "-0.000999"),
+    (TinyCents, "9999999.99"),
     (Annotated[Base64Bytes, Len(3, 3)], '"YWJj"'),
     (Annotated[bytes, Len(8, 8), EncodedBytes(encoder=Base64Encoder)], '"YWJjZGVm"'),
     (Annotated[Decimal, Field(max_digits=2, decimal_places=2)], "0.07"),
@@ -237,6 +241,9 @@ REJECTS: list[tuple[Any, str]] = [
     (Decimal, "1" + "0" * 309),
     (Money, "1000"),
     (Money, "0.001"),
+    (Tiny, "0.5"),
+    (Tiny, "-1"),
+    (TinyCents, "123456789.25"),
     (Annotated[Decimal, Field(max_digits=3)], "0.0001"),
     (Annotated[Decimal, Field(max_digits=3)], "1234"),
     (date, '"0000-01-01"'),

@@ -349,6 +349,8 @@ TYPES: dict[str, Any] = {
     "decimal no whole huge": Annotated[Decimal, Field(max_digits=20, decimal_places=20)],
     "decimal step": condecimal(multiple_of=Decimal("0.05"), ge=Decimal(0)),
     "decimal step and places": condecimal(multiple_of=Decimal("0.25"), decimal_places=1),
+    "decimal tiny step": condecimal(multiple_of=Decimal("1e-30")),
+    "decimal places and tiny step": condecimal(multiple_of=Decimal("1e-20"), decimal_places=2),
     "decimal between": condecimal(gt=Decimal("0.1"), lt=Decimal("0.2")),
     "decimal long bound": condecimal(ge=Decimal("0.12345678901234567891"), le=Decimal(1)),
     "decimal far": condecimal(ge=Decimal(10) ** 20, decimal_places=2),
