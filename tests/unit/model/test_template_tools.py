@@ -119,6 +119,13 @@ def test_a_template_that_knows_tools_is_given_them_and_no_other_is(template: str
     assert ours not in read_back(template, ASKED[:2])
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_user_may_speak_right_after_a_tool(template: str) -> None:
+    """That of Gemma 3 insists that user and assistant take turns, and knows no tools."""
+    told = read_back(template, (*ASKED, Message("user", "And tomorrow?")), (WEATHER,))
+    assert "wet" in told.partition("And tomorrow?")[0]
+
+
 @pytest.mark.parametrize("template", [name for name, (_, form) in TEMPLATES.items() if form])
 def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(template: str) -> None:
     """Token by token, special ones as such; what is in the prompt of an answer is left out."""
