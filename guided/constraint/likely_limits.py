@@ -45,10 +45,10 @@ _MAX_OUTCOMES: Final = 3
 def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[LikelyLimit, ...]:
     """Return the limits that answers of a machine are likely to hit; the machine grows by this.
 
-    The search ends after MAX_STEPS steps or MAX_WORK units of work.
+    The search ends after MAX_STEPS steps, MAX_WORK units of work or MAX_LIMITS limits.
     """
-    # More than all steps can spend together, so this limit is never hit.
-    with limited_work(2 * (MAX_WORK + limits.step_work + MAX_STEPS * _STEP_WORK)):
+    # Never hit, as this is the most that all steps can spend; it is there so that work can pause.
+    with limited_work(MAX_WORK + limits.step_work + MAX_STEPS * _STEP_WORK):
         return tuple(_LimitSearch(machine, limits).find_limits())
 
 
@@ -61,7 +61,8 @@ class _LimitSearch:
         self.work = MAX_WORK
         """Units of work that are left."""
         self.worklist: deque[tuple[int, str]] = deque([(ROOT, "")])
-        """Stacks still to visit, each with its place in an answer: a JSON pointer with ``*``."""
+        """Stacks still to visit, each with its place in an answer, written as ``LikelyLimit.place``
+        is."""
         self.seen: set[Frame] = set()
         """Innermost frames of the visited stacks."""
 
@@ -87,7 +88,8 @@ class _LimitSearch:
                 except LimitExceededError as error:
                     num_reported += 1
                     yield LikelyLimit(pointer, str(error))
-                spent = self.limits.step_work - (units_left() or 0)
+                # None are left after a limit was hit, though the last spending may exceed it.
+                spent = self.limits.step_work - max(0, units_left() or 0)
             self.work -= spent
             # Each step has its own work budget, usually too small for work to pause in it. So the
             # units it spent are spent again here, where work can pause.

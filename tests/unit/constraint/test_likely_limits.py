@@ -10,12 +10,12 @@ import pytest
 
 import guided
 from guided.cli.check import check
-from guided.constraint.likely_limits import likely_limits
+from guided.constraint.likely_limits import _LimitSearch, likely_limits
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.work_budget import PauseHooks, use_pause_hooks
+from guided.runtime.work_budget import PauseHooks, spend, use_pause_hooks
 from guided.spec import JsonSchema
 
 _DOMAIN = r"^(?!.*://)(?=.{1,255}$)((.{1,63}\.){1,127}(?![0-9]*$)[a-z0-9-]+\.?)$"
@@ -44,6 +44,16 @@ def test_looking_ahead_rests_between_its_steps() -> None:
     with use_pause_hooks(PauseHooks(5_000, rests.append, lambda _: None, lambda: None)):
         assert likely_limits(machine, ConstraintLimits()) == ()
     assert len(rests) > 15
+
+
+def test_a_step_that_spends_very_much_at_once_is_told_like_any_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it spends past its own limit does not count, or all steps together would hit theirs."""
+    monkeypatch.setattr(_LimitSearch, "_next_stacks", lambda *_: spend(10**9))
+    machine = JsonMachine(lower_json_schema(JsonSchema("{}")).grammar)
+    (likely,) = likely_limits(machine, ConstraintLimits())
+    assert "more than 2000000 units of work" in likely.message
 
 
 @pytest.mark.parametrize(
