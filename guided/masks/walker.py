@@ -251,16 +251,19 @@ class Walker:
     def _try_uncertain(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the tokens of uncertain sites that may follow the exact state.
 
-        They are read byte by byte down the trie, so that common beginnings are tried once.
+        ``uncertain`` is ``Walk.uncertain`` of a whole stack; only its nodes are read. Their tokens
+        are read byte by byte down the trie, so that common beginnings are tried once.
 
-        A token comes once for each site that it is below. The machine itself reads each byte, so
-        the result is exact whatever the walk assumed.
+        Where one site is below another, its tokens come twice. The machine itself reads each byte,
+        so the result is exact whatever the walk assumed.
         """
         self.packed.begin_work()
         nodes, machine = self.trie.nodes, self.machine
         reached: dict[bytes, State | None] = {b"": state}
         found = [_NO_TOKENS]
         for top in uncertain[:, 0].tolist():
+            # In a whole stack each child of a node is recorded by itself, so the root never is.
+            assert top != _ROOT, "the root is uncertain"
             text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
             assert text is not None, top  # the trie has no other tokens
             # Up to the last byte of the site, which the loop tries with those below it.

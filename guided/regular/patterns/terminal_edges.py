@@ -198,12 +198,17 @@ def _looks_outside(node: Regular, *, at_start: bool, at_end: bool) -> bool:
 
 
 def _is_empty(node: Regular) -> bool:
-    """Return whether a part matches no text but the empty one; False for any ``Chars``."""
+    """Return whether a part matches no text but the empty one; False for any ``Chars``.
+
+    Also True for an ``Alternate`` without options, which matches none. Only for the expressions
+    that ``_is_nullable`` is for.
+    """
     match node:
         case Concat(parts) | Alternate(parts):
             return all(map(_is_empty, parts))
         case Repeat(item, _, high):
             return high == 0 or _is_empty(item)
+    assert isinstance(node, Chars | Look), f"{node!r} in a terminal"
     return isinstance(node, Look)
 
 
@@ -211,8 +216,8 @@ def _is_nullable(node: Regular) -> bool:
     """Return whether a part may match the empty text, as look-around does.
 
     Only for expressions that ``parse_python_regex`` returns for unanchored patterns, and for
-    literals. They contain no Start, End, SeparatedRepeat, Graph or Intersection, for which the
-    result might be wrong: anchors are refused in terminals, and the others are added later.
+    literals. They contain no Start, End, SeparatedRepeat, Graph or Intersection: anchors are
+    refused in terminals, and the others are added later.
     """
     match node:
         case Concat(parts):
@@ -221,6 +226,7 @@ def _is_nullable(node: Regular) -> bool:
             return any(map(_is_nullable, options))
         case Repeat(item, low):
             return low == 0 or _is_nullable(item)
+    assert isinstance(node, Chars | Look), f"{node!r} in a terminal"
     return isinstance(node, Look)
 
 
