@@ -22,6 +22,7 @@ from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
 from guided.masks.outline import NO_HORIZON, Outline
 from guided.masks.trie import TokenTrie
+from guided.masks.walk_path import SITE_WIDTH
 from guided.runtime.per_thread import PerThread
 
 __all__ = ["IndependentMask", "IndependentMasks"]
@@ -92,7 +93,7 @@ class IndependentMasks:
         self.nothing = IndependentMask(
             nothing,
             np.empty(0, dtype=np.uint16),
-            np.empty((0, 4), dtype=np.int32),
+            np.empty((0, SITE_WIDTH), dtype=np.int32),
             0,
         )
         """No tokens, and no sites."""
@@ -123,7 +124,7 @@ class _Scratch:
     """Memory in which one thread makes masks."""
 
     def __init__(self) -> None:
-        self._sites: NDArray[np.int32] = np.empty((0, 4), dtype=np.int32)
+        self._sites: NDArray[np.int32] = np.empty((0, SITE_WIDTH), dtype=np.int32)
         self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 
     def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
@@ -132,7 +133,7 @@ class _Scratch:
         Every call returns the same memory, for one mask after another.
         """
         if len(self._sites) < len(trie):
-            self._sites = np.empty((len(trie), 4), dtype=np.int32)
+            self._sites = np.empty((len(trie), SITE_WIDTH), dtype=np.int32)
         if len(self._reach) != trie.vocabulary_size:
             self._reach = np.zeros(trie.vocabulary_size, dtype=np.uint16)
         return self._sites, self._reach

@@ -13,7 +13,7 @@ from guided.machine.recognizer import Recognizer
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
 from guided.masks.trie import TokenTrie
-from guided.masks.walk_path import LARGE_SHARE, PATH_WIDTH
+from guided.masks.walk_path import DEFERRED_WIDTH, LARGE_SHARE, PATH_WIDTH, SITE_WIDTH
 from guided.runtime.addresses import addresses_of, set_address
 
 __all__ = ["PackedMachine", "Scratch"]
@@ -24,11 +24,11 @@ class Scratch:
 
     def __init__(self, trie: TokenTrie) -> None:
         self.path: NDArray[np.int64] = np.empty((trie.longest + 3, PATH_WIDTH), dtype=np.int64)
-        """See ``walk_kernels``."""
+        """See ``walk_path``."""
         self.words: Mask = np.empty(trie.words, dtype=np.int32)
-        self.uncertain: NDArray[np.int32] = np.zeros((len(trie), 4), dtype=np.int32)
+        self.uncertain: NDArray[np.int32] = np.zeros((len(trie), SITE_WIDTH), dtype=np.int32)
         """Sites to be walked once more is known."""
-        self.deferred: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
+        self.deferred: NDArray[np.int64] = np.empty((LARGE_SHARE, DEFERRED_WIDTH), dtype=np.int64)
         """Nodes with a state each; none is below another, which bounds their number."""
         self.addresses = addresses_of((self.path, self.words, self.uncertain, self.deferred))
 

@@ -21,13 +21,13 @@ from guided.masks.trie import TokenTrie
 from guided.masks.trie_kernels import correct_mask
 from guided.masks.walk import KeptWalk, Walk
 from guided.masks.walk_kernels import walk_sites
-from guided.masks.walk_path import FINISHED
+from guided.masks.walk_path import FINISHED, SITE_WIDTH
 from guided.runtime.addresses import addresses_of
 from guided.runtime.per_thread import PerThread
 
 __all__ = ["NOTHING_UNCERTAIN", "ResolvedWalks"]
 
-NOTHING_UNCERTAIN: Final = np.empty((0, 4), dtype=np.int32)
+NOTHING_UNCERTAIN: Final = np.empty((0, SITE_WIDTH), dtype=np.int32)
 """No sites, in the form of ``Walk.uncertain``."""
 _Stopped: TypeAlias = tuple[int, int, int, int, int]
 """What kernels return: whether they finished, then what ``walk_sites`` describes."""

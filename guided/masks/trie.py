@@ -28,6 +28,7 @@ __all__ = [
     "END",
     "FIRST_CHILD",
     "FIRST_TOKEN",
+    "NODE_WIDTH",
     "TokenTrie",
     "TrieArrays",
     "TrieText",
@@ -39,7 +40,8 @@ DEPTH: Final = 1
 BYTE: Final = 2
 FIRST_TOKEN: Final = 3
 FIRST_CHILD: Final = 4
-"""Columns of ``TokenTrie.nodes``."""
+NODE_WIDTH: Final = 5
+"""Columns of ``TokenTrie.nodes``, and their number."""
 CHARACTERS: Final = 1
 _ILL_FORMED_TEXT: Final = 2
 """In the last word of ``TokenTrie.bytes_below``."""
@@ -276,7 +278,7 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     texts = [text for text, _ in spelled]
     bounds = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in texts], out=bounds[1:])
-    lines = np.zeros((bounds[-1] + 2, 5), dtype=np.int32)
+    lines = np.zeros((bounds[-1] + 2, NODE_WIDTH), dtype=np.int32)
     parents = np.zeros(len(lines), dtype=np.int32)
     text = np.frombuffer(b"".join(texts), dtype=np.uint8)
     count = _fill_nodes(text, bounds, lines, parents)

@@ -30,7 +30,7 @@ from guided.masks.machine_kernels import (
     target_of,
 )
 from guided.masks.mask_kernels import clear_token, set_token
-from guided.masks.trie import END, FIRST_CHILD, FIRST_TOKEN, TrieArrays
+from guided.masks.trie import END, FIRST_CHILD, FIRST_TOKEN, NODE_WIDTH, TrieArrays
 from guided.regular.dfa import DEAD
 from guided.runtime.addresses import table_at
 from guided.runtime.kernel import inlined
@@ -41,6 +41,7 @@ __all__ = [
     "BEYOND",
     "CHILD",
     "COUNT",
+    "DEFERRED_WIDTH",
     "ENTRY",
     "ENTRY_STATUS",
     "FINISHED",
@@ -62,6 +63,7 @@ __all__ = [
     "READ_STACK",
     "ROW",
     "SITE",
+    "SITE_WIDTH",
     "SLOTS_FULL",
     "STACK",
     "TRUNCATED",
@@ -126,6 +128,11 @@ action, both, or none."""
 NOT_READ: Final = -2
 """In place of the row after an exit action, before it is looked up; DEAD if none is known."""
 
+SITE_WIDTH: Final = 4
+"""Numbers of a site, see ``walk_kernels.walk_sites``."""
+DEFERRED_WIDTH: Final = 4
+"""Numbers of a deferred node: the node, and stack, row and count there."""
+
 
 class Walk(NamedTuple):
     """The memory that one walk works on."""
@@ -136,9 +143,9 @@ class Walk(NamedTuple):
     words: NDArray[np.int32]
     """The mask being made."""
     uncertain: NDArray[np.int32]
-    """Sites to be walked once more is known, int32 ``[nodes, 4]``."""
+    """Sites to be walked once more is known, int32 ``[nodes, SITE_WIDTH]``."""
     deferred: NDArray[np.int64]
-    """Nodes with a state each, int64 ``[LARGE_SHARE, 4]``."""
+    """Nodes with a state each, int64 ``[LARGE_SHARE, DEFERRED_WIDTH]``."""
     key_stack: int
     """The stack in which a key is being written, whose closing quote walks let pass."""
     large: int
@@ -157,16 +164,19 @@ def walk_at(
     row: int,
     truncated_stack: int,
 ) -> Walk:
-    """Return the arrays of a ``TokenTrie``, ``PackedMachine`` and ``Scratch`` by address.
+    """Return the ``Walk`` on the arrays of a ``TokenTrie``, ``PackedMachine`` and ``Scratch``.
 
-    ``stack`` and ``row`` are those that the walk begins with, even if it continues from another
-    node: they determine which key was being written then (``Walk.key_stack``).
+    ``trie`` and ``machine`` have the addresses of ``TrieArrays`` and ``MachineArrays``, in that
+    order; ``scratch`` is ``Scratch.addresses``. ``stack`` and ``row`` are those that the walk
+    begins with, even if it continues from another node: they determine which key was being written
+    then (``Walk.key_stack``).
     """
     arrays = machine_at(machine)
     role = arrays.rows[row, ROLE]
+    nodes = table_at(trie[0, 0], trie[0, 1], NODE_WIDTH, np.int32)
     return Walk(
         TrieArrays(
-            table_at(trie[0, 0], trie[0, 1], 5, np.int32),
+            nodes,
             table_at(trie[1, 0], trie[1, 1], None, np.int32),
             table_at(trie[2, 0], trie[2, 1], None, np.uint8),
             table_at(trie[3, 0], trie[3, 1], None, np.int32),
@@ -174,10 +184,10 @@ def walk_at(
         arrays,
         table_at(scratch[0, 0], scratch[0, 1], PATH_WIDTH, np.int64),
         table_at(scratch[1, 0], scratch[1, 1], None, np.int32),
-        table_at(scratch[2, 0], scratch[2, 1], 4, np.int32),
-        table_at(scratch[3, 0], scratch[3, 1], 4, np.int64),
+        table_at(scratch[2, 0], scratch[2, 1], SITE_WIDTH, np.int32),
+        table_at(scratch[3, 0], scratch[3, 1], DEFERRED_WIDTH, np.int64),
         int(stack) if role in (IN_KEY, IN_RARE_KEY) else NOWHERE,
-        table_at(trie[0, 0], trie[0, 1], 5, np.int32)[0, END] // LARGE_SHARE,
+        nodes[0, END] // LARGE_SHARE,
         int(truncated_stack),
     )
 

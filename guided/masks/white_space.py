@@ -15,6 +15,7 @@ from guided.masks.independent import IndependentMask
 from guided.masks.mask_kernels import set_tokens
 from guided.masks.trie import BYTE, TokenTrie
 from guided.masks.walk_kernels import BY_BYTE
+from guided.masks.walk_path import SITE_WIDTH
 
 __all__ = ["white_space_mask"]
 
@@ -35,7 +36,7 @@ def white_space_mask(trie: TokenTrie) -> IndependentMask:
         for child in trie.children(node):
             (worklist if trie.nodes[child, BYTE] in _BLANKS else after).append(child)
     after.sort(key=lambda node: (int(trie.nodes[node, BYTE]), node))
-    sites = np.zeros((len(after), 4), dtype=np.int32)
+    sites = np.zeros((len(after), SITE_WIDTH), dtype=np.int32)
     sites[:, 0] = after
     sites[:, 3] = BY_BYTE - trie.nodes[after, BYTE]
     mask.flags.writeable = False
