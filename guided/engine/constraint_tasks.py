@@ -1,8 +1,8 @@
 """Tasks on constraints that no answer waits for: checks, compilation ahead of use, inspection.
 
-It is done as the constraints of requests are compiled: in slices, between steps. Each task except
-that of a mask has a recogniser of its own, so it neither fills up nor locks the recognisers that
-answers use.
+They are done as the constraints of requests are compiled: in slices, between steps. Each task
+except that of a mask has a recogniser of its own, so it neither fills up nor locks the recognisers
+that answers use.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ class FinishedTask:
 
 
 def _most_started(of_client: int) -> int:
-    """Return below how many started tasks a client that has ``of_client`` of them may start one."""
+    """Return at how many started tasks, of all clients, a client may start no further one.
+
+    ``of_client`` is how many of them are its own.
+    """
     return _MAX_STARTED if of_client else _MAX_STARTED_OF_NEW_CLIENTS
 
 
@@ -186,7 +189,12 @@ class ConstraintTasks:
         return finished
 
     def _next(self) -> _Job:
-        """Return the first job in the queue that has started or may start."""
+        """Return the first job that has started or may start, and that a slice would advance.
+
+        If all of these are in kernels (``is_detached``), the first of them: the caller may wait for
+        its kernel. There is always one, unless the queue is empty: where none has started, the
+        first may.
+        """
         started = Counter(job.client for job in self._queue if job.work.has_started)
         candidates = (
             job

@@ -102,14 +102,15 @@ class OpenRequests:
     def end_late(self, moment: float) -> Sequence[ServiceOrder]:
         """End the requests that would be late: closed if the answer has begun, else refused.
 
-        Returns the orders of the requests that ended.
+        ``moment`` is when the next model call, and what follows it, would be done. Returns the
+        orders of the requests that ended.
         """
         # A request that is still compiling has no group yet.
         compiling = [each for each in self._compiling if each.order.is_late(moment)]
         groups = [group for group in self._groups.values() if group.order.is_late(moment)]
         for submission in compiling:
             with self.isolate(submission.request_id):
-                submission.order.check(moment)
+                submission.order.check(moment)  # raises, as it is late: that ends the request
         for group in groups:
             with self.isolate(group.request_id):
                 self._close(group, moment)

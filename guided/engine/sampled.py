@@ -116,7 +116,10 @@ class SampledRunnable(AnswerRunnable):
         return [_verify_answer(piece.tree, logits, self.answer, drawn), *others]
 
     def device_draws(self, piece: Piece) -> list[DeviceDraw | None]:
-        """Return what to draw after each node: a drafted token stays if it is drawn."""
+        """Return what to draw after each node that needs logits: a drafted token stays if drawn.
+
+        ``None`` where nothing is to be chosen, or where the device cannot draw as the request asks.
+        """
         answer, tree = self.answer, piece.tree
         depths, trunk = tree.depths(), tree.trunk_length
         draws: list[DeviceDraw | None] = []
@@ -176,14 +179,15 @@ class SampledRunnable(AnswerRunnable):
 def _make_verified(piece: Piece, output: SegmentOutput, acceptance: Acceptance) -> VerifiedStep:
     """Return what drafters learn from a step, even from one without drafts.
 
-    They count steps, and read the hidden states of the prompt. To be called before the commit.
+    They count steps, and read the hidden states of the prompt. To be called before the commit,
+    while the ``piece`` has the blocks as they were in the step.
     """
     tree = piece.tree
     scout_logits: dict[int, NDArray[np.float32]] = {}
     if tree.scouts:
         logits = NodeLogits(piece.nodes_needing_logits, output)
         scout_logits = {node: logits[node] for node, wants in tree.scouts.items() if wants}
-    first = piece.blocks.committed
+    first = piece.blocks.committed  # the tree follows what is committed
     return VerifiedStep(tree, acceptance, output.states, output.taps, first, scout_logits)
 
 

@@ -100,8 +100,9 @@ class RunSpeller:
         The tokens are those up to the last special one. The text is the left context and the whole
         characters after these; the state is the one after it, and the context is returned as well.
 
-        The state is ``None`` if nothing more is certain: no whole character has to follow, or
-        how the tokenizer splits texts is unknown.
+        The state is ``None`` if nothing more is certain: no whole character has to follow, nothing
+        is certain after the tokens (``_up_to_special``), or how the tokenizer splits texts is
+        unknown.
         """
         if context == UNKNOWN_CONTEXT or self._rules.splitting is None:
             return (), b"", None, context
@@ -119,8 +120,8 @@ class RunSpeller:
     def _up_to_special(self, forced: bytes, context: bytes) -> tuple[Tokens, int | None]:
         """Return the tokens up to the last special one in forced bytes, and where the rest begins.
 
-        The place is ``None`` if nothing more is certain: the bytes leave a choice of special
-        tokens. A place of 0 means that there is no special token.
+        The place is ``None`` if nothing more is certain: how the text before a special token is
+        spelled, or which special token it is. A place of 0 means that there is no special token.
 
         ``context`` stands only before the first of the bytes: the left context after a special
         token is empty.
@@ -133,7 +134,7 @@ class RunSpeller:
             except SplitUncertainError:
                 return tokens, None
             tokens += _before_uncertain(before)
-            end = forced.find(SPECIAL_MARK, at + 1) + 1
+            end = forced.find(SPECIAL_MARK, at + 1) + 1  # past the closing mark; 0 without one
             if not end or UNCERTAIN in before:
                 return tokens, None
             tokens += (self._special[forced[at:end]],)

@@ -16,6 +16,7 @@ from guided.masks.packed import PackedMachine
 __all__ = ["COUNTS_NOTHING", "MaskKey", "MaskKeys", "RowTraits", "row_traits"]
 
 COUNTS_NOTHING: Final = 2**32
+"""In place of ``RowTraits.high``, beyond every bound."""
 _FEW_BYTES: Final = 32
 """A row with fewer bytes that lead on is quicker to walk than to remember."""
 
@@ -26,14 +27,17 @@ class MaskKey(NamedTuple):
     ``StateMasks`` makes two other kinds: that of a walk that is the same in all stacks, with a
     number that no stack has, and that of a truncated stack, where ``left`` is 1 if the text may
     end.
+
+    Code points are counted as far as tokens reach, where the row has an outline. Without one there
+    is no greatest count, so states with different counts share no mask.
     """
 
     stack: int
     row: int
     missing: int = 0
-    """Code points that a string still needs, counted as far as tokens reach."""
+    """Code points that a string still needs; may be negative without an outline."""
     left: int = 0
-    """Code points that a string may still have, counted as far as tokens reach."""
+    """Code points that a string may still have."""
 
 
 class RowTraits:
@@ -59,7 +63,7 @@ class RowTraits:
         self.outline: Final = outline
         """By what a row in a string shares its context-independent mask."""
         self.max_count: Final = max_count
-        """The greatest count of its context-independent mask."""
+        """That of its context-independent mask; MAX_COUNT with a horizon, where it is not known."""
         self.takes_blanks: Final = takes_blanks
         """Whether white space may stand there and changes nothing; see ``white_space``."""
 
@@ -118,6 +122,7 @@ class MaskKeys:
             return MaskKey(stack, row)
         missing, left = traits.low - count, traits.high - count
         # Beyond what tokens can count the bounds make no difference: such states share a mask.
+        # Without an outline it is not known how far that is.
         if traits.outline is not None:
             missing, left = min(max(missing, 0), traits.max_count + 1), min(left, traits.max_count)
         return MaskKey(stack, row, missing, left)
@@ -127,15 +132,16 @@ class MaskKeys:
 
         It may walk the trie to make the context-independent mask of a row that counts code points.
         """
-        traits = self._traits.get(row)
-        if traits is None:
+        found = self._traits.get(row)
+        if found is None:
             arrays = self._packed.current()
-            traits = row_traits(arrays, row, self._independent.trie.longest)
-            outline = traits.outline
-            if outline is not None and traits.high != COUNTS_NOTHING:
+            found = row_traits(arrays, row, self._independent.trie.longest)
+            outline = found.outline
+            if outline is not None and found.high != COUNTS_NOTHING:
                 max_count = MAX_COUNT  # how much is counted beyond a horizon is not known
                 if outline.horizon == NO_HORIZON:
                     max_count = self._independent.get(arrays, row, outline).max_count
-                traits = RowTraits(traits.low, traits.high, traits.overlaid_row, outline, max_count)
-            self._traits[row] = traits
-        return traits
+                # With an outline a row does not take blanks, see ``row_traits``.
+                found = RowTraits(found.low, found.high, found.overlaid_row, outline, max_count)
+            self._traits[row] = found
+        return found

@@ -25,8 +25,9 @@ def call_packed(
 ) -> Any:
     """Call a module with a batch; its output has ``logits`` for the rows that need them.
 
-    The output has hidden states if the batch needs any. ``step`` computes the attention, and
-    ``mix`` the recurrent layers.
+    The output has the hidden states of all layers and rows if the batch needs any. ``step``
+    computes the attention, and ``mix`` the recurrent layers; ``device`` is that of the module's
+    inputs.
     """
     with running(step), mixing(mix):
         return module(

@@ -126,7 +126,8 @@ class _OwnForward:
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         """Return logits ``[logits rows, vocabulary]``, last states ``[wanted, hidden]``, and taps.
 
-        Rows are those that the batch names in ``logits_rows`` and ``states_rows``.
+        Rows are those that the batch names in ``logits_rows`` and ``states_rows``. ``taps`` are the
+        layers whose inputs are returned side by side, ``[wanted, taps · hidden]``.
         """
         windows = window_groups(self.shape.windows)
         visible = {
@@ -267,6 +268,13 @@ class ModelRunner:
         adapters: Sequence[Adapter] = (),
         stage: Stage | None = None,
     ) -> None:
+        """``vocabulary_size`` is how many logits ``forward`` returns for a row: those of the model,
+        cut off or filled up with minus infinity.
+
+        With ``weights`` the module loses its tensors; see ``take_decoder``, also for ``streams``.
+        Neither is read if ``model`` is a ``CpuDecoder``, and ``kernel`` and ``stage`` are read for
+        transformers alone. Nothing can be computed before ``open_storages``.
+        """
         is_own = weights is not None or isinstance(model, CpuDecoder)
         if quantise_cache and is_own:
             raise ModelError(
@@ -329,7 +337,7 @@ class ModelRunner:
         return wanted if longest is None else min(wanted, longest)
 
     def tap(self, layers: tuple[int, ...]) -> None:
-        """From now on, return the inputs of these layers with the hidden states of all tokens."""
+        """From now on, return the inputs of these layers beside hidden states, for their rows."""
         count = len(self.shape.layers)
         assert all(0 <= layer < count for layer in layers), f"{layers} of {count} layers"
         self._taps = layers
@@ -385,6 +393,7 @@ class ModelRunner:
         """End the runner's other processes; here there are none."""
 
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
+        """Return what layers with this window keep of a token, by layer, where they keep any."""
         every = zip(self.shape.layers, self.shape.windows, strict=True)
         return {
             n: layer

@@ -71,7 +71,7 @@ class ModelDraftState:
         self.expansion.begin()
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Release the pages."""
+        """Release the pages of a sequence that ended with these tokens."""
         self._texts.end(self, self.respell(tokens))
 
 
@@ -215,7 +215,7 @@ class DraftModel:
         return nodes if self._respelling is None else _ROWS_OF_RESPELLED * nodes
 
     def _call(self, segments: Sequence[Segment]) -> list[NDArray[np.float32]]:
-        """Return the logits that each segment requests."""
+        """Return the logits that each segment requests, ``[its nodes, target's vocabulary]``."""
         if not segments:
             return []
         self.num_calls += 1
@@ -224,7 +224,7 @@ class DraftModel:
         return [self._to_target_logits(output.logits) for output in outputs]
 
     def _to_target_logits(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return logits for the target's tokens."""
+        """Return logits ``[rows, runner's vocabulary]`` as ``[rows, target's vocabulary]``."""
         return logits if self._respelling is None else self._respelling.logits(logits)
 
 

@@ -98,7 +98,10 @@ class RmsNorm(nn.Module):
 
 
 class EagleAttention(nn.Module):
-    """The matrices of the attention, which reads embedding and feature side by side."""
+    """The matrices of the attention, which reads embedding and feature side by side.
+
+    Attributes are named like the tensors in files, see ``EagleHead``.
+    """
 
     def __init__(self, shape: EagleShape) -> None:
         super().__init__()
@@ -111,7 +114,7 @@ class EagleAttention(nn.Module):
         if shape.has_head_norms:
             self.q_norm = RmsNorm(shape.head_dim, shape.norm_epsilon)
             self.k_norm = RmsNorm(shape.head_dim, shape.norm_epsilon)
-        self._is_normalised = shape.has_head_norms
+        self._has_head_norms = shape.has_head_norms
 
     def project(
         self, rows: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor
@@ -125,7 +128,7 @@ class EagleAttention(nn.Module):
         query = self.q_proj(rows).unflatten(-1, (heads, head_dim))
         key = self.k_proj(rows).unflatten(-1, (kv_heads, head_dim))
         value = self.v_proj(rows).unflatten(-1, (kv_heads, head_dim))
-        if self._is_normalised:
+        if self._has_head_norms:
             query, key = self.q_norm(query), self.k_norm(key)
         return _rotate(query, cosines, sines), _rotate(key, cosines, sines), value
 

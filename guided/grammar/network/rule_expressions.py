@@ -123,7 +123,7 @@ class RuleExpressions:
 
     def _build_choice(self, options: tuple[Body, ...], expanded: Mapping[str, Body]) -> Regular:
         """Return the expression of an alternation; its terminals come last, as one option."""
-        # So what is ignored stands before all terminals once.
+        # As one option, what is ignored stands once before all of them.
         terminals = tuple(option for option in options if isinstance(option, Terminal))
         others = [
             self.build(option, expanded) for option in options if not isinstance(option, Terminal)

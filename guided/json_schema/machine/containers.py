@@ -31,8 +31,9 @@ def derive_value_formulas(
 ) -> tuple[ValueFormulas, list[Leaf]]:
     """Return the formulas to ask of a container's next value, and the assertions that must fail.
 
-    ``universal`` are assertions about each value, ``counting`` those that count the values that
-    fit, both with the formula that they ask of this value. If ``required``, the only goal has to
+    Of the assertions in the ``goals`` of the container's frame, ``universal`` are those about each
+    value, ``counting`` those that count the values that fit, both with the formula that they ask of
+    this value. If ``required``, the only goal has to
     hold, and all that it asks of the value in any case becomes the first formula. The others are
     in the order in which they first occur, each linked to its assertions. Of assertions that are
     neither linked nor failed, a universal one holds of any value that is written, and a counting

@@ -84,10 +84,10 @@ class Exits:
         """
         evaluation, rows = self._evaluation, self._rows
         if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
-            return self._finish_value(stack, 1, item)
+            return self._after_value(stack, 1, item)
         if action == CLOSE:
             truth_vector = evaluation.value_stacks.closing_vector(stack)
-            return self._finish_value(self._stacks.parents[stack], truth_vector, item)
+            return self._after_value(self._stacks.parents[stack], truth_vector, item)
         if action == ITEM:
             item_stack = evaluation.items.enter_item(stack)
             return None if item_stack is None else (item_stack, rows.before_value(item_stack))
@@ -101,9 +101,9 @@ class Exits:
             return rows.after_bracket(opened, evaluation.items.enter_item(opened))
         meaning = self._meaning(action)
         if isinstance(meaning, Done):
-            return self._finish_value(stack, meaning.truth_vector, item)
+            return self._after_value(stack, meaning.truth_vector, item)
         if isinstance(meaning, EmptyArray):
-            return self._finish_value(self._stacks.parents[stack], meaning.truth_vector, item)
+            return self._after_value(self._stacks.parents[stack], meaning.truth_vector, item)
         if isinstance(meaning, Key):
             named = evaluation.names.enter_named_value(stack, meaning.name)
         else:
@@ -139,7 +139,7 @@ class Exits:
     def _ended_value_stack(self, stack: int, action: int) -> int | None:
         """Return the stack that awaits the value which an action ends; ``None`` for other actions.
 
-        It must be the stack that ``resolve`` passes to ``_finish_value`` for the same action.
+        It must be the stack that ``resolve`` passes to ``_after_value`` for the same action.
         """
         if action == DONE:
             return stack
@@ -169,13 +169,14 @@ class Exits:
             self._after_unknown_name_cache[at] = found
         return self._after_unknown_name_cache[at]
 
-    def _finish_value(
+    def _after_value(
         self, stack: int, truth_vector: int, item: bytes | None
     ) -> tuple[int, int] | None:
         """Return stack and row after a value with a truth vector; ``None`` if it must not stand.
 
-        ``item`` is its text, where later items depend on it and it is known. Results without one
-        are cached and final: compiled code does not read a transition again.
+        ``stack`` awaits the value. ``item`` is its text, where later items depend on it and it is
+        known. Results without one are cached and final: compiled code does not read a transition
+        again.
         """
         if item is not None:
             return self._compute_after_value(stack, truth_vector, item)
@@ -187,9 +188,9 @@ class Exits:
     def _compute_after_value(
         self, stack: int, truth_vector: int, item: bytes | None
     ) -> tuple[int, int] | None:
-        """Compute ``_finish_value``."""
-        # ``finish_value`` below may still refuse an item for its text, which the truth vector does
-        # not contain.
+        """Compute ``_after_value``."""
+        # ``value_stacks.finish_value`` may still refuse an item for its text, which the truth
+        # vector does not contain.
         if not self._evaluation.value_stacks.accepts(stack, truth_vector):
             return None
         if stack == ROOT:

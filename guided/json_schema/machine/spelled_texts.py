@@ -365,7 +365,7 @@ def _close_other_escapes(chains: ChainBuilder, trie: _OverlayTrie) -> None:
 def _close_escape(table: TransitionTable, trie: _OverlayTrie, node: int, begun: bytes) -> None:
     """Leave only the canonical escapes from a node on, after a backslash and what has ``begun``.
 
-    Adds the nodes inside escapes that are not there yet.
+    ``begun`` is as for ``_reaches_escape``. Adds the nodes inside escapes that are not there yet.
     """
     closed = _HEXADECIMAL if begun else b"/u"
     below, under = trie.children[node], trie.rows_under[node]
@@ -385,7 +385,11 @@ def _close_escape(table: TransitionTable, trie: _OverlayTrie, node: int, begun: 
 
 
 def _reaches_escape(table: TransitionTable, state: int, begun: bytes) -> bool:
-    """Return whether a state after a backslash and what has ``begun`` can complete an escape."""
+    """Return whether a canonical escape can be completed from a state inside it.
+
+    ``state``, a row of the table, is after a backslash and what has ``begun``: a key of
+    ``_AFTER_BACKSLASH``, so not a whole escape.
+    """
     for byte in _AFTER_BACKSLASH[begun]:
         target, longer = table.step(state, byte), begun + bytes((byte,))
         if target != DEAD and (

@@ -210,7 +210,11 @@ def _ask(_: Any, address: Any) -> Any:
 
 @instruction
 def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) -> Any:
-    """Set ``scores[i] = sum of tile[i, k] * queries[k]`` for 16 rows of a tile, ``size`` k."""
+    """Set ``scores[i] = sum of tile[i, k] * queries[k]`` for 16 rows of a tile, over ``size`` k.
+
+    All but ``size`` and ``count`` are addresses. With up to eight queries (``count``) only the
+    first half of the lanes of each score is written.
+    """
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_tile, its_queries, its_scores, its_size, its_count = args
@@ -231,7 +235,10 @@ def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) 
 
 @instruction
 def _mix(_: Any, tile: Any, weights: Any, outputs: Any, count: Any) -> Any:
-    """Do ``outputs[i] += sum of tile[k, i] * weights[k]`` for 16 i and the 16 rows of a tile."""
+    """Do ``outputs[i] += sum of tile[k, i] * weights[k]`` for 16 i and the 16 rows of a tile.
+
+    ``count`` and addresses are as for ``_score``.
+    """
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_tile, its_weights, its_outputs, its_count = args
@@ -287,7 +294,7 @@ def _add_products(
 
 
 def _lanes(builder: Any, address: Any, place: Any, count: int = LANES) -> Any:
-    """Return a pointer to the first of the 16 numbers at a place."""
+    """Return a pointer to the first ``count`` of the 16 numbers at a place."""
     kind = ir.VectorType(FLOAT, count)
     return pointer(builder, address, kind, builder.mul(place, INT64(LANES)))
 

@@ -40,6 +40,7 @@ BLOCK: Final = 2 * LANES
 _CONFIG: Final = 10
 """The place of the eight numbers of ``Bf16Kernel.configs`` in a job."""
 _BF16 = np.uint16(0)
+"""Tells ``narrow`` the type to round to."""
 
 
 class Bf16Kernel(NamedTuple):
@@ -108,7 +109,7 @@ class Bf16Matrix:
         return found
 
     def _pad_rows(self, rows: Numbers, shape: tuple[int, int]) -> NDArray[Any]:
-        """Return the rows as the kernel reads them, with zeros for missing rows."""
+        """Return the rows as the kernel reads them, with zeros up to this ``shape``."""
         if self._kernel.rounds:
             rounded = np.zeros(shape, np.uint16)
             _round(rows, rounded)
@@ -122,7 +123,10 @@ class Bf16Matrix:
 
 @task
 def _round_rows(job: Any) -> None:
-    """Round rows to bf16; those of the target may be longer."""
+    """Round rows to bf16; ``job`` is that of ``RowTask``.
+
+    Rows of the target may be longer; their further numbers are left as they are.
+    """
     while True:
         row = take_next(job[5])
         if row >= job[4]:
@@ -139,8 +143,12 @@ _round = RowTask(_round_rows)
 def _start(
     job: Any, filled: Any, products: Any, lines: Any, team: Any, function: Any, threads: Any
 ) -> None:
-    """``job``: addresses of weights, rows, products; ``_INPUTS`` of a row, blocks, groups, rows of
-    each; a counter and its address; the address of the configuration, which follows it."""
+    """Run the task at ``function`` with a team: multiply rows in groups of ``lines``.
+
+    ``job``: addresses of weights, rows, products; ``_INPUTS`` of a row, blocks, groups, rows of
+    each; a counter and its address; the address of the configuration, which follows it. Those of
+    the weights and the blocks are there already, and so is the configuration.
+    """
     job[1], job[2] = filled.ctypes.data, products.ctypes.data
     job[5], job[6], job[7] = len(filled) // lines, lines, 0
     job[8], job[9] = job.ctypes.data + 7 * 8, job.ctypes.data + _CONFIG * 8

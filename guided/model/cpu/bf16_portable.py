@@ -53,12 +53,17 @@ _SHIFT = ir.Constant(INTS, [16] * LANES)
 def _multiply_block(
     _: Any, weights: Any, rows: Any, products: Any, depth: Any, outputs: Any, ahead: Any, count: Any
 ) -> Any:
-    """Multiply one block by a group of 1 to 6 rows; prefetch ``ahead`` bytes after it."""
+    """Multiply one block by a group of ``count`` rows, 1 to 6; prefetch ``ahead`` bytes after it.
+
+    ``weights``, ``rows`` and ``products`` are addresses. A row has ``depth`` times 32 inputs, and a
+    row of the products ``outputs`` numbers.
+    """
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         *operands, its_count = args
 
         def emit_count(count: int) -> None:
+            # Both halves of a block at once, so that each number of a row is loaded once.
             for halves in [(0, 1)] if count <= _BOTH else [(0,), (1,)]:
                 _emit_products(builder, count, halves, *operands)
 
@@ -79,7 +84,10 @@ def _emit_products(
     outputs: Any,
     ahead: Any,
 ) -> None:
-    """Emit the loop over the pairs of a block, with a register of sums for each row and half."""
+    """Emit the loop over the pairs of a block, with a register of sums for each row and half.
+
+    ``halves`` says which halves of the block are multiplied, ``count`` by how many rows.
+    """
     length = builder.mul(depth, INT64(2 * LINE))  # bytes of a row
     starts = [builder.add(rows, builder.mul(length, INT64(row))) for row in range(count)]
 
