@@ -21,6 +21,9 @@ __all__ = [
     "fetch_add",
     "floats",
     "halves",
+    "int8s",
+    "int16s",
+    "int32s",
     "integers",
     "pause",
     "read",
@@ -47,6 +50,7 @@ def _at(kind: Any) -> Any:
 
 
 floats, halves, integers = (_at(kind) for kind in (types.float32, types.uint16, types.int64))
+int8s, int16s, int32s = (_at(kind) for kind in (types.int8, types.int16, types.int32))
 
 
 def _on_pointer(emit: Callable[..., Any]) -> Callable[..., Any]:

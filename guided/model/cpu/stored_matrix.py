@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,16 @@ from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.kernel import exact_kernel
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.stored_kernel import multiply_stored
-from guided.model.cpu.stored_layout import LANES, bits_apart, span_fields, take_back, write_spans
+from guided.model.cpu.stored_layout import (
+    CELL,
+    LANES,
+    bits_apart,
+    span_fields,
+    take_back,
+    write_spans,
+)
 from guided.model.cpu.stored_products import StoredJob
-from guided.model.cpu.stored_rows import RowForm, Steps, in_steps
+from guided.model.cpu.stored_rows import RowForm, in_steps, steps_at
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
 __all__ = ["NotFiniteError", "StoredMatrix", "StoredPart"]
@@ -31,7 +39,18 @@ class NotFiniteError(ValueError):
 class StoredPart:
     """Outputs of a matrix that are blocks of one form."""
 
-    __slots__ = ("_job", "_laid", "_task", "apart", "form", "nbytes", "outputs", "padded")
+    __slots__ = (
+        "_cells",
+        "_job",
+        "_laid",
+        "_task",
+        "apart",
+        "form",
+        "nbytes",
+        "outputs",
+        "padded",
+        "row_form",
+    )
 
     def __init__(
         self,
@@ -47,8 +66,10 @@ class StoredPart:
         Raises ``NotFiniteError``, because a kernel may make a number of a NaN.
         """
         self.form, self.apart = form, bits_apart(form, instructions)
+        self.row_form = RowForm.of(form, self.apart)
         self.outputs, inputs = shape
         blocks, spans = -(-self.outputs // LANES), inputs // form.span
+        self._cells = inputs // CELL
         fields = span_fields(form)
         self.nbytes = self.nbytes_of(form, shape)
         self.padded = blocks * LANES
@@ -96,39 +117,41 @@ class StoredPart:
         """Return the original codes of some outputs."""
         return take_back(self._laid, outputs, self.form, self.apart)
 
-    def multiply(
-        self, steps: NDArray[Any], scales: Numbers, totals: NDArray[Any], products: Numbers
-    ) -> None:
-        """Write products of ``[tokens, in]``, ``[tokens, cells]`` and ``[tokens, groups]``."""
+    def multiply(self, steps: NDArray[np.uint8], products: Numbers) -> None:
+        """Write products, ``[tokens, out]``, of rows that ``in_steps`` has converted."""
         job = self._job.copy()  # of this call alone: others may multiply at the same time
         team, function = team_address(), self._task.address
-        _start(job, steps, scales, totals, products, team, function, team_size())
+        _start(job, steps, products, self._cells, self.apart // 8, team, function, team_size())
 
 
 class StoredMatrix:
     """Parts one below the other, and a bias."""
 
-    __slots__ = ("_bias", "_parts", "nbytes")
+    __slots__ = ("_bias", "_columns", "_is_padded", "_parts", "nbytes")
 
     def __init__(self, parts: Sequence[StoredPart], bias: Numbers | None = None) -> None:
         self._parts, self._bias = tuple(parts), bias
+        ends = list(accumulate(part.padded for part in parts))
+        self._columns = [
+            slice(end - part.padded, end) for end, part in zip(ends, parts, strict=True)
+        ]
+        self._is_padded = any(part.outputs != part.padded for part in parts)
         self.nbytes = sum(part.nbytes for part in parts)
 
     def multiply(self, rows: Numbers) -> Numbers:
         """Map ``[tokens, in]`` to ``[tokens, out]``."""
-        count = len(rows)
-        found = np.empty((count, sum(part.padded for part in self._parts)), np.float32)
-        prepared: dict[RowForm, Steps] = {}
-        begin, wanted = 0, []
-        for part in self._parts:
-            key = RowForm.of(part.form, part.apart)
-            if key not in prepared:
-                prepared[key] = in_steps(rows, key)
-            part.multiply(*prepared[key], found[:, begin : begin + part.padded])
-            wanted.append(slice(begin, begin + part.outputs))
-            begin += part.padded
-        if any(part.outputs != part.padded for part in self._parts):
-            found = np.concatenate([found[:, each] for each in wanted], axis=1)
+        found = np.empty((len(rows), self._columns[-1].stop), np.float32)
+        steps: dict[RowForm, NDArray[np.uint8]] = {}
+        for part, columns in zip(self._parts, self._columns, strict=True):
+            if part.row_form not in steps:
+                steps[part.row_form] = in_steps(rows, part.row_form)
+            part.multiply(steps[part.row_form], found[:, columns])
+        if self._is_padded:
+            wanted = (
+                found[:, columns][:, : part.outputs]
+                for part, columns in zip(self._parts, self._columns, strict=True)
+            )
+            found = np.concatenate(list(wanted), axis=1)
         if self._bias is not None:
             found += self._bias
         return found
@@ -138,20 +161,21 @@ class StoredMatrix:
 def _start(
     job: Any,
     steps: Any,
-    scales: Any,
-    totals: Any,
     products: Any,
+    cells: Any,
+    nbytes: Any,
     team: Any,
     function: Any,
     size: Any,
 ) -> None:
     """Enter the rows of one call into a ``StoredJob``, and run the task with it.
 
-    ``size`` is how many threads take part.
+    ``cells`` is how many a row has, ``nbytes`` the size of a step, and ``size`` how many threads
+    take part.
     """
-    job[1], job[2] = steps.ctypes.data, products.ctypes.data
-    job[3], job[4] = scales.ctypes.data, totals.ctypes.data
-    job[7], job[8] = len(steps), products.strides[0] // 4
+    count = len(products)
+    job[1], job[3], job[4] = steps_at(steps.ctypes.data, count * cells, nbytes)
+    job[2], job[7], job[8] = products.ctypes.data, count, products.strides[0] // 4
     job[9], job[10] = job.ctypes.data + 10 * 8, 0
     run_together(team, function, job.ctypes.data, size)
 

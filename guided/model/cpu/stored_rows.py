@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.model.cpu.addresses import floats, int8s, int16s, int32s
 from guided.model.cpu.block_types import CodeForm
-from guided.model.cpu.kernel import exact_kernel
+from guided.model.cpu.kernel import exact_kernel, inlined
 from guided.model.cpu.matrix import Numbers
 from guided.model.cpu.numbers import farthest
 from guided.model.cpu.stored_layout import BYTE, CELL, step_bits
 
-__all__ = ["LARGEST", "RowForm", "Steps", "in_steps"]
+__all__ = ["LARGEST", "RowForm", "in_steps", "steps_at"]
 
 LARGEST: Final[Mapping[int, int]] = {BYTE: 127, 16: 32639}
 """The largest number of steps, by their bits."""
@@ -39,48 +40,70 @@ class RowForm(NamedTuple):
         return cls(step_bits(form), apart, form.offset, form.has_least, form.group)
 
 
-class Steps(NamedTuple):
-    """Rows as steps."""
-
-    steps: NDArray[Any]
-    """``[tokens, in]``, int8 or int16."""
-    scales: Numbers
-    """``[tokens, cells]``."""
-    totals: NDArray[Any]
-    """``[tokens, groups]``: the negated contribution of the codes' offset; for codes with a least
-    number, the factor of that."""
-
-
-def in_steps(rows: Numbers, form: RowForm) -> Steps:
-    """Convert ``[tokens, in]``, a multiple of 32."""
-    count, width = rows.shape
-    steps = np.empty((count, width), np.int8 if form.apart == BYTE else np.int16)
-    scales = np.empty((count, width // CELL), np.float32)
-    totals = np.empty((count, width // form.group), np.float32 if form.has_least else np.int32)
-    cells = np.ascontiguousarray(rows).reshape(-1, CELL), steps.reshape(-1, CELL)
+def in_steps(rows: Numbers, form: RowForm) -> NDArray[np.uint8]:
+    """Convert ``[tokens, in]``, a multiple of 32, to what ``steps_at`` describes."""
+    cells, nbytes = rows.size // CELL, form.apart // 8
+    memory = np.empty(cells * (CELL * nbytes + 4 + CELL // form.group * 4), np.uint8)
     largest, offset = np.float32(LARGEST[form.step_bits]), np.int32(form.offset)
-    _round(*cells, scales.reshape(-1), totals.reshape(-1, CELL // form.group), largest, offset)
-    return Steps(steps, scales, totals)
+    _round(np.ascontiguousarray(rows), memory, nbytes, CELL, form.group, largest, offset)
+    return memory
+
+
+@inlined
+def steps_at(memory: Any, cells: Any, nbytes: Any) -> Any:
+    """Return the addresses of rows' steps, of their scales and of their totals.
+
+    ``memory`` is the address of rows that have ``cells`` in all, and steps of ``nbytes``. Steps are
+    int8 or int16, ``[tokens, in]``; scales are float32, ``[tokens, cells]``; totals are
+    ``[tokens, groups]``: int32, the negated contribution of the codes' offset, or for codes with a
+    least number float32, the factor of that.
+    """
+    scales = memory + cells * CELL * nbytes
+    return memory, scales, scales + cells * 4
 
 
 @exact_kernel
-def _round(cells: Any, steps: Any, scales: Any, totals: Any, largest: Any, offset: Any) -> None:
+def _round(
+    rows: Any, memory: Any, nbytes: Any, cell: Any, group: Any, largest: Any, offset: Any
+) -> None:
     """Write the numbers of each cell as steps of their own, and the totals of each group.
 
-    The size of a cell is read from the array: if LLVM knows it, it takes numbers one by one.
+    The size of a cell is an argument: if LLVM knows it, it takes numbers one by one.
     """
-    width = cells.shape[1] // totals.shape[1]
-    for c in range(len(cells)):
-        most = max(farthest(cells[c]), np.float32(1e-30))
-        scales[c] = most / largest
-        per_step = largest / most
-        for d in range(cells.shape[1]):
-            steps[c, d] = np.int32(np.floor(cells[c, d] * per_step + np.float32(0.5)))
-        for group in range(totals.shape[1]):
-            total = np.int32(0)
-            for d in range(width):
-                total += steps[c, group * width + d]
-            if offset:
-                totals[c, group] = total * -offset
-            else:
-                totals[c, group] = np.float32(total) * scales[c]
+    cells = rows.size // cell
+    steps, scales, totals = steps_at(memory.ctypes.data, cells, nbytes)
+    if nbytes == 1:
+        _round_cells(rows, int8s(steps), floats(scales), cell, largest)
+        _add_up(int8s(steps), floats(scales), totals, cells, cell // group, group, offset)
+    else:
+        _round_cells(rows, int16s(steps), floats(scales), cell, largest)
+        _add_up(int16s(steps), floats(scales), totals, cells, cell // group, group, offset)
+
+
+@inlined
+def _round_cells(rows: Any, steps: Any, scales: Any, cell: Any, largest: Any) -> None:
+    of_row = rows.shape[1] // cell
+    for t in range(len(rows)):
+        for c in range(of_row):
+            numbers = rows[t, c * cell : (c + 1) * cell]
+            place = t * of_row + c
+            most = max(farthest(numbers), np.float32(1e-30))
+            scales[place] = most / largest
+            per_step = largest / most
+            for d in range(len(numbers)):
+                rounded = np.floor(numbers[d] * per_step + np.float32(0.5))
+                steps[place * cell + d] = np.int32(rounded)
+
+
+@inlined
+def _add_up(
+    steps: Any, scales: Any, totals: Any, cells: Any, groups: Any, group: Any, offset: Any
+) -> None:
+    for place in range(cells * groups):
+        total = np.int32(0)
+        for d in range(place * group, (place + 1) * group):
+            total += steps[d]
+        if offset:
+            int32s(totals)[place] = total * -offset
+        else:
+            floats(totals)[place] = np.float32(total) * scales[place // groups]

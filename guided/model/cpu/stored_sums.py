@@ -88,7 +88,9 @@ class _OfBytes:
         )
         operands = [builder.bitcast(each, of_bytes) for each in (codes, steps)]
         found = on.call("llvm.x86.avx2.pmadd.ub.sw", of_words, *operands)
-        self._narrow = found if self._narrow is None else builder.add(self._narrow, found)
+        if self._narrow is not None:
+            found = on.in_order(builder.add(self._narrow, found))
+        self._narrow = found
         self._added += 1
         if self._added == self._room:
             self._widen()
