@@ -152,6 +152,12 @@ def test_what_is_off_costs_nothing(
     [
         ({"stop": ("a", "")}, RequestError, "a stop string is empty", "stop"),
         (
+            {"stop": ("a", "b\ud800")},
+            RequestError,
+            "stop string 'b\\ud800' holds a surrogate, which is half of a character",
+            "stop",
+        ),
+        (
             {"stop": tuple(map(str, range(65)))},
             LimitExceededError,
             "stop holds 65, above the limit of 64",
