@@ -21,7 +21,7 @@ _OF_ONE_PLACE: Final = 64
 """Bits of an IPv6 address that a network assigns to one customer, who chooses the rest."""
 
 _SHARE: Final = 4
-"""One in this many of the allowed connections is kept free for new ones."""
+"""One in this many of the allowed connections is kept free for new ones, at least one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def too_many(connections: Iterable[Connection[K]], most: int) -> list[K]:
     # A connection is worth more the fewer connections its place prefers to it.
     ranked = [(rank, each) for kept in places.values() for rank, each in enumerate(kept)]
     ranked.sort(key=lambda pair: pair[0], reverse=True)
-    excess = len(ranked) - (most - most // _SHARE)
+    excess = len(ranked) - (most - max(1, most // _SHARE))
     return [each.key for _, each in ranked if not each.is_busy][: max(0, excess)]
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from guided.cli.batch_requests import BatchLine, Key
 from guided.errors import GuidedError, RequestError
+from guided.spec.result import LEAST_LOGPROB
 
 if TYPE_CHECKING:
     from guided.client import Answer
@@ -31,6 +34,7 @@ __all__ = ["Results", "opened_results"]
 
 _ATTRIBUTES: Final = ("field", "pointer", "position", "hint", "text", "finish_reason", "request_id")
 """Attributes that some errors have in addition to their message."""
+_LARGEST: Final = sys.float_info.max
 
 
 class Results:
@@ -51,7 +55,7 @@ class Results:
             record["error"] = _error_record(outcome)
         else:
             record["answer"] = _answer_record(outcome, has_value=line.request.schema is not None)
-        text = json.dumps(record, ensure_ascii=False, default=_text_of)
+        text = json.dumps(_finite(record), ensure_ascii=False, allow_nan=False, default=_text_of)
         # A model may write half of a surrogate pair.
         self._file.write(text.encode(errors="backslashreplace") + b"\n")
         self._file.flush()
@@ -141,6 +145,14 @@ def _answers_alone(file: Path, handle: IO[bytes]) -> Iterator[IO[bytes]]:
 def _answer_record(answer: Answer[Any], *, has_value: bool) -> dict[str, Any]:
     """Return the parts of an answer that are present."""
     record = asdict(answer)
+    for part in (record, *record["candidates"]):
+        for token in part["logprobs"]:
+            for told in (token, *token["top"]):
+                told |= {
+                    name: max(told[name], LEAST_LOGPROB)
+                    for name in ("raw", "masked")
+                    if told[name] is not None
+                }
     if not has_value:
         del record["value"]
     if not record["logprobs"]:
@@ -155,6 +167,15 @@ def _error_record(error: GuidedError) -> dict[str, Any]:
     return {"code": error.code, "message": str(error)} | {
         name: value for name, value in said.items() if value is not None
     }
+
+
+def _finite(part: Any) -> Any:
+    """Return a part of a record with finite numbers only, the nearest ones: JSON has no others."""
+    if isinstance(part, float):
+        return None if math.isnan(part) else min(max(part, -_LARGEST), _LARGEST)
+    if isinstance(part, dict):
+        return {name: _finite(each) for name, each in part.items()}
+    return [_finite(each) for each in part] if isinstance(part, list | tuple) else part
 
 
 def _text_of(value: object) -> str:

@@ -174,7 +174,10 @@ def _bound(text: str) -> Any:
     """Read a bound; words and other texts stay as they are, for the options to check."""
     if text == _UNBOUNDED:
         return None
-    return int(text) if text.lstrip("-").isdecimal() else text
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def read_documents(given: list[str] | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from guided.errors import ModelError
-from guided.masks.described_tokenizer import Description
+from guided.masks.described_tokenizer import Description, is_tokenizer_error
 
 if TYPE_CHECKING:
     from tokenizers import AddedToken, Tokenizer
@@ -67,7 +67,9 @@ def _load_tokenizer(file: Path) -> Tokenizer:
 
     try:
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # tokenizers has no exception class of its own
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_tokenizer_error(error):
+            raise
         raise ModelError(f"{file} describes no tokenizer: {error}", hint=_FETCH_HINT) from error
 
 

@@ -124,6 +124,8 @@ class BeamSearch:
         self._is_constrained = is_constrained
         self.length = 0
         """Tokens of every beam that count in this round."""
+        self.num_chosen = 0
+        """Rounds in which the model chose: the others only counted tokens of forced runs."""
         self.answers: list[BeamAnswer] = []
         """The best answers, best first; at most as many as the beam width."""
         root = self._append_forced_run(Hypothesis((), matcher, None), matcher)
@@ -200,6 +202,7 @@ class BeamSearch:
         self._add_answers(answers)
         self.live = live
         self.length += 1
+        self.num_chosen += any(each.continuation is not None for each in best)
         return [extension.parent for extension in continuing]
 
     def close_for_deadline(self) -> None:

@@ -46,6 +46,8 @@ class DraftContext:
     prompt_length: int
     prompt: tuple[TokenId, ...] = ()
     """The tokens of the prompt that a drafter may look up in what it knows."""
+    shared: dict[str, object] = field(default_factory=dict)
+    """What drafters keep for all answers to one request, by their names."""
     widths: tuple[int, ...] = ()
     """Expansion widths that the request allows; empty for all that a drafter has."""
     max_drafted: int | None = None

@@ -17,7 +17,7 @@ from guided.decoding.allowed_tokens import few_tokens
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, VerifiedStep
 from guided.decoding.judged_proposals import JudgedProposals
-from guided.drafters.text_index import MATCH_LENGTHS, TextIndex, TokenTable
+from guided.drafters.text_index import MATCH_LENGTHS, PromptIndex, TextIndex, TokenTable
 from guided.errors import LimitExceededError
 from guided.masks.mask import Mask
 from guided.masks.vocabulary import Vocabulary
@@ -94,14 +94,42 @@ the node that it follows. So entries sort by falling chance, then by age."""
 
 
 class LookupDraftState:
-    """The text of one sequence, and how often its drafts were right; knows no other sequence."""
+    """The text of one sequence, and how often its drafts were right.
 
-    def __init__(self, table: TokenTable) -> None:
-        self.index = TextIndex(table)
+    It knows no other sequence; only the index of the prompt is that of all answers to a request.
+    """
+
+    def __init__(self, table: TokenTable, context: DraftContext) -> None:
+        self._table = table
+        self._context = context
+        self._index: TextIndex | None = None
+        """Made when it is first needed: not all sequences are drafted for."""
         self.rates = AcceptanceRates[DraftKind](ASSUMED_RATES)
         """How often its drafted tokens were right, by kind."""
         self.drafted = JudgedProposals[DraftKind](self.rates)
         """The tokens of the latest tree."""
+
+    @property
+    def index(self) -> TextIndex:
+        """The index of the text that was read."""
+        assert self._index is not None, "nothing was read yet"
+        return self._index
+
+    def read(self, tokens: Sequence[TokenId]) -> None:
+        """Index what is new of the text, of which ``tokens`` are all tokens so far."""
+        if self._index is None:
+            self._index = TextIndex(self._table, self._prompt_index())
+        # A sequence that starts over keeps its tokens, so those read before are still the first.
+        self._index.extend(tokens[len(self._index) :])
+
+    def _prompt_index(self) -> PromptIndex:
+        """Return the index of the prompt, which the first of several answers makes."""
+        shared = self._context.shared
+        found = shared.get(LookupDrafter.name)
+        if found is None:
+            found = shared[LookupDrafter.name] = PromptIndex(self._table, self._context.prompt)
+        assert isinstance(found, PromptIndex), f"{found!r} is of another drafter"
+        return found
 
     def learn(self, verified: VerifiedStep) -> None:
         """Record which tokens of the latest tree the model agreed with."""
@@ -122,9 +150,9 @@ class LookupDrafter:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._table = TokenTable(vocabulary.token_bytes)
 
-    def open(self, context: DraftContext) -> LookupDraftState:  # noqa: ARG002 - drafts for all
+    def open(self, context: DraftContext) -> LookupDraftState:
         """Begin a sequence."""
-        return LookupDraftState(self._table)
+        return LookupDraftState(self._table, context)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Add tokens to each tree as long as they pay."""
@@ -139,8 +167,7 @@ class LookupDrafter:
         self, draft_state: LookupDraftState, tokens: Sequence[TokenId], builder: DraftBuilder
     ) -> None:
         """Grow the tree of one sequence best first: the likeliest path of all comes next."""
-        # A sequence that starts over keeps its tokens, so those read before are still the first.
-        draft_state.index.extend(tokens[len(draft_state.index) :])
+        draft_state.read(tokens)
         draft_state.drafted.clear()
         root = builder.root
         tails = {root: draft_state.index.tail()}

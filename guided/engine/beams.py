@@ -38,8 +38,8 @@ class BeamGroup(Group):
 
     @property
     def num_chosen(self) -> int:
-        """Rounds made, which is the number of tokens of the longest answer."""
-        return self._search.length
+        """Rounds in which the model chose a token of some beam."""
+        return self._search.num_chosen
 
     def close_for_deadline(self) -> None:
         """End all beams along their shortest completions."""

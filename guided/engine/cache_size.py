@@ -34,6 +34,8 @@ class StepLimits:
     """Tokens drafted for one answer in one step, at most."""
 
     def __post_init__(self) -> None:
+        if self.step_tokens < 1:
+            raise RequestError(f"step_tokens {self.step_tokens!r} is below 1", field="step_tokens")
         # Every running answer gets a token of each step, see ``share_tokens``.
         if not 1 <= self.max_batch <= self.step_tokens:
             raise RequestError(

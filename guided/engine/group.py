@@ -8,27 +8,20 @@ from dataclasses import replace
 from guided.drafters.union import DrafterUnion
 from guided.engine.answer_state import AnswerState
 from guided.engine.contrastive import ContrastiveRunnable
+from guided.engine.incomplete import check_complete
 from guided.engine.runnable import Runnable
 from guided.engine.sampled import SampledRunnable
 from guided.engine.scoring import Scorer, by_likelihood
 from guided.engine.submission import Submission
-from guided.errors import IncompleteAnswerError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import (
     CandidateResult,
-    FinishReason,
-    GenerationRequest,
     GenerationResult,
-    OnIncomplete,
     TokenLogprobs,
     Usage,
 )
 
 __all__ = ["Group", "SampledGroup"]
-
-_MORE_TIME = "allow more time, or take the answer as it is closed"
-_MORE_TOKENS = "allow more tokens, or take the answer as it is closed"
-_HINTS = {FinishReason.DEADLINE: _MORE_TIME, FinishReason.DEADLINE_CLOSED: _MORE_TIME}
 
 
 class Group:
@@ -135,7 +128,7 @@ class Group:
             reasoning=given[0].reasoning,
             reasoning_tokens=given[0].reasoning_tokens,
         )
-        _check_complete(result, request)
+        check_complete(result, request)
         return result
 
 
@@ -222,23 +215,3 @@ class SampledGroup(Group):
     def own_usage(self) -> Usage:
         """The costs of all answers."""
         return Usage.total(answer.usage() for answer in self._answers)
-
-
-def _check_complete(result: GenerationResult, request: GenerationRequest) -> None:
-    """Raise IncompleteAnswerError if an answer was cut short and the request forbids that."""
-    if request.on_incomplete is OnIncomplete.CLOSE:
-        return
-    # Every answer that would be returned has to be whole; those that ``best_of`` drops need not.
-    answers: Sequence[CandidateResult | GenerationResult] = result.candidates or (result,)
-    several = len(answers)
-    for number, answer in enumerate(answers, start=1):
-        reason = answer.finish_reason
-        if reason.is_cut_short:
-            which = f"answer {number} of {several}" if several > 1 else "the answer"
-            raise IncompleteAnswerError(
-                f"{which} was cut short after {len(answer.tokens)} tokens ({reason.value})",
-                text=answer.text,
-                finish_reason=reason,
-                usage=result.usage,
-                hint=_HINTS.get(reason, _MORE_TOKENS),
-            )

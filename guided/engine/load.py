@@ -118,7 +118,7 @@ def load_engine(
     assert share is None or split.ranks == 1, "ranks cannot be forked"
     # Errors of the settings are raised before anything is fetched.
     threads = _choose_threads(threads, split)
-    names = _choose_drafters(drafters, reuse_prefixes=reuse_prefixes)
+    names = _choose_drafters(drafters, drafts=drafts, reuse_prefixes=reuse_prefixes)
     progress = progress or RichProgress()
     kernel_process = KernelProcess()
     loras = load_adapters(adapters or {}, model, progress)
@@ -164,11 +164,19 @@ def load_engine(
     return _start_engine(build, parts, files if drafts else None, progress)
 
 
-def _choose_drafters(names: Sequence[str] | None, *, reuse_prefixes: bool) -> Sequence[str]:
-    """Return the names of the drafters; raises ``RequestError`` for an unknown one."""
+def _choose_drafters(
+    names: Sequence[str] | None, *, drafts: bool, reuse_prefixes: bool
+) -> Sequence[str]:
+    """Return the names of the drafters; raises ``RequestError`` for any that cannot draft."""
     if names is None:
         return default_drafters(reuse_prefixes=reuse_prefixes)
     check_drafters(names)
+    if names and not drafts:
+        raise RequestError(
+            "drafters are named, but drafting is off",
+            field="drafters",
+            hint="leave them out, or let the engine draft",
+        )
     return names
 
 

@@ -207,7 +207,8 @@ def _open_draft_state(
             cache_salt=submission.salt,
             drafters=request.drafters,
             prompt_length=answer.prompt_length,
-            prompt=tuple(answer.tokens[: answer.prompt_length]),
+            prompt=submission.prompt,
+            shared=submission.kept_by_drafters,
             widths=request.draft_widths,
             max_drafted=request.max_drafted,
         )

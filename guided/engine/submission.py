@@ -79,6 +79,8 @@ class Submission:
     at_end: ExitStack = field(default_factory=ExitStack)
     """Releases what the request holds when it ends, however it ends. Nothing enters it before
     ``Admission.make_group``, which may be interrupted and begun again."""
+    kept_by_drafters: dict[str, object] = field(default_factory=dict)
+    """What drafters keep for all of its answers, by their names."""
     trace: Trace | None = None
     """Records the steps, where someone wants to look at them."""
     adapter: int = 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from tokenizers.models import BPE
 
-__all__ = ["ADDED_FLAGS", "Description", "tokenizer_from"]
+__all__ = ["ADDED_FLAGS", "Description", "is_tokenizer_error", "tokenizer_from"]
 
 Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
@@ -26,6 +26,14 @@ _SETTINGS: Final = (
 _EMPTY: Final = {"type": "BPE", "vocab": {}, "merges": []}
 ADDED_FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
 """The settings of an added token, as attributes and in the description."""
+
+
+def is_tokenizer_error(error: BaseException) -> bool:
+    """Return whether the library of tokenizers raised an error, which has no class of its own.
+
+    A file that contradicts itself may end in a fault of the library, which is no ``Exception``.
+    """
+    return type(error) is Exception or type(error).__name__ == "PanicException"
 
 
 def tokenizer_from(description: Description) -> Tokenizer:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from guided.errors import ModelError
+from guided.masks.described_tokenizer import is_tokenizer_error
 
 __all__ = ["quiet_transformers", "reading"]
 
@@ -27,9 +28,8 @@ def reading(part: str, source: Path | str) -> Iterator[None]:
     )
     try:
         yield
-    except Exception as error:
-        # That of tokenizers has no class of its own, such as for a file of a newer version.
-        if type(error) is not Exception and not isinstance(error, known):
+    except BaseException as error:
+        if not is_tokenizer_error(error) and not isinstance(error, known):
             raise
         if isinstance(source, Path) and source.is_file():
             hint = "check that the file is complete"
@@ -44,7 +44,7 @@ def reading(part: str, source: Path | str) -> Iterator[None]:
         ) from error
 
 
-def _gist(error: Exception) -> str:
+def _gist(error: BaseException) -> str:
     """Return the first line of a message, and the second if the first introduces it."""
     first, *others = str(error).strip().splitlines() or [type(error).__name__]
     return f"{first} {others[0].strip()}" if others and first.endswith(":") else first

@@ -54,7 +54,7 @@ def at_least(least: int) -> Rule:
     return Rule(lambda value: value >= least, f"is below {least}")
 
 
-def between(low: int, high: int) -> Rule:
+def between(low: float, high: int) -> Rule:
     """Allow numbers from ``low`` to ``high``."""
     return Rule(lambda value: low <= value <= high, f"is not between {low} and {high}")
 

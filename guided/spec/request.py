@@ -388,8 +388,16 @@ class GenerationRequest:
         for token in self.stop_tokens:
             if token < 0:
                 raise RequestError(f"stop token {token!r} is below 0", field="stop_tokens")
-        if "" in self.stop:
-            raise RequestError("a stop string is empty", field="stop")
+        for text in self.stop:
+            if not text:
+                raise RequestError("a stop string is empty", field="stop")
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise RequestError(
+                    f"stop string {text!r:.80} holds a surrogate, which is half of a character",
+                    field="stop",
+                ) from error
         if self.include_stop and not self.stop and not self.stop_tokens:
             raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
 

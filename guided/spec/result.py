@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import chain
 from operator import add, sub
-from typing import NewType
+from typing import Final, NewType
 
 __all__ = [
+    "LEAST_LOGPROB",
     "Alternative",
     "CandidateResult",
     "DrafterUsage",
@@ -24,6 +25,9 @@ __all__ = [
 
 TokenId = NewType("TokenId", int)
 """Id of a token in a vocabulary, which is also its column in the logits."""
+
+LEAST_LOGPROB: Final = -9999.0
+"""Stands for the logarithm of 0 in JSON, which has no infinite numbers."""
 
 
 class Verification(StrEnum):

@@ -74,7 +74,7 @@ class Sampling:
         float,
         Option(
             "Divide positive logits of tokens in prompt or answer by this, multiply negative ones.",
-            above(0, 100),
+            between(0.01, 100),  # a quotient by next to nothing would be infinite
         ),
     ] = 1.0
     presence_penalty: Annotated[

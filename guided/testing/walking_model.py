@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.reading import read_text
 from guided.engine.constraint_tasks import ConstraintTasks
+from guided.engine.incomplete import check_complete
 from guided.errors import GuidedError, RequestError
 from guided.masks.mask import tokens_of
 from guided.masks.matcher import Matcher
@@ -165,6 +166,7 @@ class WalkingModel:
         result = _result(request, found[: request.n], time.monotonic() - start)
         with self._lock:
             self._usage = Usage.total((self._usage, result.usage))
+            check_complete(result, request)
             self._answered[result.finish_reason] += 1
         return result
 

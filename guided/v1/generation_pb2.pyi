@@ -2003,8 +2003,8 @@ class Sampling(_message.Message):
     below 1. Absent: all.
     """
     repetition_penalty: _builtins.float
-    """Divide positive logits of tokens in prompt or answer by this, and multiply negative ones; above
-    0, at most 100. Absent: 1, which changes nothing.
+    """Divide positive logits of tokens in prompt or answer by this, and multiply negative ones; from
+    0.01 to 100. Absent: 1, which changes nothing.
     """
     presence_penalty: _builtins.float
     """Subtract this from the logit of every token in the answer; from -2 to 2. Absent: 0."""

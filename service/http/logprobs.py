@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
-from typing import Final
 
 from guided.spec import Alternative, TokenLogprobs
+from guided.spec.result import LEAST_LOGPROB
 from guided_service.http.errors import JsonObject
 
 __all__ = ["chat_logprobs", "completion_logprobs", "told_tokens"]
-
-_LEAST: Final = -9999.0
-"""Stands for the logarithm of 0, which JSON cannot represent."""
 
 
 def chat_logprobs(tokens: Iterable[TokenLogprobs]) -> JsonObject:
@@ -58,7 +55,7 @@ def _told(token: TokenLogprobs | Alternative) -> JsonObject:
 
 
 def _number(logprob: float | None) -> float:
-    return 0.0 if logprob is None else max(logprob, _LEAST)
+    return 0.0 if logprob is None else max(logprob, LEAST_LOGPROB)
 
 
 def _text(text: bytes) -> str:

@@ -134,6 +134,8 @@ def test_the_schema_is_shown_only_where_the_request_says_so() -> None:
     [
         ({"max_batch": 0}, "max_batch 0 is not between 1 and step_tokens (512)"),
         ({"max_batch": 9, "step_tokens": 8}, "max_batch 9 is not between 1 and step_tokens (8)"),
+        ({"step_tokens": 0}, "step_tokens 0 is below 1"),
+        ({"max_batch": 0, "step_tokens": -1}, "step_tokens -1 is below 1"),
         ({"cache_tokens": 0}, "cache_tokens 0 leave no room for a request"),
     ],
 )
@@ -143,3 +145,4 @@ def test_an_engine_that_could_serve_nobody_is_refused(
     with pytest.raises(RequestError) as caught:
         make_engine(MODEL, **options)
     assert str(caught.value) == message
+    assert caught.value.field == message.split()[0]

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from guided.decoding import DraftContext, DraftRequest
 from guided.drafters import LookupDrafter
+from guided.drafters.lookup import LookupDraftState
 from guided.errors import LimitExceededError, TokenRejectedError
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
@@ -22,6 +24,25 @@ PEOPLE = words(
     '{"name":"12abab12","me":7}',
 )
 SEED = 2**63 - 2  # the seeds after it begin at 0 again
+
+
+class Opened:
+    """A lookup drafter that keeps what it knows of the sequences that it opens."""
+
+    name = "lookup"
+    wants_hidden_states = False
+    widths = ()
+
+    def __init__(self) -> None:
+        self._drafter = LookupDrafter(make_vocabulary())
+        self.contexts: list[DraftContext] = []
+
+    def open(self, context: DraftContext) -> LookupDraftState:
+        self.contexts.append(context)
+        return self._drafter.open(context)
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        self._drafter.propose(drafts)
 
 
 def several(n: int, **options: Any) -> dict[str, GenerationRequest]:
@@ -97,6 +118,19 @@ def test_each_answer_is_that_of_a_request_with_its_seed(
         assert len({candidate.tokens for candidate in results[key].candidates}) > 1
     if architecture == "llama" and "cache_tokens" in options:
         assert engine.stats().preempted > 0
+
+
+def test_drafters_keep_what_they_know_of_the_prompt_for_all_answers() -> None:
+    opened = Opened()
+    engine = make_engine(make_model(), drafters=(opened,), widest_draft=8)
+    answers(engine, several(3))
+    kept: dict[tuple[int, ...], set[int]] = {}
+    for context in opened.contexts:
+        kept.setdefault(context.prompt, set()).add(id(context.shared))
+        assert list(context.shared) == ["lookup"]
+    # Two requests with three answers each.
+    assert len(opened.contexts) == 6
+    assert len(kept) == len(set().union(*kept.values())) == 2
 
 
 def test_the_prompt_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,14 @@ from guided.engine.deadlines import ClosingTimes, StepTimes
 from guided.engine.engine import Engine
 from guided.errors import DeadlineExceededError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult, TokenId
+from guided.spec import (
+    Beams,
+    FinishReason,
+    Forcing,
+    GenerationRequest,
+    GenerationResult,
+    TokenId,
+)
 from tests.engine.tiny_models import drain, make_engine, make_model, words
 
 MODEL = make_model()
@@ -105,6 +113,21 @@ def test_a_prompt_that_takes_too_long_is_not_answered_by_its_way_out() -> None:
     engine.submit("r", GenerationRequest("x" * 200, LISTS, max_tokens=80, deadline=4.5))
     assert isinstance(drain(engine)["r"].outcome, DeadlineExceededError)
     assert clock.now - 100.0 == 4
+
+
+@pytest.mark.parametrize("beams", [None, Beams(2)], ids=["sampled", "beams"])
+def test_a_forced_run_before_the_first_choice_is_no_answer(beams: Beams | None) -> None:
+    """It is read in several steps, as the prompt is."""
+    engine, clock = timed_engine(step_tokens=16)
+    run = "k" * 70
+    request = GenerationRequest(
+        "hello", words(f"{run}1", f"{run}2"), max_tokens=80, deadline=2.5, beams=beams
+    )
+    engine.submit("late", request)
+    assert isinstance(drain(engine)["late"].outcome, DeadlineExceededError)
+    assert clock.now - 100.0 == 2
+    result = outcome_of(engine, replace(request, deadline=60.0))
+    assert result.finish_reason is FinishReason.COMPLETE
 
 
 def test_a_deadline_counts_from_when_the_request_was_received() -> None:

@@ -107,6 +107,12 @@ def test_widths_without_a_draft_model_are_refused() -> None:
     assert raised.value.field == "draft_widths"
 
 
+def test_drafters_without_drafting_are_a_contradiction() -> None:
+    with pytest.raises(RequestError, match="drafters are named, but drafting is off") as raised:
+        load_engine("./nowhere", drafters=["lookup"], drafts=False)
+    assert raised.value.field == "drafters"
+
+
 def test_draft_models_without_drafting_are_a_contradiction() -> None:
     with pytest.raises(RequestError, match="draft models are named, but drafting is off"):
         load_engine("./nowhere", draft_models=["./nowhere"], drafts=False)

@@ -288,7 +288,17 @@ def test_the_size_of_a_step_suits_the_device(
     assert (limits.max_batch, limits.step_tokens, limits.widest_draft) == (*found, 5)
 
 
-@pytest.mark.parametrize("asked", [(0, None), (513, None), (None, 0), (9, 8)])
-def test_a_step_has_a_token_for_each_answer(asked: tuple[int | None, int | None]) -> None:
-    with pytest.raises(RequestError, match="is not between 1 and step_tokens"):
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((0, None), "max_batch 0 is not between 1 and step_tokens"),
+        ((513, None), "max_batch 513 is not between 1 and step_tokens"),
+        ((9, 8), "max_batch 9 is not between 1 and step_tokens"),
+        ((None, 0), "step_tokens 0 is below 1"),
+    ],
+)
+def test_a_step_has_a_token_for_each_answer(
+    asked: tuple[int | None, int | None], message: str
+) -> None:
+    with pytest.raises(RequestError, match=f"^{message}"):
         StepLimits.for_device(torch.device("cpu"), *asked)

@@ -173,6 +173,28 @@ def test_those_that_were_never_used_go_first_and_then_the_quiet() -> None:
     assert too_many(seen, 1) == ["old", "new", "quiet", "used"]
 
 
+@pytest.mark.parametrize("most", range(1, 9))
+def test_of_however_few_places_one_is_kept_free(most: int) -> None:
+    idle = [of(f"{n}", "10.0.0.1", n) for n in range(most)]
+    assert too_many(idle, most)[0] == "0"
+    assert len(too_many(idle, most)) == max(1, most // 4)
+    assert too_many([of(f"busy {n}", "10.0.0.1", n) for n in range(most)], most) == []
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_idle_connections_give_way_where_few_are_allowed(tmp_path: Path, most: int) -> None:
+    with (
+        serving_http(ECHO_SERVER, tmp_path / "log", {"max_connections": f"{most}"}) as server,
+        ExitStack() as opened,
+    ):
+        for address in (server.process.address, server.url.removeprefix("http://")):
+            host, _, port = address.rpartition(":")
+            for _ in range(most):
+                opened.enter_context(socket.create_connection((host, int(port)), 20))
+        assert httpx2.get(f"{server.url}/health").status_code == 200
+        eventually(lambda: told_health(server.process) == HEALTH.SERVING, 10)
+
+
 def test_whoever_has_most_gives_way() -> None:
     crowd = [of(f"crowd {n}", f"2001:db8::{n}", n) for n in range(10)]
     few = [of("stranger", "2001:db8:1::1", 0), of("other", "10.0.0.1", 0)]

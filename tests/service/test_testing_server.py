@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from guided import testing
 from guided.client import AsyncClient, Client, Request, wait_until_serving
 from guided.errors import (
+    IncompleteAnswerError,
     InvalidConstraintError,
     OutOfMemoryError,
     RequestError,
@@ -89,6 +90,25 @@ def test_a_random_answer_ends_within_its_tokens_or_on_the_shortest_way(asking: C
         answer = asking.generate("?", schema=schema, temperature=1, seed=seed, max_tokens=3)
         assert len(json.loads(answer.text)) >= 2
         assert answer.finish_reason is FinishReason.LENGTH_CLOSED
+        with pytest.raises(IncompleteAnswerError, match="the answer was cut short") as caught:
+            asking.generate(
+                "?",
+                schema=schema,
+                temperature=1,
+                seed=seed,
+                max_tokens=3,
+                on_incomplete="error",
+            )
+        assert caught.value.text == answer.text
+
+
+def test_an_answer_that_is_whole_is_no_error_where_incomplete_ones_are(
+    model_free: testing.Server, asking: Client
+) -> None:
+    assert asking.generate("?", Person, on_incomplete="error").value == Person(name="", age=0)
+    model_free.reply(ADA)
+    with asking.stream("?", Person, on_incomplete="error") as stream:
+        assert "".join(stream) == ADA
 
 
 def test_a_stream_comes_in_pieces_and_stops_where_it_is_told(

@@ -71,7 +71,7 @@ samplings = st.builds(
     typical_p=st.none() | st.floats(0, 1, exclude_min=True),
     epsilon_cutoff=st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True),
     eta_cutoff=st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True),
-    repetition_penalty=st.floats(0, 100, exclude_min=True),
+    repetition_penalty=st.floats(0.01, 100),
     presence_penalty=st.floats(-2, 2),
     frequency_penalty=st.floats(-2, 2),
     no_repeat_ngram_size=st.none() | st.integers(1, 2**31 - 1),

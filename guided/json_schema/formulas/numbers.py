@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -28,6 +28,7 @@ from cachetools import LRUCache, cached
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
+from guided.json_schema.formulas.key_size import key_size
 from guided.json_schema.formulas.number_conditions import (
     MAX_PLACES,
     Divisor,
@@ -57,10 +58,14 @@ __all__ = [
 
 MAX_DIGITS: Final = 2_000
 """The most digits of a number in an assertion, on either side of the point."""
-_CACHE_BYTES: Final = 32 * 2**20
-"""Bytes of cached automata; one of long numbers takes megabytes."""
+_CACHE_BYTES: Final = 64 * 2**20
+"""Bytes of cached automata with their assertions; one of long numbers takes megabytes."""
 _MIN_DFA_BYTES: Final = 1_000
 """The fewest bytes that an automaton counts as."""
+_dfas: Final[LRUCache[Hashable, tuple[Dfa, int]]] = LRUCache(
+    _CACHE_BYTES, getsizeof=lambda kept: kept[1]
+)
+"""Automata, and about how many bytes each takes together with its assertion."""
 MAX_LISTED_MULTIPLES: Final = 200
 """The number of multiples allowed of a divisor with too many remainders for an automaton."""
 _MAX_STATES: Final = 20_000
@@ -161,7 +166,6 @@ def _check_digits(value: Decimal) -> None:
         )
 
 
-@cached(LRUCache(_CACHE_BYTES, lambda dfa: _MIN_DFA_BYTES + dfa.next.nbytes), lock=threading.Lock())
 def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
     """Return the automaton of the numbers that the assertion allows, labelled HOLDS.
 
@@ -171,13 +175,21 @@ def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int |
     must not be changed. Both raise LimitExceededError for numbers of too many digits, and for
     automata that grow too large.
     """
-    return _build_dfa(assertion, spelling, max_digits, fails=False)
+    return _kept(assertion, spelling, max_digits, fails=False)[0]
 
 
-@cached(LRUCache(_CACHE_BYTES, lambda dfa: _MIN_DFA_BYTES + dfa.next.nbytes), lock=threading.Lock())
 def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
     """Return the automaton of all numbers, labelled HOLDS or FAILS; it rejects undecided ones."""
-    return _build_dfa(assertion, spelling, max_digits, fails=True)
+    return _kept(assertion, spelling, max_digits, fails=True)[0]
+
+
+@cached(_dfas, lock=threading.Lock())
+def _kept(
+    assertion: NumberAssertion, spelling: Spelling, max_digits: int | None, *, fails: bool
+) -> tuple[Dfa, int]:
+    """Return an automaton, and about how many bytes it takes together with its assertion."""
+    dfa = _build_dfa(assertion, spelling, max_digits, fails=fails)
+    return dfa, _MIN_DFA_BYTES + dfa.next.nbytes + key_size(assertion)
 
 
 def _build_dfa(

@@ -98,7 +98,10 @@ class DocumentCompletions:
         action = int(self._table.nearest_label[state.row])
         if action == DEAD:
             return len(self.shortest_completion(state))
-        left = int(self._table.distance[state.row]) + self._owed_code_points(state)
+        left = int(self._table.distance[state.row])
+        # Where a string begins, its distance already has what it owes (``Block``).
+        if self._table.count_event[state.row] != START:
+            left += self._owed_code_points(state)
         return left + self._bytes_after(state.stack, action, state)
 
     def shortest_completion(self, state: State) -> bytes:

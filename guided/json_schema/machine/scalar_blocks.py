@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 import threading
 from collections.abc import Callable, Hashable
 from typing import Final
@@ -31,12 +30,13 @@ from guided.json_schema.formulas.formula import (
     parts_of,
     postorder,
 )
+from guided.json_schema.formulas.key_size import key_size
 from guided.json_schema.formulas.values import Json
 from guided.machine.block import Block
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
-from guided.regular.expression import Graph, Regular
+from guided.regular.expression import Regular
 from guided.regular.reachability import states_reaching_cycle
-from guided.runtime.work_budget import pause_if_due, spend
+from guided.runtime.work_budget import spend
 
 __all__ = [
     "ONLY_REQUIRED",
@@ -98,7 +98,7 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
         return kept[0]
     # Not under the lock: it may take long, and two threads that make the same do no harm.
     block = make()
-    size = _key_size(key) + (0 if block is None else block.nbytes)
+    size = key_size(key) + (0 if block is None else block.nbytes)
     if size < MAX_CACHED_BYTES:
         with _lock:
             _blocks[key] = (block, size)
@@ -115,7 +115,7 @@ def pattern_dfa(pattern: Regular) -> Dfa:
     if kept is not None:
         return kept[0]
     dfa = dfa_from_regular(pattern, search=True)
-    size = _key_size(pattern) + _size(dfa)
+    size = key_size(pattern) + _size(dfa)
     if size < _dfas.maxsize:
         with _lock:
             _dfas[pattern] = (dfa, size)
@@ -126,31 +126,6 @@ def _size(dfa: Dfa) -> int:
     """Return about how many bytes an automaton takes."""
     ranges = sum([len(chars.ranges) for chars in dfa.classes])
     return _DFA_BYTES + _BYTES_PER_TABLE_BYTE * dfa.next.nbytes + _RANGE_BYTES * ranges
-
-
-def _key_size(key: Hashable) -> int:
-    """Return about how many bytes a key takes, each object in it once.
-
-    They are most of an entry where a long list or pattern has a small automaton, or none.
-    """
-    size = 0
-    seen: set[int] = set()
-    worklist: list[object] = [key]
-    while worklist:
-        pause_if_due()
-        item = worklist.pop()
-        if id(item) in seen:
-            continue
-        seen.add(id(item))
-        size += sys.getsizeof(item)
-        if isinstance(item, tuple | frozenset):
-            worklist += item
-        elif isinstance(item, Signature):
-            worklist += (item.content, item.parts)
-        elif not isinstance(item, Graph):
-            # Graphs are those of formats, which are kept in any case.
-            worklist += [getattr(item, name) for name in getattr(item, "__match_args__", ())]
-    return size
 
 
 class VectorLabels:
@@ -193,6 +168,7 @@ class Signature:
     """A structural copy of a formula without references to its grammar, hashed once."""
 
     __slots__ = ("_hash", "content", "parts")
+    __match_args__: Final = ("content", "parts")
 
     def __init__(self, content: Hashable, parts: tuple[Signature, ...]) -> None:
         self.content: Final = content

@@ -226,9 +226,21 @@ KEYWORDS: tuple[Keyword, ...] = (
     # --- numbers --------------------------------------------------------------------------
     Keyword("multipleOf", Role.ASSERTION, POSITIVE, "validation", note="exact, in decimal"),
     Keyword("maximum", Role.ASSERTION, NUMBER, "validation"),
-    Keyword("exclusiveMaximum", Role.ASSERTION, BOUND_SWITCH, "validation"),
+    Keyword(
+        "exclusiveMaximum",
+        Role.ASSERTION,
+        BOUND_SWITCH,
+        "validation",
+        note="a truth value only beside `maximum`",
+    ),
     Keyword("minimum", Role.ASSERTION, NUMBER, "validation"),
-    Keyword("exclusiveMinimum", Role.ASSERTION, BOUND_SWITCH, "validation"),
+    Keyword(
+        "exclusiveMinimum",
+        Role.ASSERTION,
+        BOUND_SWITCH,
+        "validation",
+        note="a truth value only beside `minimum`",
+    ),
     # --- strings --------------------------------------------------------------------------
     Keyword("maxLength", Role.ASSERTION, COUNT, "validation", note="counts code points"),
     Keyword("minLength", Role.ASSERTION, COUNT, "validation", note="counts code points"),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from guided.json_schema.formulas.values import is_number
 from guided.json_schema.reader.formats import MAX_FORMAT_LENGTHS, NARROWED_FORMATS, format_regular
 from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
@@ -63,6 +64,8 @@ def _enforcement(
     """
     keywords, name = location.keywords, definition.name
     companion = _COMPANION_KEYWORD.get(name)
+    if isinstance(keywords[name], bool):
+        companion = _SWITCHED_BOUND.get(name, companion)
     if companion is not None and companion not in keywords:
         return Enforcement.ANNOTATION, f"means nothing without {companion!r}"
     if name == "additionalItems" and not isinstance(keywords.get("items"), list):
@@ -111,9 +114,12 @@ def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[s
         if longest is None or longest > max_length:
             yield f"at most {max_length} characters"
     if {"integer", "number"} & set(type_names) and max_digits is not None:
-        lower_bounds = keywords.keys() & {"minimum", "exclusiveMinimum"}
-        upper_bounds = keywords.keys() & {"maximum", "exclusiveMaximum"}
-        if "number" in type_names or not (lower_bounds and upper_bounds):
+        # Truth values of draft 4 bound nothing by themselves.
+        has_low, has_high = (
+            is_number(keywords.get(bound)) or is_number(keywords.get(strict))
+            for strict, bound in _SWITCHED_BOUND.items()
+        )
+        if "number" in type_names or not (has_low and has_high):
             yield f"at most {max_digits} digits on either side of the point"
 
 
@@ -134,6 +140,8 @@ _COMPANION_KEYWORD = {
     "maxContains": "contains",
 }
 """Keywords that have no effect without another one, which is the value."""
+_SWITCHED_BOUND = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+"""Keywords that say, where they are ``true`` or ``false``, whether another one is exclusive."""
 
 
 def _note_on_unknown(keyword: str, location: Location) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,22 @@ import pytest
 
 from guided.cli.batch_requests import digests_of, read_lines
 from guided.cli.batch_results import opened_results
-from guided.client import RawPrompt, Request
+from guided.client import Answer, Candidate, RawPrompt, Request
 from guided.errors import RequestError
-from guided.spec import Beams, Choice, Ebnf, JsonOptions, Lark, Reasoning, Regex
+from guided.spec import (
+    Alternative,
+    Beams,
+    Choice,
+    Ebnf,
+    FinishReason,
+    JsonOptions,
+    Lark,
+    Reasoning,
+    Regex,
+    TokenId,
+    TokenLogprobs,
+    Usage,
+)
 
 PROMPT = '{"prompt": "x"'
 
@@ -158,3 +173,31 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         opened_results(tmp_path / "nowhere" / "out"),
     ):
         pass
+
+
+def _never(word: str) -> None:
+    raise AssertionError(f"{word} is not JSON")
+
+
+def test_numbers_that_json_does_not_have_are_written_as_the_nearest(tmp_path: Path) -> None:
+    """As over HTTP for log-probabilities; the text still has what the model wrote."""
+    unlikely = Alternative(TokenId(1), b"b", -math.inf, -math.inf)
+    told = TokenLogprobs(TokenId(0), b"a", -math.inf, -0.5, (unlikely,))
+    forced = TokenLogprobs(TokenId(0), b"a", None, None)
+    text = '{"raw": [-20000.5, 1e999, -1e999, true]}'
+    ended = {"value": json.loads(text), "text": text, "finish_reason": FinishReason.COMPLETE}
+    one = Candidate(**ended, index=0, num_tokens=2, score=-math.inf, logprobs=(told,))
+    answer = Answer(
+        **ended, usage=Usage(), seconds=0.1, logprobs=(told, forced), candidates=(one, one)
+    )
+    (line,) = _read(tmp_path, f'{PROMPT}, "schema": {{}}}}')
+    with opened_results(tmp_path / "out") as results:
+        results.write(line, answer)
+    written = json.loads((tmp_path / "out").read_text(), parse_constant=_never)["answer"]
+    most = sys.float_info.max
+    assert written["text"] == text
+    assert written["value"] == {"raw": [-20000.5, most, -most, True]}
+    (first, second), candidate = written["logprobs"], written["candidates"][1]
+    assert (first["raw"], first["masked"], first["top"][0]["raw"]) == (-9999.0, -0.5, -9999.0)
+    assert (second["raw"], second["masked"]) == (None, None)
+    assert (candidate["score"], candidate["logprobs"]) == (-most, [first])

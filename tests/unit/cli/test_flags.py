@@ -11,6 +11,7 @@ from guided.cli.check import check
 from guided.cli.flags import read_beams, read_json_options, read_logit_bias
 from guided.cli.generate import generate, logprob_lines
 from guided.cli.thought_flags import read_thought_flags
+from guided.errors import RequestError
 from guided.spec import (
     FREE_WHITESPACE,
     Alternative,
@@ -48,6 +49,13 @@ def test_words_and_numbers_are_read() -> None:
     assert options == JsonOptions(FREE_WHITESPACE, "any", "annotate", "any", 12, None)
     said = ("compact", KeyOrder.SCHEMA, FormatMode.ASSERT, Spelling.CANONICAL, "10000", "20")
     assert read_json_options(dict(zip(FLAGS, said, strict=True))) == JsonOptions()
+
+
+@pytest.mark.parametrize("text", ["--5", "-", "5-", "5.0", "", "9" * 5000])
+@pytest.mark.parametrize("name", ["whitespace", "max_string_length", "max_number_digits"])
+def test_a_bound_that_is_no_number_is_refused_by_its_name(name: str, text: str) -> None:
+    with pytest.raises(RequestError, match=f"^{name} '{text}' is not an integer"):
+        read_json_options({name: text})
 
 
 def test_beams_are_those_of_the_flags() -> None:

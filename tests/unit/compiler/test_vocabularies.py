@@ -117,6 +117,26 @@ def test_files_of_a_folder_that_make_no_sense_are_named(
     assert str(caught.value).startswith(f"{tmp_path / file}.json {message}")
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"merges": [["zzq", "a"]]}, "Token `zzq` out of vocabulary"),
+        # The library itself fails at this, with what is no Exception.
+        ({"continuing_subword_prefix": "####"}, "range end index "),
+    ],
+)
+def test_a_description_that_contradicts_itself_is_named(
+    model: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    description = json.loads(BUILT["built like GPT-2"]().to_str())
+    description["model"] |= model
+    (tmp_path / "tokenizer.json").write_text(json.dumps(description))
+    with pytest.raises(ModelError) as caught:
+        vocabulary_of(tmp_path)
+    start = f"{tmp_path / 'tokenizer.json'} describes no tokenizer: {message}"
+    assert str(caught.value).startswith(start)
+
+
 def test_parts_that_a_description_leaves_out_are_none(tmp_path: Path) -> None:
     tokenizer = BUILT["built with fallback"]()
     description = json.loads(tokenizer.to_str())

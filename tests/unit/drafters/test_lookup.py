@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -165,6 +166,38 @@ def test_tokens_may_come_at_once_or_one_by_one() -> None:
         draft(draft_state, tokens[:count], matcher)
     at_once = draft(opened(), tokens, matcher)
     assert draft(draft_state, tokens, matcher).tokens == at_once.tokens
+
+
+class CountedTexts(tuple[bytes | None, ...]):
+    """The texts of a vocabulary; counts how often one is looked up."""
+
+    looked_up = 0
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> bytes | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[bytes | None, ...]: ...
+    def __getitem__(self, at: Any) -> Any:
+        self.looked_up += 1
+        return super().__getitem__(at)
+
+
+def test_the_answers_to_a_request_index_its_prompt_once() -> None:
+    texts = CountedTexts(TOKEN_BYTES)
+    drafter = LookupDrafter(replace(make_vocabulary(), token_bytes=texts))
+    prompt = spell_bytes(b"0123456789x 789y " * 50)
+    context = draft_context(prompt=prompt, prompt_length=len(prompt))
+    matcher: Any = AnythingMatcher()
+    looked_up, trees = [], []
+    for end in (b"0123", b"789", b"x 7"):
+        before = texts.looked_up
+        trees.append(draft(drafter.open(context), (*prompt, *spell_bytes(end)), matcher).tokens)
+        looked_up.append(texts.looked_up - before)
+        # What is drafted is the same as of one text without a known prompt.
+        alone = draft(opened(), (*prompt, *spell_bytes(end)), matcher)
+        assert trees[-1] == alone.tokens
+    assert looked_up[0] >= len(prompt)
+    assert max(looked_up[1:]) < 100
 
 
 def test_what_no_model_call_judged_teaches_nothing() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.drafters.text_index import MATCH_LENGTHS, TextIndex, TokenTable
+from guided.drafters.text_index import MATCH_LENGTHS, PromptIndex, TextIndex, TokenTable
 from guided.spec import TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, spell_bytes
 
@@ -13,8 +14,8 @@ TABLE = TokenTable(TOKEN_BYTES)
 TOKENS = st.lists(st.sampled_from([*spell_bytes(b"a"), *spell_bytes(b"b"), *range(258, 271)]))
 
 
-def index_of(*texts: bytes) -> TextIndex:
-    index = TextIndex(TABLE)
+def index_of(prompt: bytes, *texts: bytes) -> TextIndex:
+    index = TextIndex(TABLE, PromptIndex(TABLE, spell_bytes(prompt)))
     for text in texts:
         index.extend(spell_bytes(text))
     return index
@@ -47,20 +48,32 @@ def test_nothing_follows_the_end_of_the_text() -> None:
 
 
 def test_nothing_matches_across_a_special_token_and_none_is_drafted() -> None:
-    index = TextIndex(TABLE)
-    index.extend([*spell_bytes(b"xy"), min(END_IDS), *spell_bytes(b"z")])
-    assert follower(index, b"xy") is None
-    assert follower(index, b"yz") is None
+    tokens = [*spell_bytes(b"xy"), min(END_IDS), *spell_bytes(b"z")]
+    for cut in range(len(tokens) + 1):
+        index = TextIndex(TABLE, PromptIndex(TABLE, tokens[:cut]))
+        index.extend(tokens[cut:])
+        assert follower(index, b"xy") is None
+        assert follower(index, b"yz") is None
 
 
-@given(TOKENS, TOKENS)
+@pytest.mark.parametrize(("others", "found"), [(11, (b"1", 5)), (12, (b"2", 2))])
+def test_twelve_positions_are_compared(others: int, found: tuple[bytes, int]) -> None:
+    """Besides the end of the text, wherever the prompt ends."""
+    text = b"xyzab1" + b" ab2" * others + b"xyzab"
+    for cut in range(len(text) + 1):
+        assert follower(index_of(text[:cut], text[cut:]), b"xyzab") == found
+
+
+@given(TOKENS, TOKENS, TOKENS)
 def test_a_match_is_the_best_of_those_at_every_position(
-    before: list[TokenId], after: list[TokenId]
+    prompt: list[TokenId], before: list[TokenId], after: list[TokenId]
 ) -> None:
-    index = TextIndex(TABLE)
+    """Wherever the prompt ends and the answer begins."""
+    index = TextIndex(TABLE, PromptIndex(TABLE, prompt))
     index.extend(before)
     index.extend(after)
-    tokens = [*before, *after]
+    tokens = [*prompt, *before, *after]
+    assert len(index) == len(tokens)
     text = b"".join(TOKEN_BYTES[token] or b"" for token in tokens)
     tail = index.tail()
     assert tail == text[-MATCH_LENGTHS[0] :]

@@ -62,6 +62,38 @@ _NOTES: list[tuple[Any, JsonOptions, str, Enforcement, str]] = [
         "means nothing in draft 6",
     ),
     ({"then": {}}, JsonOptions(), "/then", Enforcement.ANNOTATION, "means nothing without 'if'"),
+    ({"then": True}, JsonOptions(), "/then", Enforcement.ANNOTATION, "means nothing without 'if'"),
+    *(
+        ({**draft, keyword: switch}, JsonOptions(), f"/{keyword}", Enforcement.ANNOTATION, note)
+        for draft in ({}, {"$schema": "http://json-schema.org/draft-04/schema"})
+        for switch in (True, False)
+        for keyword, note in (
+            ("exclusiveMinimum", "means nothing without 'minimum'"),
+            ("exclusiveMaximum", "means nothing without 'maximum'"),
+        )
+    ),
+    (
+        {"minimum": 1, "exclusiveMinimum": True},
+        JsonOptions(),
+        "/exclusiveMinimum",
+        Enforcement.ENFORCED,
+        "",
+    ),
+    ({"exclusiveMinimum": 1}, JsonOptions(), "/exclusiveMinimum", Enforcement.ENFORCED, ""),
+    (
+        {"type": "integer", "exclusiveMinimum": True, "maximum": 5},
+        JsonOptions(),
+        "/type",
+        Enforcement.NARROWED,
+        "at most 20 digits on either side of the point",
+    ),
+    (
+        {"type": "integer", "exclusiveMinimum": 1, "maximum": 5, "exclusiveMaximum": False},
+        JsonOptions(),
+        "/type",
+        Enforcement.ENFORCED,
+        "",
+    ),
     (
         {"items": {}, "additionalItems": {}},
         JsonOptions(),

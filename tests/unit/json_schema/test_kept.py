@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 
 from guided.errors import UnsatisfiableError
+from guided.json_schema.formulas import numbers
+from guided.json_schema.formulas.assertions import NumberChoices
+from guided.json_schema.formulas.numbers import number_dfa, number_verdicts
 from guided.json_schema.machine import scalar_blocks
 from guided.json_schema.machine.scalar_blocks import json_literal, pattern_dfa
 from guided.json_schema.machine.spelled_texts import _sort
 from guided.json_schema.reader.formats import format_regular
+from guided.regular.dfa import Dfa
 from guided.regular.expression import Alternate, literal
+from guided.spec import Spelling
 from tests.unit.json_schema.documents import machine_of
 
 
@@ -64,3 +71,13 @@ def test_blocks_that_are_none_count_with_the_lists_in_their_keys() -> None:
     with pytest.raises(UnsatisfiableError):
         machine_of({"enum": values, "maximum": 3})
     assert scalar_blocks._blocks.currsize - before > 50 * len(values)
+
+
+@pytest.mark.parametrize("make", [number_dfa, number_verdicts])
+def test_automata_of_numbers_count_with_the_lists_in_their_keys(
+    make: Callable[[NumberChoices, Spelling, int | None], Dfa],
+) -> None:
+    before = numbers._dfas.currsize
+    values = tuple(Decimal(10**12 + number) for number in range(2_000))
+    dfa = make(NumberChoices(values), Spelling.CANONICAL, 20)
+    assert numbers._dfas.currsize - before > dfa.next.nbytes + 100 * len(values)

@@ -121,6 +121,16 @@ def test_what_a_long_string_owes_is_not_read_letter_by_letter() -> None:
         assert machine.bytes_left(written) == len(completion) - place
 
 
+@pytest.mark.parametrize("size", [0, 1, 7, 90_000])
+@pytest.mark.parametrize("others", [{}, {"maxLength": 300_000}, {"type": ["string", "null"]}])
+def test_what_a_string_owes_counts_once_where_it_begins(
+    size: int, others: dict[str, object]
+) -> None:
+    machine = machine_of({"type": "string", "minLength": size, **others})
+    state = reached(machine, '"')
+    assert machine.bytes_left(state) == len(machine.shortest_completion(state)) == size + 1
+
+
 def test_no_end_is_longer_than_the_bound_on_it() -> None:
     """Also after a number, which ends without a byte of its own: budgets rely on this."""
     schema = {"oneOf": [{}, {"items": {"maxItems": 1}}]}

@@ -218,6 +218,23 @@ def test_a_tokenizer_of_a_kind_that_is_not_known(folder: Path) -> None:
     assert message(folder).startswith(f"cannot read the tokenizer of {folder}: data did not match")
 
 
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ({"merges": [["zzq", "a"]]}, "Token `zzq` out of vocabulary"),
+        ({"continuing_subword_prefix": "####"}, "range end index "),
+    ],
+)
+def test_a_tokenizer_that_contradicts_itself(
+    folder: Path, model: dict[str, object], told: str
+) -> None:
+    file = folder / "tokenizer.json"
+    description = json.loads(file.read_text("utf-8"))
+    description["model"] |= model
+    file.write_text(json.dumps(description), "utf-8")
+    assert message(folder).startswith(f"cannot read the tokenizer of {folder}: {told}")
+
+
 def test_a_wrong_value_in_a_config(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     config["max_position_embeddings"] = None

@@ -26,7 +26,7 @@ CUTOFFS = [0.0, 1.0, -1e-9, NAN]
         ("typical_p", SHARES, "is not above 0 and at most 1"),
         ("epsilon_cutoff", CUTOFFS, "is not above 0 and below 1"),
         ("eta_cutoff", CUTOFFS, "is not above 0 and below 1"),
-        ("repetition_penalty", [0.0, -1.0, 100.1, NAN], "is not above 0 and at most 100"),
+        ("repetition_penalty", [0.0, 1e-310, 0.009, 100.1, NAN], "is not between 0.01 and 100"),
         ("presence_penalty", [-2.1, 2.1, NAN], "is not between -2 and 2"),
         ("frequency_penalty", [-2.1, 2.1, NAN], "is not between -2 and 2"),
         ("no_repeat_ngram_size", [0, -3], "is below 1"),
@@ -50,6 +50,7 @@ def test_a_value_out_of_range_is_refused_by_the_name_of_its_field(
         {"temperature": 0.0},
         {"temperature": 100.0, "top_k": 1, "top_p": 1.0, "min_p": 1.0, "typical_p": 1.0},
         {"presence_penalty": -2.0, "frequency_penalty": 2.0, "repetition_penalty": 100.0},
+        {"repetition_penalty": 0.01},
         {"no_repeat_ngram_size": 1, "logit_bias": ((0, -100.0), (1, 100.0))},
     ],
 )
@@ -150,6 +151,12 @@ def test_what_is_off_costs_nothing(
     ("options", "kind", "complaint", "field"),
     [
         ({"stop": ("a", "")}, RequestError, "a stop string is empty", "stop"),
+        (
+            {"stop": ("a", "b\ud800")},
+            RequestError,
+            "stop string 'b\\ud800' holds a surrogate, which is half of a character",
+            "stop",
+        ),
         (
             {"stop": tuple(map(str, range(65)))},
             LimitExceededError,
