@@ -29,7 +29,6 @@ from guided.machine.table_kernels import (
     write_sets,
 )
 from guided.machine.table_layout import (
-    BASE,
     COUNT_EVENT,
     DISTANCE,
     EXITS,
@@ -41,7 +40,6 @@ from guided.machine.table_layout import (
     LABEL,
     LOW,
     MIN_REMAINING,
-    NAMES_LEFT,
     NEAREST_LABEL,
     NO_BOUND,
     ONLY,
@@ -55,7 +53,6 @@ from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import without_gil
 
 __all__ = [
-    "BASE",
     "CLOSE_STRING",
     "CODE_POINT_END",
     "COUNT_EVENT",
@@ -67,14 +64,10 @@ __all__ = [
     "IN_KEY",
     "IN_RARE_KEY",
     "KEY_CLOSED",
-    "KIND",
     "LABEL",
     "LOW",
     "MIN_REMAINING",
-    "NAMES_LEFT",
-    "NEAREST_LABEL",
     "NO_BOUND",
-    "NO_EVENT",
     "ONLY",
     "OVERLAID_ROW",
     "PLAIN",
