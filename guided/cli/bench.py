@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -115,17 +115,11 @@ def bench(
     own: dict[str, Any] = {"model": model, "dtype": dtype, "device": device, "threads": threads}
     own |= {"draft_models": tuple(draft_model or ()), "heads": tuple(heads or ())}
     _check_own(address, own)
-    if temperature and not drafters:
-        raise RequestError("--temperature needs --drafters")
+    measured = _measure_of(drafters, temperature, plain)
     with needing("guided bench", "client,compiler" if address else "server"):
         from guided.bench import read_workload
 
     requests = read_workload(workload)
-    measured: Callable[..., WorkloadReport | DrafterReport] = (
-        partial(bench_drafters, temperatures=temperature or (0.0,))
-        if drafters
-        else partial(bench_workload, with_plain=plain)
-    )
     with _opened(address, connection, own, concurrency) as target, BenchProgress() as progress:
         report = measured(
             target, requests, concurrency=concurrency, rounds=rounds, tell=progress.tell
@@ -138,6 +132,17 @@ def bench(
         report.write(json_file, hardware)
     if plot is not None:
         report.plot(plot)
+
+
+def _measure_of(
+    drafters: bool, temperatures: Sequence[float] | None, plain: bool
+) -> Callable[..., WorkloadReport | DrafterReport]:
+    """Return what measures a target with a workload."""
+    if drafters:
+        return partial(bench_drafters, temperatures=temperatures or (0.0,))
+    if temperatures:
+        raise RequestError("--temperature needs --drafters")
+    return partial(bench_workload, with_plain=plain)
 
 
 @contextmanager

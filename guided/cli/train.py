@@ -29,7 +29,7 @@ OutFlag: TypeAlias = Annotated[
 _DATA = "Training data"
 
 
-def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
+def _common(*, steps: int, learning_rate: float) -> tuple[Any, ...]:
     """Return the flags that all three commands share, with each command's own defaults."""
     return (
         flag(
@@ -57,7 +57,7 @@ def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
         ),
         flag("steps", int, steps, "Number of training steps."),
         flag("minutes", float | None, None, "Stop training after this many minutes of this run."),
-        flag("batch", int, batch, "Texts per step, in each process."),
+        flag("batch", int, 8, "Texts per step, in each process."),
         flag("learning_rate", float, learning_rate, "Peak learning rate of Adam."),
         flag("save_every", int, 100, "Steps between checkpoints."),
         flag("seed", int, 0, "Seed of the prompts and of all randomness in training."),
@@ -70,7 +70,7 @@ def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
     "guided train medusa Qwen/Qwen3-0.6B --out heads --data prompts --steps 2000",
     "accelerate launch --config_file ddp.yaml -m guided.cli train medusa --out heads",
 )
-@with_flags(*_common(steps=1500, batch=8, learning_rate=2e-3))
+@with_flags(*_common(steps=1500, learning_rate=2e-3))
 def medusa(
     out: OutFlag,
     model: ModelArgument = None,
@@ -101,7 +101,7 @@ def medusa(
     "guided train eagle --out head",
     "guided train eagle --out head --answers heads/answers.jsonl --minutes 15",
 )
-@with_flags(*_common(steps=1200, batch=8, learning_rate=5e-4))
+@with_flags(*_common(steps=1200, learning_rate=5e-4))
 def eagle(
     out: OutFlag,
     model: ModelArgument = None,
@@ -143,7 +143,7 @@ def eagle(
     "guided train draft --out small --from-layer 0 --from-layer 1 --from-layer 29",
     "guided train draft Qwen/Qwen3-8B --out small --layers 4 --width 512 --heads 8 --steps 20000",
 )
-@with_flags(*_common(steps=600, batch=8, learning_rate=5e-4))
+@with_flags(*_common(steps=600, learning_rate=5e-4))
 def draft(
     out: OutFlag,
     model: ModelArgument = None,

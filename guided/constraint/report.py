@@ -28,9 +28,7 @@ _STACK_BYTES = 300
 
 
 def check_structure(
-    constraint: Structure,
-    limits: ConstraintLimits | None = None,
-    unavailable_bytes: frozenset[int] = frozenset(),
+    constraint: Structure, unavailable_bytes: frozenset[int] = frozenset()
 ) -> CheckedConstraint:
     """Compile a constraint on a recogniser built only for this, and report how it is enforced.
 
@@ -40,7 +38,7 @@ def check_structure(
 
     The machine is dropped afterwards, so nothing that answers use grows.
     """
-    limits = limits or ConstraintLimits()
+    limits = ConstraintLimits()
     started_at = time.thread_time()
     with limited_work(limits.compile_work):
         built = build_machine(constraint, unavailable_bytes, limits.recognizer)

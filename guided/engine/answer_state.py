@@ -144,7 +144,7 @@ class AnswerState:
             matcher = None
         else:
             matcher, length = choice.matcher, length + 1
-        return None if matcher is None else self._find_continuation_of(matcher, length)
+        return None if matcher is None else _forced_at(matcher, length, self.forcing, self.chooser)
 
     def extend(
         self,
@@ -268,7 +268,7 @@ class AnswerState:
     def _append_continuation(self, continuation: ForcedContinuation | None) -> None:
         """Append the tokens that are forced now, and finish the answer where it ends there."""
         if continuation is None:
-            continuation = self._find_continuation_of(self.matcher, self.answer_length)
+            continuation = _forced_at(self.matcher, self.answer_length, self.forcing, self.chooser)
         if continuation.closes:
             self._close(continuation.tokens)
             return
@@ -279,25 +279,6 @@ class AnswerState:
             self._finish(FinishReason.COMPLETE)
         elif self.chooser.remaining(self.answer_length) == 0:
             self._close(())
-
-    def _find_continuation_of(self, matcher: Matcher, length: int) -> ForcedContinuation:
-        """Return the tokens forced at a position of an answer of ``length`` tokens.
-
-        A run that would leave no room for an end is replaced by the shortest completion. That
-        always fits, because it fits at every position that an answer reaches.
-        """
-        try:
-            run = matcher.forced_run(self.forcing)
-            after = advance(matcher, run)
-            fits = not run or self.chooser.can_complete(after, length + len(run))
-        except LimitExceededError:
-            # The constraint is at a limit: from here on only the known completion is certain.
-            if length == 0:
-                raise  # no token is out yet, so the request can still be refused
-            fits = False
-        if not fits:
-            return ForcedContinuation(matcher.shortest_completion(), matcher, closes=True)
-        return ForcedContinuation(run, after, closes=False)
 
     def _close(self, completion: tuple[TokenId, ...]) -> None:
         """End the answer with ``completion``, its shortest; no limit can prevent that."""
@@ -349,3 +330,25 @@ class AnswerState:
         if is_closed and reason not in _EXTERNAL_REASONS:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
+
+
+def _forced_at(
+    matcher: Matcher, length: int, forcing: Forcing, chooser: Chooser
+) -> ForcedContinuation:
+    """Return the tokens forced at a position of an answer of ``length`` tokens.
+
+    A run that would leave no room for an end is replaced by the shortest completion. That always
+    fits, because it fits at every position that an answer reaches.
+    """
+    try:
+        run = matcher.forced_run(forcing)
+        after = advance(matcher, run)
+        fits = not run or chooser.can_complete(after, length + len(run))
+    except LimitExceededError:
+        # The constraint is at a limit: from here on only the known completion is certain.
+        if length == 0:
+            raise  # no token is out yet, so the request can still be refused
+        fits = False
+    if not fits:
+        return ForcedContinuation(matcher.shortest_completion(), matcher, closes=True)
+    return ForcedContinuation(run, after, closes=False)

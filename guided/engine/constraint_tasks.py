@@ -228,9 +228,7 @@ class ConstraintTasks:
                 return describe_mask(self._start(constraint), tokens, self._vocabulary)
             case DrawAutomaton(constraint):
                 return automaton_of(constraint)
-        found = shorten_report(
-            check_structure(task.constraint, unavailable_bytes=self._vocabulary.missing_bytes)
-        )
+        found = shorten_report(check_structure(task.constraint, self._vocabulary.missing_bytes))
         if isinstance(task, Compile):
             self._start(task.constraint)
         return found

@@ -119,7 +119,6 @@ class Engine:
         kernels = RunningKernels()
         self._compiling = CompileQueue(start, kernels)
         self._paused = PausedAnswers()
-        self._is_turn_of_paused = False
         self._results = Results(vocabulary)
         self.constraint_tasks = ConstraintTasks(vocabulary, start, kernels=kernels)
         """Checks constraints beside the answers; whoever steps the engine runs its slices."""
@@ -277,12 +276,9 @@ class Engine:
     # --- one step -------------------------------------------------------------------------
 
     def _run_slice(self) -> None:
-        """Do one slice of long work; paused answers and compilation take turns by slices."""
+        """Do one slice of long work."""
         may_wait = all(runnable.is_paused for runnable in self._scheduler.running)
-        self._is_turn_of_paused = bool(self._paused) and not (
-            self._is_turn_of_paused and self._compiling
-        )
-        if not self._is_turn_of_paused:
+        if not self._paused.take_turn(is_compiling=bool(self._compiling)):
             self._arrivals.run_slice(may_wait=may_wait)
             return
         paused = self._paused.run_slice(may_wait=may_wait)

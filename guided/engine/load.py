@@ -14,7 +14,7 @@ import torch
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve, Drafter
-from guided.drafters.heads.load import read_heads
+from guided.drafters.heads.load import HeadSet, read_heads
 from guided.drafters.named import (
     check_drafters,
     default_drafters,
@@ -30,7 +30,7 @@ from guided.engine.formats import check_formats, check_model, compute_dtype
 from guided.engine.gc_freeze import freeze_heap
 from guided.engine.hardware import Hardware, instruction_set_of
 from guided.engine.kernel_process import KernelProcess
-from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
+from guided.engine.load_drafters import DraftPlan, check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import OnLoss, load_runner
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
 from guided.engine.rank_settings import check_ranks, choose_split
@@ -96,7 +96,7 @@ def load_engine(
     device; others are in docs/models.md), ``device`` where the model and its cache are (see
     ``choose_device``), ``threads`` those of a call on the CPU (``None``: the physical cores).
     ``max_batch`` is how many answers one model call computes for, and ``step_tokens`` how many
-    tokens, not counting drafts (``None``: see ``StepLimits.here``). ``cache_tokens`` are the tokens
+    tokens, not counting drafts (``None``: see ``StepLimits``). ``cache_tokens`` are the tokens
     that all running requests may hold, or ``kv_memory`` the bytes for them, kept as ``kv_dtype``
     (``None``: as computed; ``int8``); with ``reuse_prefixes`` those of prompts stay for others.
     ``drafts`` lets the engine draft as many tokens as pay by the cost of model calls here, by
@@ -108,8 +108,7 @@ def load_engine(
     its layers (docs/parallel.md); ``on_loss`` is called when one is lost, which the next step
     raises otherwise. ``share`` is called when all that engines can share is in memory, and nothing
     has threads yet: it may fork, and the process in which it returns becomes an engine. Only for
-    the CPU.
-    Raises ``ModelError`` before the weights are read if memory would be short.
+    the CPU. Raises ``ModelError`` before the weights are read if memory would be short.
     """
     torch_device = choose_device(device)
     check_formats(dtype, kv_dtype, torch_device)
@@ -134,21 +133,9 @@ def load_engine(
     # The judge is loaded first, so that the plan counts only the memory it leaves.
     judge = _load_judge(reward_model, torch_device, progress)
     plans = plan_drafters(draft_models, dtype, cache_request, torch_device, progress)
-    kept_as = compute_dtype(
-        files, dtype, torch_device, by_transformers=cache_request.by_transformers
-    )
-    others = [*(each.nbytes for each in plans), *(each.nbytes for each in loras)]
-    extra_nbytes = head_set.nbytes(kept_as, torch_device) + sum(others)
     parts = _load_parts(
-        files,
-        dtype,
-        cache_request,
-        torch_device,
-        extra_nbytes,
-        loras,
-        progress,
-        on_loss,
-        kernel_process,
+        *(files, dtype, cache_request, torch_device, plans, head_set, loras),
+        *(progress, on_loss, kernel_process),
     )
     vocabulary, drafting = parts.texts.vocabulary, tuple[Drafter, ...]()
     if drafts:
@@ -156,12 +143,8 @@ def load_engine(
         models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
         with_heads = head_set.drafters(parts.runner, len(vocabulary), reuse_prefixes=reuse_prefixes)
         drafting = (*make_drafters(names, vocabulary), *models, *with_heads)
-    build = partial(
-        _build_engine, parts, cache_request, drafting, judge, reuse_prefixes=reuse_prefixes
-    )
-    if share is not None:
-        _warm_up_and_share(build, parts, share, threads, progress)
-    return _start_engine(build, parts, files if drafts else None, progress)
+    build = partial(_build_engine, parts, cache_request, drafting, judge, reuse_prefixes)
+    return _start_engine(build, parts, files if drafts else None, share, threads, progress)
 
 
 def _choose_drafters(
@@ -205,9 +188,23 @@ def _choose_threads(threads: int | None, split: Split) -> int:
 
 
 def _start_engine(
-    build: Callable[..., Engine], parts: _Parts, timed: ModelFiles | None, progress: Progress
+    build: Callable[..., Engine],
+    parts: _Parts,
+    timed: ModelFiles | None,
+    share: Callable[[], None] | None,
+    threads: int,
+    progress: Progress,
 ) -> Engine:
-    """Return a warm engine; its model calls are timed where the model's files are given."""
+    """Return a warm engine; its model calls are timed where the model's files are given.
+
+    With ``share``, first rehearses what all engines do, and calls it, which may fork.
+    """
+    if share is not None:
+        with progress.step("rehearsing"):
+            _warm_up(build(costs=None))
+        freeze_heap(parts.runner)
+        share()
+        torch.set_num_threads(threads)
     costs = None
     if timed is not None:
         with progress.step("timing model calls"):
@@ -219,21 +216,6 @@ def _start_engine(
         _warm_up(engine)
     freeze_heap(parts.runner)
     return engine
-
-
-def _warm_up_and_share(
-    build: Callable[..., Engine],
-    parts: _Parts,
-    share: Callable[[], None],
-    threads: int,
-    progress: Progress,
-) -> None:
-    """Rehearse what all engines do, and call ``share``, which may fork."""
-    with progress.step("rehearsing"):
-        _warm_up(build(costs=None))
-    freeze_heap(parts.runner)
-    share()
-    torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,16 +246,17 @@ def _load_parts(
     dtype: str | None,
     cache_request: CacheRequest,
     device: torch.device,
-    extra_nbytes: int,
+    draft_plans: Sequence[DraftPlan],
+    heads: HeadSet,
     adapters: Sequence[Adapter],
     progress: Progress,
     on_loss: OnLoss | None,
     kernel_process: KernelProcess,
 ) -> _Parts:
-    """Plan the memory, and load the model.
-
-    Other weights and caches will take ``extra_nbytes`` bytes next to it.
-    """
+    """Plan the memory, and load the model beside what drafts and its adapters."""
+    kept_as = compute_dtype(files, dtype, device, by_transformers=cache_request.by_transformers)
+    others = [*(each.nbytes for each in draft_plans), *(each.nbytes for each in adapters)]
+    extra_nbytes = heads.nbytes(kept_as, device) + sum(others)
     # Planned before the weights are read, so that too large a model is refused at once.
     footprint, plan = plan_model(files, dtype, cache_request, device, extra_nbytes=extra_nbytes)
     instructions = instruction_set_of(device)
@@ -312,8 +295,8 @@ def _build_engine(
     cache_request: CacheRequest,
     drafters: Sequence[Drafter],
     judge: Judge | None,
-    *,
     reuse_prefixes: bool,
+    *,
     costs: CostCurve | None,
 ) -> Engine:
     """Build the engine from loaded parts, with its cache opened and the runner warmed up."""

@@ -67,6 +67,8 @@ class PausedAnswers:
 
     def __init__(self) -> None:
         self._queue: list[PausedAnswer] = []
+        self._had_turn = False
+        """Whether the last slice was one of theirs."""
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -75,6 +77,11 @@ class PausedAnswers:
         """Pause an answer."""
         paused.runnable.is_paused = True
         self._queue.append(paused)
+
+    def take_turn(self, *, is_compiling: bool) -> bool:
+        """Return whether the next slice is theirs; they and compilation take turns by slices."""
+        self._had_turn = bool(self._queue) and not (self._had_turn and is_compiling)
+        return self._had_turn
 
     def run_slice(self, *, may_wait: bool) -> PausedAnswer | None:
         """Do a slice of work; remove and return the answer that can continue after it.

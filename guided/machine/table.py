@@ -29,7 +29,6 @@ from guided.machine.table_kernels import (
     write_sets,
 )
 from guided.machine.table_layout import (
-    BASE,
     COUNT_EVENT,
     DISTANCE,
     EXITS,
@@ -41,7 +40,6 @@ from guided.machine.table_layout import (
     LABEL,
     LOW,
     MIN_REMAINING,
-    NAMES_LEFT,
     NEAREST_LABEL,
     NO_BOUND,
     ONLY,
@@ -55,7 +53,6 @@ from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import without_gil
 
 __all__ = [
-    "BASE",
     "CLOSE_STRING",
     "CODE_POINT_END",
     "COUNT_EVENT",
@@ -67,14 +64,10 @@ __all__ = [
     "IN_KEY",
     "IN_RARE_KEY",
     "KEY_CLOSED",
-    "KIND",
     "LABEL",
     "LOW",
     "MIN_REMAINING",
-    "NAMES_LEFT",
-    "NEAREST_LABEL",
     "NO_BOUND",
-    "NO_EVENT",
     "ONLY",
     "OVERLAID_ROW",
     "PLAIN",
@@ -313,20 +306,6 @@ class TransitionTable(TableArrays):
         )
         return row
 
-    def _nearest(self, edges: Mapping[int, int]) -> int:
-        """Return the byte whose row is nearest to a label, the first of ``edges`` among equals.
-
-        DEAD if there are no edges.
-
-        The targets must be in the table already, with their final DISTANCE: it is read only here.
-        """
-        flat, best, nearest = self._flat, -1, DEAD
-        for byte, target in edges.items():
-            distance = flat[target * WIDTH + DISTANCE]
-            if best < 0 or distance < best:
-                best, nearest = distance, byte
-        return nearest
-
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Add overlays: rows that equal another row except for some bytes.
 
@@ -394,11 +373,6 @@ class TransitionTable(TableArrays):
                 ahead = edges[int(self.next_byte[row])]
                 self.min_remaining[row] = self._code_points_needed(ahead)
             self.distance[row] = self.distance[ahead] + 1
-
-    def _code_points_needed(self, row: int) -> int:
-        """Return the code points that a string still needs before it enters a row."""
-        flat, at = self._flat, row * WIDTH
-        return flat[at + MIN_REMAINING] + (flat[at + COUNT_EVENT] == CODE_POINT_END)
 
 
 def _label_array(labels: Mapping[int, int]) -> NDArray[np.int32]:

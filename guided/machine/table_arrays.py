@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
+from guided.machine.block import CODE_POINT_END, STOP
 from guided.machine.byte_maps import shared_byte_maps
 from guided.machine.table_layout import (
     BASE,
@@ -30,7 +32,6 @@ from guided.machine.table_layout import (
     WIDTH,
 )
 from guided.regular.dfa import DEAD
-from guided.regular.reachability import STOP
 from guided.runtime.work_budget import pause_if_due
 
 __all__ = ["TableArrays"]
@@ -135,6 +136,23 @@ class TableArrays:
         targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
         live = np.nonzero(targets != DEAD)[0]
         return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
+
+    def _nearest(self, edges: Mapping[int, int]) -> int:
+        """Return the byte whose row is nearest to a label, the first of ``edges`` among equals.
+
+        DEAD if there are no edges. The DISTANCE of their targets must be final.
+        """
+        flat, best, nearest = self._flat, -1, DEAD
+        for byte, target in edges.items():
+            distance = flat[target * WIDTH + DISTANCE]
+            if best < 0 or distance < best:
+                best, nearest = distance, byte
+        return nearest
+
+    def _code_points_needed(self, row: int) -> int:
+        """Return the code points that a string still needs before it enters a row."""
+        flat, at = self._flat, row * WIDTH
+        return flat[at + MIN_REMAINING] + (flat[at + COUNT_EVENT] == CODE_POINT_END)
 
     def check(self) -> None:
         """Raise AssertionError unless every row is well formed and leads only to existing rows."""

@@ -79,12 +79,10 @@ def walk_inside(
     the stack. Returns the number of sites and the greatest count of code points.
 
     ``words`` gets the bits of the tokens that stay inside, and ``min_counts`` by token the least
-    number of code points of a string with it; both are all zero before. ``sites``, an array int32
-    ``[nodes, 4]``, gets for each site the node, the code points so far, the least number that a
-    string has, and the row that is entered; or, as ``-1 - 256 * row - byte``, the row that is left
-    by its exit action and the byte after it. ``path``, int64 ``[depths, 6]``, is scratch memory.
-    With a horizon, free bytes must not leave their row (``make_free_bytes``), as other rows may lie
-    beyond it.
+    number of code points of a string with it; both are all zero before. ``sites``, int32
+    ``[nodes, 4]``, gets the sites; where a row is left by its exit action, the entry is
+    ``-1 - 256 * row - byte``. ``path``, int64 ``[depths, 6]``, is scratch memory. With a horizon,
+    free bytes must not leave their row (``make_free_bytes``), as other rows may lie beyond it.
     """
     # A node is numbered before all below it, so one loop over the numbers is a depth-first walk.
     # New masks cost most of their time here. So each value of a node is read only once, and with
@@ -135,10 +133,8 @@ def walk_inside(
         # have the same least number of code points.
         if count_event == CODE_POINT_END:
             first = count - characters + rows[entered_row, MIN_REMAINING]
-            max_count = max(
-                max_count,
-                _allow_counted_range(node, last, least, first, trie, text, words, min_counts),
-            )
+            most = _allow_counted_range(node, last, least, first, trie, text, words, min_counts)
+            max_count = max(max_count, most)
         else:
             _allow_range(node, last, least, trie, words, min_counts)
         node = last

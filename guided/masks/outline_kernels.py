@@ -1,4 +1,12 @@
-"""Compiled code that searches for an outline."""
+"""Compiled code that searches for an outline.
+
+A search records of each row that it finds, in order::
+
+    COUNT_EVENT  MIN_REMAINING  closing row with its exit action + 1, or 0  run  run ...
+
+A run of bytes that lead to the same row is ``row number << 8 | last byte``. Numbers are 0 for
+nowhere, negative for closing rows, and ``_BEYOND`` where nothing was searched.
+"""
 
 from __future__ import annotations
 
@@ -87,15 +95,10 @@ def search_outline(
 
     Returns the length of the record (0: there is no outline), the number of closing rows, that of
     other rows, the least NAMES_LEFT of a rare key, and whether everything that can be reached was
-    searched. ``found``, which must have room for 259 numbers per place in ``queue``, gets for each
-    row, in order::
-
-        COUNT_EVENT  MIN_REMAINING  closing row with its exit action + 1, or 0  run  run ...
-
-    A run of bytes that lead to the same row is ``row number << 8 | last byte``, with 0 for closing
-    rows and ``_BEYOND`` where nothing was searched. ``numbers``, all zero at first, gets the number
-    of each row plus one, negative for closing rows. Nothing is searched from ``max_bytes`` bytes
-    on. ``runs``, int32 ``[a power of two, 258]``, keeps where the classes of maps end.
+    searched. ``found``, which must have room for 259 numbers per place in ``queue``, gets the
+    record. ``numbers``, all zero at first, gets the number of each row plus one, negative for
+    closing rows. Nothing is searched from ``max_bytes`` bytes on. ``runs``, int32 ``[a power of
+    two, 258]``, keeps where the classes of maps end.
     """
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
     # A table has thousands of rows but few maps: the runs of a map are found once per search.
@@ -110,11 +113,8 @@ def search_outline(
         done += 1
         if rows[current, ROLE] == IN_RARE_KEY:
             min_names_left = min(min_names_left, rows[current, NAMES_LEFT])
-        found[size], found[size + 1], found[size + 2] = (
-            rows[current, COUNT_EVENT],
-            rows[current, MIN_REMAINING],
-            0,
-        )
+        found[size], found[size + 1] = rows[current, COUNT_EVENT], rows[current, MIN_REMAINING]
+        found[size + 2] = 0
         if rows[current, LABEL] != DEAD:
             closing = _closing_with(rows[current, LABEL], closing_rows, num_closing_rows, rows)
             if closing == len(closing_rows):

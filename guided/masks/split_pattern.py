@@ -127,7 +127,7 @@ class _Reader:
         ends = []
         self._sequence(ignores_case=ignores_case)
         while self._accept("|"):
-            self._shift(begin, 1)
+            self._make_room(begin)
             ends.append(len(self.steps))
             self.steps.append(Step(FORK))  # to the end, set below
             self.steps[begin] = Step(FORK, begin + 1, len(self.steps))
@@ -275,14 +275,14 @@ class _Reader:
             raise UnknownPatternError(self.pattern)
         self.steps += [_move_targets(step, offset) for step in body]
 
-    def _shift(self, begin: int, by: int) -> None:
-        """Make room before the steps from ``begin`` on.
+    def _make_room(self, begin: int) -> None:
+        """Make room for one step before those from ``begin`` on.
 
-        The new steps only hold the place: the caller sets them. A fork before ``begin`` that leads
-        to it then leads to them; none may lead further.
+        The new step only holds the place: the caller sets it. A fork before ``begin`` that leads to
+        it then leads to the new one; none may lead further.
         """
-        moved = [_move_targets(step, by) for step in self.steps[begin:]]
-        self.steps[begin:] = [Step(FORK)] * by + moved
+        moved = [_move_targets(step, 1) for step in self.steps[begin:]]
+        self.steps[begin:] = [Step(FORK), *moved]
 
     def _take(self) -> str:
         if self.at >= len(self.pattern):

@@ -253,19 +253,14 @@ def _attend(
         sees = _sees(of_new, seen_from, rows, num_rows - num_new, num_rows, is_query)
         scores = tl.where(sees, scores, float("-inf"))
 
-        new_largest = tl.maximum(largest, tl.max(scores, 1))
-        # If nothing was seen so far the largest is minus infinity; minus itself it would be NaN.
-        base = tl.where(new_largest == float("-inf"), 0.0, new_largest)
-        kept = tl.exp(largest - base)
-        weights = tl.exp(scores - base[:, None])
-        total = total * kept + tl.sum(weights, 1)
+        weights, kept, largest, total = _weigh(scores, largest, total)
         given = _read(values, slot, value_step, kv_head, is_row, VALUE_SIZE, PADDED_VALUE_SIZE)
         if HAS_SCALES:
             given = _apply_scales(given, value_scales + slot * scale_step + kv_head, is_row)
         more = tl.dot(
             weights.to(query_rows.dtype), given.to(query_rows.dtype), input_precision="ieee"
         )
-        mixed, largest = mixed * kept[:, None] + more, new_largest
+        mixed = mixed * kept[:, None] + more
 
     result = (mixed / tl.where(is_query, total, 1.0)[:, None]).to(output.dtype.element_ty)
     places = tl.arange(0, PADDED_VALUE_SIZE)[None, :]
@@ -317,3 +312,19 @@ def _sees(
     )
     is_old = (rows[None, :] >= seen_from[:, None]) & (rows < committed)[None, :]
     return is_old | (ancestors != 0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _weigh(
+    scores: tl.tensor, largest: tl.tensor, total: tl.tensor
+) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
+    """Return the weights of scores, ``[queries, rows]``, and what they change for each query.
+
+    That is the factor of all earlier weights, the largest score, and the sum of the weights.
+    """
+    new_largest = tl.maximum(largest, tl.max(scores, 1))
+    # If nothing was seen so far the largest is minus infinity; minus itself it would be NaN.
+    base = tl.where(new_largest == float("-inf"), 0.0, new_largest)
+    kept = tl.exp(largest - base)
+    weights = tl.exp(scores - base[:, None])
+    return weights, kept, new_largest, total * kept + tl.sum(weights, 1)

@@ -247,13 +247,11 @@ def _follow(
                 if num_subsets == max_subsets:
                     return TOO_MANY_STATES, _Progress(num_subsets, num_followed, top, work, stamp)
                 if _is_full(subsets, num_subsets, kept):
-                    # The next call finds the moves of this subset again: its moves and its work so
-                    # far are undone, and ``head`` is left empty.
+                    # Undone, with ``head`` empty: the next call finds all moves of this subset.
                     for later in range(turn + 1, classes):
                         head[scratch.read[later]] = -1
-                    return _ARRAY_FULL, _Progress(
-                        num_subsets, num_followed, top_before, work_before, stamp
-                    )
+                    top, work = top_before, work_before
+                    return _ARRAY_FULL, _Progress(num_subsets, num_followed, top, work, stamp)
                 found = num_subsets
                 num_subsets += 1
                 _write_members(subsets, found, queue, kept)

@@ -13,10 +13,10 @@ import sys
 from typing import Final
 
 from guided.response_types.character_sets import CharacterSet, escape_in_brackets
-from guided.response_types.pattern_reader import ForeignPatternError, PatternReader
+from guided.response_types.pattern_reader import PatternReader
 from guided.response_types.pattern_text import literal
 
-__all__ = ["ForeignPatternError", "ecma_pattern"]
+__all__ = ["ecma_pattern"]
 
 _FLAGS: Final = {
     re.IGNORECASE: "i",

@@ -145,7 +145,8 @@ class JsonText:
             case "number":
                 return _NUMBER
             case "string":
-                return f'"{_CHARACTER}{_length_quantifier(schema, "Length")}"'
+                low, high = schema.get("minLength", 0), schema.get("maxLength", "")
+                return f'"{_CHARACTER}{{{low},{high}}}"'
             case "array":
                 return self._array(schema, depth)
             case _:
@@ -184,7 +185,3 @@ def _whole_bounds(schema: dict[str, Any], largest: int) -> tuple[int, int]:
     high = min(largest, math.floor(schema.get("maximum", largest)))
     high = min(high, math.ceil(schema.get("exclusiveMaximum", high + 1)) - 1)
     return low, high
-
-
-def _length_quantifier(schema: dict[str, Any], what: str) -> str:
-    return f"{{{schema.get(f'min{what}', 0)},{schema.get(f'max{what}', '')}}}"

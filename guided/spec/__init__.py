@@ -3,6 +3,7 @@
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
 from guided.spec.findings import TextFit, TextReport
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
+from guided.spec.message import Message
 from guided.spec.option import named_pairs, word_of
 from guided.spec.reasoning import Reasoning
 from guided.spec.report import (
@@ -24,7 +25,6 @@ from guided.spec.request import (
     Beams,
     Forcing,
     GenerationRequest,
-    Message,
     OnIncomplete,
     Rank,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.errors import LimitExceededError
-from guided.spec.request import Message
+from guided.spec.message import Message
 
 __all__ = ["PromptBound"]
 

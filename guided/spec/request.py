@@ -9,13 +9,14 @@ from typing import Annotated, Literal
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.constraints import JsonSchema
+from guided.spec.message import Message
 from guided.spec.option import Option, above, at_least, between, check_kind, check_rules
 from guided.spec.reasoning import Reasoning
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
 from guided.spec.stored import Stored, check_salt
 from guided.spec.structure import Constraint
-from guided.spec.tools import ToolCall, ToolUse, check_call, check_call_id
+from guided.spec.tools import ToolUse
 
 __all__ = [
     "HIGHEST_PRIORITY",
@@ -29,7 +30,6 @@ __all__ = [
     "Beams",
     "Forcing",
     "GenerationRequest",
-    "Message",
     "OnIncomplete",
     "Rank",
     "RequestOptions",
@@ -67,8 +67,6 @@ NO_DRAFTER = "none"
 MAX_TOP_LOGPROBS = 20
 """Most likeliest tokens that may be requested at each place of an answer."""
 
-_ROLES = ("system", "developer", "user", "assistant", "tool")
-
 _STOPPING = "Stopping and log-probabilities"
 _SEVERAL = "Several answers"
 _DRAFTS = "Drafts"
@@ -101,45 +99,6 @@ class OnIncomplete(StrEnum):
     """It is closed by the shortest completion, and its finish reason says so."""
     ERROR = "error"
     """It raises ``IncompleteAnswerError``, which has its text; of several, the first one's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of a conversation; the server applies the model's chat template to all of them."""
-
-    role: str
-    """``system``, ``developer`` (the same), ``user``, ``assistant`` or ``tool``."""
-    content: str
-    tool_calls: tuple[ToolCall, ...] = ()
-    """For the assistant: its calls, in addition to its text."""
-    tool_call_id: str = ""
-    """For a tool: the id of the call that its content answers."""
-
-    def __post_init__(self) -> None:
-        if self.role not in _ROLES:
-            raise RequestError(
-                f"role {self.role!r} is none of {', '.join(map(repr, _ROLES))}",
-                field="messages.role",
-            )
-        if self.tool_calls and self.role != "assistant":
-            raise RequestError(
-                f"a message of role {self.role!r} has tool_calls, which only the assistant makes",
-                field="messages.tool_calls",
-            )
-        if not isinstance(self.tool_calls, tuple | list):
-            raise RequestError(
-                f"tool_calls is {self.tool_calls!r:.80}, no tuple of calls",
-                field="messages.tool_calls",
-            )
-        for call in self.tool_calls:
-            check_call(call)
-        check_call_id(self.tool_call_id, "messages.tool_call_id")
-        if bool(self.tool_call_id) != (self.role == "tool"):
-            wrong = "needs" if self.role == "tool" else "has no"
-            raise RequestError(
-                f"a message of role {self.role!r} {wrong} tool_call_id",
-                field="messages.tool_call_id",
-            )
 
 
 @dataclass(frozen=True, slots=True)

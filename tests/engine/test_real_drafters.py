@@ -69,7 +69,8 @@ def save_heads(folder: Path, target: Any) -> None:
     """Save Medusa heads that predict as the target's own head does, and a random EAGLE-3 head."""
     vocabulary, hidden = target.get_output_embeddings().weight.shape
     medusa = MedusaHeads(MedusaShape(hidden, vocabulary, heads=3))
-    medusa.copy_head(target.get_output_embeddings().weight)
+    for head in range(3):
+        medusa.vocabulary_matrix(head).data.copy_(target.get_output_embeddings().weight)
     save_medusa(folder / "medusa", medusa, base_model="the default model")
     shape = EagleShape(
         hidden_size=hidden,

@@ -32,8 +32,6 @@ from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.process_life import is_orphan
 from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
 
-CUT = "the server was stopping and cut the request off after 0.5 s; try again once it is back"
-
 
 def raw(prompt: str, max_tokens: int = 1) -> Request[str]:
     return Request(RawPrompt(prompt), max_tokens=max_tokens)
@@ -352,71 +350,6 @@ def test_what_a_newer_client_asks_for_is_refused_in_every_call(
 
 def test_an_empty_batch_has_no_outcomes(shared_echo: Client) -> None:
     assert shared_echo.batch([]) == []
-
-
-def test_a_server_told_to_stop_finishes_what_runs(echo: Client, echo_server: ServerProcess) -> None:
-    engine = echo_server.engine_process_id()
-    completed = echo.as_completed([raw("quick"), raw("slow", 2500)])
-    next(completed)
-    eventually(lambda: echo.stats().running == 1)
-    echo_server.ask_to_stop()
-    # Until then, new requests are still accepted.
-    eventually(lambda: "draining" in echo_server.log.read_text())
-    with Client(echo_server.address, retries=0) as late, pytest.raises(ServiceUnavailableError):
-        late.generate("too late")
-    slow = next(completed)
-    assert isinstance(slow.outcome, Answer)
-    assert slow.outcome.text == "slow"
-    assert echo_server.wait(5) == 0
-    assert has_ended(engine)
-
-
-def test_what_does_not_finish_within_the_grace_period_is_cut(tmp_path: Path) -> None:
-    with (
-        serving(ECHO_SERVER, tmp_path / "log", {"drain_seconds": "0.5"}) as server,
-        Client(server.address) as client,
-    ):
-        completed = client.as_completed([raw("quick"), raw("wait")])
-        next(completed)
-        eventually(lambda: client.stats().running == 1)
-        server.ask_to_stop()
-        cut = next(completed).outcome
-        assert isinstance(cut, ServiceUnavailableError)
-        assert str(cut) == CUT
-        assert server.wait(5) == 0
-
-
-def test_a_call_that_a_drain_cuts_off_learns_why(tmp_path: Path) -> None:
-    errors: list[GuidedError] = []
-
-    def wait_for_ever(client: Client) -> None:
-        try:
-            client.generate(RawPrompt("wait"), max_tokens=1)
-        except GuidedError as error:
-            errors.append(error)
-
-    with (
-        serving(ECHO_SERVER, tmp_path / "log", {"drain_seconds": "0.5"}) as server,
-        Client(server.address) as client,
-    ):
-        waiting = threading.Thread(target=wait_for_ever, args=(client,))
-        waiting.start()
-        eventually(lambda: client.stats().running == 1)
-        server.ask_to_stop()
-        waiting.join(10)
-        assert server.wait(5) == 0
-    assert [(type(error), str(error)) for error in errors] == [(ServiceUnavailableError, CUT)]
-
-
-def test_a_caller_who_watches_health_does_not_hold_up_a_drain(echo_server: ServerProcess) -> None:
-    with grpc.insecure_channel(echo_server.address) as channel:
-        watch = health_pb2_grpc.HealthStub(channel).Watch(  # type: ignore[attr-defined]
-            health_pb2.HealthCheckRequest()
-        )
-        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
-        echo_server.ask_to_stop()
-        assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
-        assert echo_server.wait(5) == 0
 
 
 def has_ended(process: int) -> bool:

@@ -163,6 +163,16 @@ def test_prompts_are_read_from_a_folder(tmp_path: Path) -> None:
     ]
 
 
+def test_ids_are_those_of_all_files_and_lines_without_one_never_meet(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    first.write_text('{"prompt": "Hi"}\n{"id": "one", "prompt": "a"}\n')
+    second.write_text('{"prompt": "Ho"}\n')
+    assert len(read_prompts(tmp_path)) == 3
+    second.write_text('\n{"id": "one", "prompt": "b"}\n')
+    with pytest.raises(RequestError, match=r"line 2 of .*b\.jsonl: the id 'one' came before"):
+        read_prompts(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -102,12 +102,3 @@ class MedusaHeads(nn.Module):
                 if torch.equal(self.vocabulary_matrix(earlier), self.vocabulary_matrix(head)):
                     self.heads[head][-1] = matrix  # type: ignore[operator]
                     break
-
-    @torch.no_grad()
-    def copy_head(self, weight: torch.Tensor) -> None:
-        """Make every head begin as the target's own, whose matrix ``weight`` is.
-
-        That is ``[vocabulary, hidden]``; heads that begin at random learn far more slowly.
-        """
-        for head in range(self.shape.heads):
-            self.vocabulary_matrix(head).copy_(weight)

@@ -39,7 +39,7 @@ from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import spend
 
-__all__ = ["AmbiguousByte", "Enter", "GrammarRows", "Item", "Items", "Return"]
+__all__ = ["AmbiguousByte", "Enter", "GrammarRows", "Return"]
 
 
 class Return(NamedTuple):

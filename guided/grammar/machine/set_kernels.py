@@ -10,12 +10,15 @@ are in one array, one after another; a hash table finds them::
     buckets    . 1 . . 0 . 2 .                               set numbers, by hash of the items
 
 Exploring a set finds the sets that bytes lead to inside the same rules, breadth first; they become
-rows of the table. An edge, of a row and a class of bytes, is one of four kinds::
+rows of the table. An edge, of a row and a class of bytes, is the set, one of four kinds, and its
+operands::
 
-    TO_STATE      to a single state: a row of the block of its rule, for its slot
-    TO_SET        to another set
-    TO_AMBIGUOUS  read in the set and by what follows a rule that may end: Python resolves it
-    NOWHERE       not read in the set
+    TO_STATE      state, pair  to a single state: a row of the block of its rule, for its slot;
+                               the index of rule and slot in ``Explored.pairs``
+    TO_SET        set          to another set
+    TO_AMBIGUOUS  byte         read in the set and by what follows a rule that may end: Python
+                               resolves it; a byte of the class
+    NOWHERE                    not read in the set
 """
 
 from __future__ import annotations
@@ -126,7 +129,7 @@ class Explored(NamedTuple):
     """The number of all sets now, -1 if there was no room for more."""
     becomes_row: NDArray[np.bool_]
     """By set from ``first_set`` on, whether it becomes a row. The others call rules, have a state
-    in two slots, or there was no room for more rows."""
+    in two slots, or there was no room for more rows; they are not explored further."""
     ending_slots: NDArray[np.bool_]
     """The slots of the rules that end, by row; bool ``[rows, slots]``."""
     byte_classes: NDArray[np.uint8]
@@ -152,19 +155,12 @@ def explore_sets(
     """Find the sets that bytes lead to from a set, inside the same rules.
 
     Begins at the last of the ``count`` sets; with ``is_private`` it is not put into the hash table,
-    so no byte leads to it. Sets that are found are added after it. Such a set becomes a row if it
-    calls no rules, has each state in one slot, and there is room for its line of ``byte_classes``;
-    others are numbered, but not explored further.
+    so no byte leads to it. Sets that are found are added after it.
 
     Writes for each set that becomes a row the class of each byte, uint8 ``[sets, 256]``, and by set
-    and class a line of ``edges``, int32 ``[edges, 4]``: the set, the kind of the edge, and::
-
-        TO_STATE      a state, and the index in ``pairs`` of its rule and slot
-        TO_SET        a set
-        TO_AMBIGUOUS  a byte of the class
-
-    ``edges`` must have a line for each class of the network and line of ``byte_classes``. If the
-    arrays of ``sets`` are full, ``num_sets`` of the result is -1 and nothing found may be kept.
+    and class a line of ``edges``, int32 ``[edges, 4]``, which must have a line for each class of
+    the network and line of ``byte_classes``. If the arrays of ``sets`` are full, ``num_sets`` of
+    the result is -1 and nothing found may be kept.
     """
     items, first, start = sets.items, sets.first, count - 1
     # Each item leads to at most one item, so no set has more items than the first.
@@ -189,7 +185,7 @@ def explore_sets(
             network.moves, network.byte_class, items[begin:end, _STATE].copy(), may_follow
         )
         num_explored += 1
-        for group in range(len(only_reader)):
+        for group, reader in enumerate(only_reader):
             edge = edges[num_edges]
             num_edges += 1
             edge[0], edge[1] = number, NOWHERE
@@ -198,12 +194,9 @@ def explore_sets(
             # ``may_follow``: they may also follow a rule that ends in this set.
             if columns[group, end - begin] != DEAD:
                 edge[1], edge[2] = TO_AMBIGUOUS, byte_of[group]
-            elif only_reader[group] >= 0:
-                state, slot = (
-                    columns[group, only_reader[group]],
-                    items[begin + only_reader[group], _SLOT],
-                )
-            elif only_reader[group] == SEVERAL_ROWS:
+            elif reader >= 0:
+                state, slot = columns[group, reader], items[begin + reader, _SLOT]
+            elif reader == SEVERAL_ROWS:
                 if first[count] + size > len(items) or count + 2 > len(first):
                     return Explored(
                         start, -1, becomes_row, ending_slots, byte_classes, edges, pairs, pairs
@@ -219,9 +212,7 @@ def explore_sets(
                         num_rows += becomes_row[count]
                         count += 1
             if state != DEAD:
-                pair, num_pairs = _intern_pair(
-                    network.rule_of[state], slot, pair_of, pairs, num_pairs
-                )
+                pair, num_pairs = _intern_pair(network, state, slot, pair_of, pairs, num_pairs)
                 edge[1], edge[2], edge[3] = TO_STATE, state, pair
     return Explored(
         start,
@@ -237,12 +228,13 @@ def explore_sets(
 
 @allocating_kernel
 def _intern_pair(
-    rule: int, slot: int, pair_of: Ints, pairs: Ints, num_pairs: int
+    network: NetworkTables, state: int, slot: int, pair_of: Ints, pairs: Ints, num_pairs: int
 ) -> tuple[int, int]:
-    """Return the index of a rule and a slot in ``pairs``, and the new number of pairs.
+    """Return the index of a state's rule and a slot in ``pairs``, and the new number of pairs.
 
     A new pair is added to ``pairs`` and ``pair_of``, which has the index of each pair.
     """
+    rule = network.rule_of[state]
     if pair_of[rule, slot] == -1:
         pair_of[rule, slot] = num_pairs
         pairs[num_pairs, 0], pairs[num_pairs, 1] = rule, slot

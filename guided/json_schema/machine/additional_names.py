@@ -11,7 +11,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from guided.json_schema.machine.evaluation import Evaluation
-from guided.json_schema.machine.objects import Order
+from guided.json_schema.machine.name_order import NameOrder
 from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.machine.table import TransitionTable
@@ -77,7 +77,7 @@ class AdditionalNames:
                 return text
         raise AssertionError(f"no name is left in stack {stack} after {prefix!r}")
 
-    def _order(self, stack: int) -> Order:
+    def _order(self, stack: int) -> NameOrder:
         """Return the names that the schema spells out for the object."""
         frame = self._stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame

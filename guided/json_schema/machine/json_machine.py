@@ -25,7 +25,7 @@ from guided.machine.table import END_ROW, IN_KEY, IN_RARE_KEY, KEY_CLOSED, Trans
 from guided.regular.dfa import DEAD
 from guided.spec import JsonOptions
 
-__all__ = ["JsonMachine", "State"]
+__all__ = ["JsonMachine"]
 
 
 class JsonMachine(Recognizer):

@@ -76,7 +76,8 @@ class NextNames:
         plain = self.objects.plain_goal(frame)
         if plain is None or self.objects.first_owed_index(frame, plain) is not None:
             return stack
-        after = frame._replace(names_passed=self.objects.pass_all_names(frame), has_members=True)
+        passed = self.objects.orders[frame.order].pass_all(frame.names_passed)
+        after = frame._replace(names_passed=passed, has_members=True)
         return self.stacks.enter(after, self.stacks.parents[stack])
 
     def is_rare(self, stack: int, class_id: int) -> bool:
@@ -145,7 +146,7 @@ class NextNames:
         """
         possible = self._possible_names(plain.members, frame.order)
         owed = None if self.objects.any_order else self.objects.first_owed_index(frame, plain)
-        ahead = self.objects.indices_ahead(frame, last=owed)
+        ahead = self.objects.orders[frame.order].indices_ahead(frame.names_passed, last=owed)
         names = tuple(name for index in ahead if (name := possible[index]) is not None)
         return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
@@ -181,11 +182,11 @@ class NextNames:
 
     def _spellable_names_ahead(self, frame: ObjectFrame) -> Iterator[str]:
         """Yield the names ahead that can be spelled without the ``unavailable_bytes``."""
-        names = self.objects.orders[frame.order].names
+        order = self.objects.orders[frame.order]
         unavailable = self.scalars.unavailable_bytes
-        for index in self.objects.indices_ahead(frame):
-            if not unavailable or unavailable.isdisjoint(json_literal(names[index])):
-                yield names[index]
+        for index in order.indices_ahead(frame.names_passed):
+            if not unavailable or unavailable.isdisjoint(json_literal(order.names[index])):
+                yield order.names[index]
 
     def _allows_additional_names(self, plain: PlainGoal) -> bool:
         """Return whether a plain goal may allow additional names.

@@ -167,7 +167,7 @@ class ObjectCompletion:
         It must come after those written, can be spelled, and fits all ``Names`` that have to hold.
         """
         return (
-            not self.objects.is_passed(self.frame, self.order.index[name])
+            not self.order.is_passed(self.frame.names_passed, self.order.index[name])
             and name not in self.banned
             and self.objects.scalars.unavailable_bytes.isdisjoint(json_literal(name))
             and all(self.members.name_fits(assertion, name) for assertion in self.names_to_hold)
@@ -309,6 +309,6 @@ class ObjectCompletion:
         ``named`` is checked for each in turn, so it may change meanwhile.
         """
         names = self.order.names
-        for index in self.objects.indices_ahead(self.frame):
+        for index in self.order.indices_ahead(self.frame.names_passed):
             if names[index] not in self.named:
                 yield names[index]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 from guided.json_schema.formulas.assertions import HasMember, JsonType, MemberCount, Members, Names
@@ -26,6 +24,7 @@ from guided.json_schema.machine.containers import (
 )
 from guided.json_schema.machine.members import MemberRules
 from guided.json_schema.machine.name_classes import NameClass
+from guided.json_schema.machine.name_order import NameOrder
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.scalars import Scalars
@@ -50,19 +49,6 @@ class PlainGoal:
         """All names that the object has to have, also those already written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """The names that the schema spells out for an object, in its order.
-
-    ``index`` has the index of each name in ``names``.
-    """
-
-    names: tuple[str, ...]
-    index: dict[str, int]
-    encoded: frozenset[bytes]
-    """The names as JSON spells them, without the quotes."""
-
-
 class ObjectRules:
     """The rules of objects: how they open, what their members decide, and how they close.
 
@@ -80,7 +66,7 @@ class ObjectRules:
         self.stacks = stacks
         self.members = MemberRules(restriction, scalars)
         self.any_order = scalars.options.key_order is KeyOrder.ANY
-        self.orders: list[Order] = []
+        self.orders: list[NameOrder] = []
         """``ObjectFrame.order`` is an index into it, and into ``Stacks.order_sizes``."""
         self._order_by_names: dict[tuple[str, ...], int] = {}
         """The index of an order in ``orders``, by its names."""
@@ -125,23 +111,9 @@ class ObjectRules:
         if order == len(self.orders):
             spelled = frozenset(json_literal(name)[1:-1] for name in key)
             self.stacks.order_sizes.append(len(key))
-            self.orders.append(Order(key, {name: i for i, name in enumerate(key)}, spelled))
-        # Nothing is passed: no bit is set, and the last index is before the first.
-        return ObjectFrame(goals, required, order, 0 if self.any_order else -1)
-
-    def indices_ahead(self, frame: ObjectFrame, last: int | None = None) -> Iterator[int]:
-        """Yield the indices of the names that are neither written nor skipped, ascending.
-
-        They end with ``last`` unless that is ``None``. Whether a name is allowed and can be spelled
-        is not checked.
-        """
-        count = len(self.orders[frame.order].names) if last is None else last + 1
-        if self.any_order:
-            for index in range(count):
-                if not frame.names_passed >> index & 1:
-                    yield index
-        else:
-            yield from range(frame.names_passed + 1, count)
+            index = {name: i for i, name in enumerate(key)}
+            self.orders.append(NameOrder(key, index, spelled, self.any_order))
+        return ObjectFrame(goals, required, order, self.orders[order].none_passed)
 
     def expect_named_value(self, frame: ObjectFrame, name: str) -> AwaitedValue | None:
         """Return the frame that awaits the value of a name in the order of the object.
@@ -155,12 +127,12 @@ class ObjectRules:
 
     def _expect_named_value(self, frame: ObjectFrame, name: str) -> AwaitedValue | None:
         """Compute ``expect_named_value``."""
-        index = self.orders[frame.order].index[name]
-        if self.is_passed(frame, index):
+        order, passed = self.orders[frame.order], frame.names_passed
+        index = order.index[name]
+        if order.is_passed(passed, index):
             return None
-        # In the order of the schema the last index suffices: names before it are passed too.
-        names_passed = frame.names_passed | 1 << index if self.any_order else index
-        return self._expect_value(frame, name, names_passed, frame.additional_set)
+        passed = order.pass_name(passed, index)
+        return self._expect_value(frame, name, passed, frame.additional_set)
 
     def has_unused_name(self, frame: ObjectFrame, class_id: int) -> bool:
         """Return whether a class has a name that the object does not have yet.
@@ -193,8 +165,8 @@ class ObjectRules:
         additional_set = (
             UNKNOWN_NAMES if key is None else self.stacks.add_name(frame.additional_set, key)
         )
-        names_passed = self.pass_all_names(frame)
-        return self._expect_value(frame, name_class, names_passed, additional_set)
+        passed = self.orders[frame.order].pass_all(frame.names_passed)
+        return self._expect_value(frame, name_class, passed, additional_set)
 
     def finish_value(self, awaited: AwaitedValue, truth_vector: int) -> ObjectFrame | None:
         """Return the object after a value with this truth vector; ``None`` if it does not fit.
@@ -257,7 +229,8 @@ class ObjectRules:
         goals, plain = frame.goals, self.plain_goal(frame)
         if plain is not None:
             owed = self.first_owed_index(frame, plain)
-            if owed is not None and self._is_before_last(owed, names_passed):
+            order = self.orders[frame.order]
+            if owed is not None and order.is_before_last(names_passed, owed):
                 return None  # this required name would be skipped
             formula = self.members.value_formula(plain.members, name)
             if formula is FALSE:
@@ -299,14 +272,14 @@ class ObjectRules:
         decide them.
         """
         decided: dict[Leaf, Formula] = {}
-        index = self.orders[frame.order].index
+        order = self.orders[frame.order]
         for leaf in leaves_of(frame.goals):
             assertion = leaf.assertion
             if isinstance(assertion, HasMember):
                 if assertion.name == name:
                     decided[leaf] = TRUE
                 # Skipped, if it was not written (then it is TRUE by now): it cannot come any more.
-                elif self._is_before_last(index[assertion.name], names_passed):
+                elif order.is_before_last(names_passed, order.index[assertion.name]):
                     decided[leaf] = FALSE
             elif isinstance(assertion, MemberCount):
                 decided[leaf] = decrement_count(assertion, self.formulas)
@@ -328,30 +301,10 @@ class ObjectRules:
             self._plain_goals[goal] = _as_plain_goal(goal)
         return self._plain_goals[goal]
 
-    def is_passed(self, frame: ObjectFrame, index: int) -> bool:
-        """Return whether the name at an index of the order was written, or was skipped."""
-        passed = frame.names_passed
-        return bool(passed >> index & 1) if self.any_order else index <= passed
-
-    def pass_all_names(self, frame: ObjectFrame) -> int:
-        """Return the ``names_passed`` of an object after an additional name.
-
-        In the order of the schema, additional names come after all that are spelled out, so none
-        of these can come any more.
-        """
-        return frame.names_passed if self.any_order else len(self.orders[frame.order].names)
-
-    def _is_before_last(self, index: int, names_passed: int) -> bool:
-        """Return whether the name at an index comes before the last one written.
-
-        In the order of the schema, in which ``names_passed`` is the index of that one; ``False`` if
-        any order is allowed, where writing a name skips no other.
-        """
-        return not self.any_order and index < names_passed
-
     def has(self, frame: ObjectFrame, name: str) -> bool:
         """Return whether an object has a member with this name, that of an open ``HasMember``."""
-        return self.is_passed(frame, self.orders[frame.order].index[name])
+        order = self.orders[frame.order]
+        return order.is_passed(frame.names_passed, order.index[name])
 
     def first_owed_index(self, frame: ObjectFrame, plain: PlainGoal) -> int | None:
         """Return the index of the first required name that an object does not have; else ``None``.
@@ -359,17 +312,14 @@ class ObjectRules:
         ``plain`` is the goal of the frame.
         """
         key = (plain, frame.order)
+        order = self.orders[frame.order]
         indices = self._required_indices.get(key)
         if indices is None:
-            index = self.orders[frame.order].index
             indices = self._required_indices[key] = tuple(
-                sorted(index[n] for n in plain.required_names)
+                sorted(order.index[n] for n in plain.required_names)
             )
-        if self.any_order:
-            return next((index for index in indices if not self.is_passed(frame, index)), None)
-        # Required names are never skipped, so all of them up to the last name passed were written.
-        num_passed = bisect_right(indices, frame.names_passed)
-        return indices[num_passed] if num_passed < len(indices) else None
+        # Required names are never skipped, so those that are passed were written.
+        return order.first_ahead(frame.names_passed, indices)
 
 
 def _as_plain_goal(goal: Formula) -> PlainGoal | None:

@@ -58,8 +58,7 @@ class ObjectFrame(NamedTuple):
     order: int
     """Which names the schema declares for this object: an index into ``ObjectRules.orders``."""
     names_passed: int
-    """Which of those names were written or skipped. Only ``ObjectRules`` reads and writes it: it is
-    the index of the last one, or if any order is allowed, a bit mask of all."""
+    """Which of those names were written or skipped; see ``NameOrder``, which alone reads it."""
     additional_set: int = NO_NAMES
     """The id of the set of additional names so far; see ``Stacks.add_name``."""
     has_members: bool = False

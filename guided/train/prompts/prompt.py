@@ -13,15 +13,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NotRequired, TypeAlias
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from guided.errors import GuidedError, RequestError
+from guided.errors import RequestError
+from guided.json_lines import read_json_lines
 from guided.spec import GenerationRequest, JsonSchema, Lark, Message
 from guided.train.prompts.extraction import make_extraction
 from guided.train.prompts.tasks import TASKS
 
-__all__ = ["PromptRow", "PromptTurn", "Prompts", "first_fault", "made_prompts", "read_prompts"]
+__all__ = ["PromptRow", "PromptTurn", "Prompts", "made_prompts", "read_prompts"]
 
 Prompts: TypeAlias = dict[str, GenerationRequest]
 """Greedy requests by their names, in order."""
@@ -83,19 +84,7 @@ def read_prompts(place: Path) -> Prompts:
     Raises ``RequestError`` with the line that cannot be used.
     """
     files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
-    prompts: Prompts = {}
-    for file in files:
-        try:
-            # Not at other characters that end a line for Python: a prompt may contain them.
-            lines = file.read_text(encoding="utf-8").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RequestError(f"{file} cannot be read: {error}", field="data") from error
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                name, request = _read_row(line, f"{file}, line {number}")
-                if name in prompts:
-                    raise _refused(f"{file}, line {number}", f"the id {name!r} came before")
-                prompts[name] = request
+    prompts = read_json_lines({str(file): file for file in files}, _ROW, _request, field="data")
     if not prompts:
         raise RequestError(
             f"{place} holds no prompts",
@@ -105,39 +94,20 @@ def read_prompts(place: Path) -> Prompts:
     return prompts
 
 
-def _read_row(line: str, where: str) -> tuple[str, GenerationRequest]:
-    try:
-        row = _ROW.validate_json(line)
-    except ValidationError as error:
-        raise _refused(where, first_fault(error)) from error
+def _request(row: PromptRow) -> GenerationRequest:
     if ("prompt" in row) == ("messages" in row) or row.get("messages") == []:
-        raise _refused(where, "there has to be either a prompt or messages")
+        raise RequestError("there has to be either a prompt or messages")
     if "schema" in row and "grammar" in row:
-        raise _refused(where, "there are both a schema and a grammar")
-    try:
-        messages = [Message(each["role"], each["content"]) for each in row.get("messages", [])]
-        request = GenerationRequest(
-            prompt=tuple(messages) or (Message("user", row.get("prompt", "")),),
-            constraint=_constraint(row),
-            max_tokens=row.get("max_tokens", _MAX_TOKENS),
-        )
-    except GuidedError as error:
-        raise _refused(where, str(error)) from error
-    return row.get("id", where), request
-
-
-def first_fault(error: ValidationError) -> str:
-    """Return what is wrong with a row, and where in it."""
-    fault = error.errors()[0]
-    at = ".".join(map(str, fault["loc"]))
-    return f"{at}: {fault['msg']}" if at else fault["msg"]
+        raise RequestError("there are both a schema and a grammar")
+    messages = [Message(each["role"], each["content"]) for each in row.get("messages", [])]
+    return GenerationRequest(
+        prompt=tuple(messages) or (Message("user", row.get("prompt", "")),),
+        constraint=_constraint(row),
+        max_tokens=row.get("max_tokens", _MAX_TOKENS),
+    )
 
 
 def _constraint(row: PromptRow) -> JsonSchema | Lark | None:
     if "schema" in row:
         return JsonSchema(json.dumps(row["schema"]))
     return Lark(row["grammar"]) if "grammar" in row else None
-
-
-def _refused(where: str, reason: str) -> RequestError:
-    return RequestError(f"{where}: {reason}", field="data")

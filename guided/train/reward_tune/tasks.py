@@ -10,11 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
 from guided.errors import RequestError
+from guided.json_lines import read_json_lines
 from guided.spec import Constraint, JsonSchema, Lark, Message, Structure
-from guided.train.prompts.prompt import PromptRow, PromptTurn, first_fault
+from guided.train.prompts.prompt import PromptRow, PromptTurn
 
 __all__ = ["Task", "compact", "read_tasks", "write_lines", "write_tasks"]
 
@@ -86,29 +87,13 @@ def read_tasks(file: Path) -> tuple[Task, ...]:
     prompt is one message of the user and a grammar is Lark's; ``expected`` is a JSON value for a
     schema and a text for a grammar. Raises ``RequestError`` with the line that cannot be used.
     """
-    tasks: dict[str, Task] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            task = _task(line, number)
-        except RequestError as error:
-            raise RequestError(
-                f"line {number} of {file}: {error.message}", field="tasks"
-            ) from error
-        if task.name in tasks:
-            raise RequestError(f"line {number} of {file}: the id {task.name!r} came before")
-        tasks[task.name] = task
+    tasks = read_json_lines({str(file): file}, _ROW, _task, field="tasks")
     if not tasks:
         raise RequestError(f"{file} holds no task", field="tasks")
     return tuple(tasks.values())
 
 
-def _task(line: str, number: int) -> Task:
-    try:
-        row = _ROW.validate_json(line)
-    except ValidationError as error:
-        raise RequestError(first_fault(error)) from error
+def _task(row: _Row) -> Task:
     if ("prompt" in row) == ("messages" in row):
         raise RequestError("exactly one of prompt and messages is needed")
     if ("schema" in row) == ("grammar" in row):
@@ -126,7 +111,7 @@ def _task(line: str, number: int) -> Task:
         if expected is not None and not isinstance(expected, str):
             raise RequestError("what is expected of a grammar is a text", field="expected")
     return Task(
-        row.get("id", str(number)),
+        row["id"],
         tuple(Message(turn["role"], turn["content"]) for turn in turns),
         constraint,
         expected,

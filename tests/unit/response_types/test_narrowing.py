@@ -49,7 +49,7 @@ from typing_extensions import TypedDict
 from guided.errors import RequestError
 from guided.response_types import adapter_of, schema_of_adapter
 from guided.spec import Spelling
-from tests.unit.response_types.test_round_trip import Validated
+from tests.unit.response_types.classes import Validated
 
 
 class Colour(enum.Enum):

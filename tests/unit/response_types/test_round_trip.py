@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import Enum, IntEnum, StrEnum
 from fractions import Fraction
 from ipaddress import (
     IPv4Address,
@@ -20,11 +18,10 @@ from ipaddress import (
     IPv6Network,
 )
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
+from typing import Annotated, Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import pydantic
 import pytest
 from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
 from pydantic import (
@@ -32,17 +29,13 @@ from pydantic import (
     UUID3,
     UUID4,
     UUID5,
-    AliasChoices,
-    AliasPath,
     AnyUrl,
     AwareDatetime,
     Base64Bytes,
     Base64Encoder,
     Base64Str,
     Base64UrlBytes,
-    BaseModel,
     ByteSize,
-    ConfigDict,
     Discriminator,
     EmailStr,
     EncodedBytes,
@@ -63,14 +56,11 @@ from pydantic import (
     PastDatetime,
     PostgresDsn,
     RedisDsn,
-    RootModel,
     SecretBytes,
     SecretStr,
     StrictInt,
-    StringConstraints,
     Tag,
     WebsocketUrl,
-    computed_field,
     conbytes,
     condate,
     condecimal,
@@ -80,236 +70,10 @@ from pydantic import (
     conset,
     constr,
 )
-from typing_extensions import TypedDict
 
 from guided.response_types import adapter_of, schema_of_adapter
 from tests.kit.schema_documents import draw_document
-
-T = TypeVar("T")
-
-
-class Colour(StrEnum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Rank(IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-class Mixed(Enum):
-    NUMBER = 1
-    TEXT = "x"
-    NOTHING = None
-    SWITCH = True
-
-
-class Values(Enum):
-    """JSON can hold three of its values."""
-
-    EXACT = Decimal("1.5")
-    DAY = date(2020, 1, 1)
-    SPAN = timedelta(1)
-    PAIR = (1, 2)
-    SOME = frozenset({1})
-    TURN = 1j
-    BYTES = b"x"
-    ENDLESS = float("inf")
-    LARGE = 1e30
-    THING = object()
-    TEXT = "x"
-    NEGATIVE = -2.5
-
-
-class Letter(StrEnum):
-    A = "a"
-    B = "b"
-
-
-class First(BaseModel):
-    kind: Literal[Letter.A]
-
-
-class Second(BaseModel):
-    kind: Literal[Letter.B]
-    rank: Literal[Rank.HIGH] = Rank.HIGH
-
-
-class Unwritable(BaseModel):
-    """JSON cannot hold its defaults."""
-
-    a: float = float("inf")
-    b: Any = object()
-    c: bytes = b"\xff"
-
-
-class Validated(BaseModel):
-    """A member without a valid default is required."""
-
-    model_config = ConfigDict(validate_default=True)
-    a: int = Field(default=None)  # type: ignore[assignment]
-    b: int = 3
-    c: list[int] = Field(default_factory=list, validate_default=False)
-    d: list[int] = Field(default_factory=list)
-
-
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-    a: tuple[int, str] = (1, "")
-
-
-class Cat(BaseModel):
-    kind: Literal["cat"] = "cat"
-    lives: int = Field(default=9, ge=0, le=9)
-
-
-class Dog(BaseModel):
-    kind: Literal["dog", "hound"]
-    tricks: set[str] = Field(default_factory=set, min_length=0)
-
-
-class Lizard(BaseModel):
-    kind: Literal["lizard"] = Field("lizard", alias="Kind")
-    sub: Literal["a"] = "a"
-
-
-class Gecko(BaseModel):
-    kind: Literal["gecko"] = Field("gecko", alias="Kind")
-
-
-Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
-
-
-class Owner(BaseModel):
-    """With computed fields, aliases and a discriminated union."""
-
-    model_config = ConfigDict(populate_by_name=True)
-    full_name: str = Field(alias="fullName", min_length=1)
-    pets: list[Pet] = Field(max_length=3)
-    other: Annotated[Lizard | Gecko, Field(discriminator="kind")]
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def pet_count(self) -> int:
-        return len(self.pets)
-
-
-class Tree(BaseModel):
-    value: int
-    children: list[Tree] = []
-
-
-class Page(BaseModel, Generic[T]):
-    items: list[T]
-    next: int | None = None
-
-
-class Open(BaseModel):
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
-    __pydantic_extra__: dict[str, int]
-    first: int = Field(alias="one")
-
-
-class OpenToAll(BaseModel):
-    model_config = ConfigDict(extra="allow")
-    first: int = Field(alias="one")
-
-
-class OpenByName(BaseModel):
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
-    first: int = Field(default=1, alias="one")
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-    a: int
-    b: float
-    c: date
-    d: Decimal
-    e: tuple[int, str]
-    f: set[int]
-    g: Colour
-    h: UUID
-    i: dict[int, bool]
-    j: bytes
-
-
-class Trimmed(BaseModel):
-    model_config = ConfigDict(str_strip_whitespace=True, str_min_length=2, str_max_length=5)
-    a: str
-    b: dict[str, str]
-    c: Annotated[str, StringConstraints(to_lower=True, pattern="^[a-z]+$")]
-
-
-class WithPython(BaseModel):
-    model_config = ConfigDict(regex_engine="python-re")
-    a: str = Field(pattern=r"^(?!\d|\s)\w+(?=!)..\b")
-
-
-class Choosy(BaseModel):
-    a: int = Field(validation_alias=AliasChoices("A", AliasPath("deep", 0)))
-
-
-class Encoded(BaseModel):
-    model_config = ConfigDict(val_json_bytes="base64", ser_json_bytes="base64")
-    a: bytes
-    b: bytes = Field(min_length=2, max_length=5)
-
-
-class Hexadecimal(BaseModel):
-    model_config = ConfigDict(val_json_bytes="hex")
-    a: bytes = Field(min_length=1, max_length=3)
-
-
-class FiniteOnly(BaseModel):
-    model_config = ConfigDict(allow_inf_nan=False)
-    a: float
-    b: float = Field(gt=0)
-
-
-class Seconds(BaseModel):
-    model_config = ConfigDict(ser_json_timedelta="float")
-    a: timedelta
-
-
-@dataclasses.dataclass
-class Plain:
-    a: int
-    b: list[str] = dataclasses.field(default_factory=list)
-    c: int = dataclasses.field(default=3, init=False)
-
-
-@pydantic.dataclasses.dataclass
-class Checked:
-    a: Annotated[int, Ge(3)]
-    b: dataclasses.InitVar[int]
-    c: int = pydantic.Field(default=3, init=False)
-
-
-@pydantic.dataclasses.dataclass(config=ConfigDict(extra="allow"))
-class OpenClass:
-    a: int
-    b: str = pydantic.Field(default="", alias="c")
-
-
-class Movie(TypedDict, total=False):
-    title: str
-    year: Annotated[int, Gt(1900), Lt(2100)]
-
-
-class Partly(TypedDict):
-    a: int
-    b: NotRequired[str]
-
-
-class Point(NamedTuple):
-    x: float
-    y: float = 0.0
-
-
-class Root(RootModel[list[Annotated[int, Le(5)]]]):
-    pass
+from tests.unit.response_types import classes
 
 
 def _kind(value: Any) -> str:
@@ -334,7 +98,7 @@ TYPES: dict[str, Any] = {
     "float multiple": Annotated[float, MultipleOf(0.1), Ge(-1000)],
     "float multiple of 0.25": Annotated[float, MultipleOf(0.25)],
     "finite": FiniteFloat,
-    "finite model": FiniteOnly,
+    "finite model": classes.FiniteOnly,
     "decimal": Decimal,
     "decimal inf": Annotated[Decimal, Field(allow_inf_nan=True)],
     "money": Annotated[Decimal, Field(max_digits=8, decimal_places=2)],
@@ -370,14 +134,14 @@ TYPES: dict[str, Any] = {
     "str of any case": Annotated[str, Field(pattern="^(?i)straße[a-k]$")],
     "str of any case in python": Annotated[str, Field(pattern=re.compile("^İ[a-k]$", re.I))],
     "str of lines": Annotated[str, Field(pattern="(?m)^a.$")],
-    "str by python": WithPython,
+    "str by python": classes.WithPython,
     "str trimmed": constr(strip_whitespace=True, min_length=2, max_length=6),
     "str upper": constr(to_upper=True, pattern="^[a-z]{2}$"),
-    "trimmed model": Trimmed,
+    "trimmed model": classes.Trimmed,
     "bytes": bytes,
     "bytes bounds": conbytes(min_length=1, max_length=3),
-    "bytes base64": Encoded,
-    "bytes hex": Hexadecimal,
+    "bytes base64": classes.Encoded,
+    "bytes hex": classes.Hexadecimal,
     "date": date,
     "date ge le": condate(ge=DAY, le=date(2025, 3, 1)),
     "date gt lt": condate(gt=DAY, lt=date(2024, 3, 2)),
@@ -399,7 +163,7 @@ TYPES: dict[str, Any] = {
     "timedelta bounds": Annotated[timedelta, Gt(timedelta(0)), Le(timedelta(hours=2))],
     "timedelta long": Annotated[timedelta, Ge(timedelta(days=50_000))],
     "timedelta negative": Annotated[timedelta, Lt(timedelta(0)), Ge(timedelta(seconds=-9))],
-    "timedelta seconds": Seconds,
+    "timedelta seconds": classes.Seconds,
     "uuid": UUID,
     "uuid1": UUID1,
     "uuid3": UUID3,
@@ -440,7 +204,7 @@ TYPES: dict[str, Any] = {
     "json int": Json[conint(ge=-3, lt=50)],  # type: ignore[misc]
     "json list": Json[list[bool | None]],
     "json conlist": Json[conlist(float, min_length=1, max_length=3)],  # type: ignore[misc]
-    "json model": Json[Plain],
+    "json model": Json[classes.Plain],
     "json union": Json[Literal["a.b", 2] | dict[str, str] | float],  # type: ignore[misc]
     "any": Any,
     "json value": JsonValue,
@@ -449,15 +213,15 @@ TYPES: dict[str, Any] = {
     "optional date": condate(ge=DAY) | None,
     "union": int | str | list[float],
     "literal": Literal["a", 1, True, None],
-    "enum": Colour,
-    "int enum": Rank,
-    "mixed enum": Mixed,
-    "values": Values,
+    "enum": classes.Colour,
+    "int enum": classes.Rank,
+    "mixed enum": classes.Mixed,
+    "values": classes.Values,
     "literal of large": Literal[10**20],
     "literal of too large": Literal[10**20, 3],
     "literal of bytes and text": Literal[b"x", "x"],
-    "literal of text enum": Literal[Letter.A],
-    "discriminated by enum": Annotated[First | Second, Field(discriminator="kind")],
+    "literal of text enum": Literal[classes.Letter.A],
+    "discriminated by enum": Annotated[classes.First | classes.Second, Field(discriminator="kind")],
     "list": list[int],
     "conlist": conlist(int, min_length=2, max_length=3),
     "sequence": Annotated[Sequence[int], Len(1, 2)],
@@ -466,7 +230,7 @@ TYPES: dict[str, Any] = {
     "set any": set,
     "set bounds": conset(int, min_length=2, max_length=3),
     "set text": conset(str, min_length=2),
-    "set enum": conset(Colour, min_length=2),
+    "set enum": conset(classes.Colour, min_length=2),
     "set floats": conset(float, min_length=3),
     "set moments": conset(datetime, min_length=2),
     "set decimals": conset(Decimal, min_length=3),
@@ -474,12 +238,12 @@ TYPES: dict[str, Any] = {
     "frozenset": confrozenset(date, max_length=3),
     "set of sets": set[frozenset[int]],
     "set of tuples": set[tuple[int, str]],
-    "set of frozen": set[Frozen],
+    "set of frozen": set[classes.Frozen],
     "sequence twice": Annotated[Annotated[Sequence[int], Len(3)], Len(1)],
     "tuple": tuple[int, str, bool],
     "tuple variadic": tuple[int, ...],
     "tuple none": tuple[()],
-    "named tuple": Point,
+    "named tuple": classes.Point,
     "dict": dict[str, int],
     "dict bounds": Annotated[dict[str, int], Len(1, 2)],
     "dict keys pattern": dict[Annotated[str, Field(pattern="^[a-z]{2}$")], int],
@@ -491,9 +255,9 @@ TYPES: dict[str, Any] = {
     "dict bool": Annotated[dict[bool, int], Len(1)],
     "dict date": dict[condate(ge=DAY), int],  # type: ignore[misc]
     "dict uuid": dict[UUID, int],
-    "dict enum": Annotated[dict[Colour, int], Len(1)],
-    "dict int enum": dict[Rank, int],
-    "dict mixed": dict[Mixed, int],
+    "dict enum": Annotated[dict[classes.Colour, int], Len(1)],
+    "dict int enum": dict[classes.Rank, int],
+    "dict mixed": dict[classes.Mixed, int],
     "dict literal": Annotated[dict[Literal["a", "b"], int], Len(2)],
     "dict int literal": dict[Literal[1, 2], int],
     "dict optional": dict[int | None, int],
@@ -502,27 +266,27 @@ TYPES: dict[str, Any] = {
     "defaultdict": collections.defaultdict[str, list[int]],
     "defaultdict bounds": Annotated[collections.defaultdict[str, int], Len(1, 2)],
     "ordered dict": collections.OrderedDict[str, int],
-    "model": Owner,
-    "union of models": Cat | Dog | Tree,
-    "discriminated": Pet,
+    "model": classes.Owner,
+    "union of models": classes.Cat | classes.Dog | classes.Tree,
+    "discriminated": classes.Pet,
     "discriminated by function": Annotated[
         Annotated[str, Tag("text")] | Annotated[int, Tag("other")], Discriminator(_kind)
     ],
-    "recursive": Tree,
-    "generic": Page[Pet],
-    "extra typed": Open,
-    "extra": OpenToAll,
-    "extra by name": OpenByName,
-    "strict": Strict,
-    "alias choices": Choosy,
-    "dataclass": Plain,
-    "pydantic dataclass": Checked,
-    "open dataclass": OpenClass,
-    "unwritable defaults": Unwritable,
-    "validated defaults": Validated,
-    "typed dict": Movie,
-    "partial typed dict": Partly,
-    "root": Root,
+    "recursive": classes.Tree,
+    "generic": classes.Page[classes.Pet],
+    "extra typed": classes.Open,
+    "extra": classes.OpenToAll,
+    "extra by name": classes.OpenByName,
+    "strict": classes.Strict,
+    "alias choices": classes.Choosy,
+    "dataclass": classes.Plain,
+    "pydantic dataclass": classes.Checked,
+    "open dataclass": classes.OpenClass,
+    "unwritable defaults": classes.Unwritable,
+    "validated defaults": classes.Validated,
+    "typed dict": classes.Movie,
+    "partial typed dict": classes.Partly,
+    "root": classes.Root,
 }
 
 

@@ -1,0 +1,134 @@
+"""Thoughts in calls over HTTP: how many may come, and where they are told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from guided.errors import RequestError
+from guided.spec import (
+    CandidateResult,
+    FinishReason,
+    GenerationResult,
+    Reasoning,
+    TokenId,
+    TokenLogprobs,
+    Usage,
+)
+from guided_service.http.chat_answer import ChatForm
+from tests.service.test_http_fields import asked
+from tests.service.test_http_forms import SHOWN, result, style
+
+
+@pytest.mark.parametrize(
+    ("fields", "reasoning"),
+    [
+        ({}, None),
+        ({"reasoning_effort": "none"}, Reasoning(0)),
+        ({"reasoning_effort": "minimal", "max_tokens": 100}, Reasoning(10)),
+        ({"reasoning_effort": "low", "max_tokens": 100}, Reasoning(20)),
+        ({"reasoning_effort": "medium"}, Reasoning(512)),
+        ({"reasoning_effort": "high", "max_completion_tokens": 100}, Reasoning(80)),
+        ({"max_reasoning_tokens": 0}, Reasoning(0)),
+        ({"max_reasoning_tokens": 33}, Reasoning(33)),
+    ],
+)
+def test_an_effort_is_a_part_of_the_budget(
+    fields: dict[str, Any], reasoning: Reasoning | None
+) -> None:
+    assert asked("chat", **fields).request.reasoning == reasoning
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "hint"),
+    [
+        ({"reasoning_effort": "minimal", "max_tokens": 9}, "reasoning_effort", "raise max_tokens"),
+        (
+            {"reasoning_effort": "low", "max_completion_tokens": 4},
+            "reasoning_effort",
+            "raise max_completion_tokens",
+        ),
+        (
+            {"max_reasoning_tokens": 4, "max_completion_tokens": 4},
+            "max_reasoning_tokens",
+            "raise max_completion_tokens, or lower max_reasoning_tokens",
+        ),
+    ],
+)
+def test_a_budget_without_room_for_thoughts_and_answer_is_refused(
+    fields: dict[str, Any], field: str, hint: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        asked("chat", **fields)
+    assert caught.value.field == field
+    assert hint in str(caught.value)
+
+
+def test_thoughts_are_told_apart_from_content() -> None:
+    shown = ChatForm(style(tells_thoughts=True, tells_logprobs=True), SHOWN)
+    tokens = [TokenId(1), TokenId(2), TokenId(3)]
+    result = GenerationResult(
+        text="ab",
+        tokens=tuple(tokens),
+        finish_reason=FinishReason.COMPLETE,
+        usage=Usage(prompt_tokens=4, sampled_tokens=3, reasoning_tokens=2),
+        seconds=0.0,
+        logprobs=tuple(TokenLogprobs(token, b"x", -1.0, -1.0) for token in tokens),
+        reasoning="hm",
+        reasoning_tokens=2,
+    )
+    whole: Any = shown.whole(result)
+    (choice,) = whole["choices"]
+    assert choice["message"]["reasoning_content"] == "hm"
+    assert choice["message"]["content"] == "ab"
+    assert len(choice["logprobs"]["content"]) == 1
+    assert whole["usage"]["completion_tokens"] == 3
+    assert whole["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
+    growing = ChatForm(style(tells_thoughts=True), SHOWN)
+    events = b"".join(
+        (growing.thought("h"), growing.thought("m"), growing.grown("ab"), growing.ended(result))
+    )
+    deltas = [
+        json.loads(line.removeprefix("data: "))["choices"][0]["delta"]
+        for line in events.decode().split("\n\n")
+        if line and "[DONE]" not in line
+    ]
+    assert deltas == [
+        {"role": "assistant", "content": "", "reasoning_content": "h"},
+        {"reasoning_content": "m"},
+        {"content": "ab"},
+        {},
+    ]
+
+
+def test_a_stream_of_several_answers_tells_the_thoughts_of_each() -> None:
+    several = tuple(
+        CandidateResult(
+            index, text, (), FinishReason.COMPLETE, 0.0, reasoning=thought, reasoning_tokens=2
+        )
+        for index, (text, thought) in enumerate([("ab", "hm"), ("cd", ""), ("ef", "so")])
+    )
+    events = ChatForm(style(tells_thoughts=True), SHOWN).ended(
+        replace(result("ab"), candidates=several)
+    )
+    told: dict[int, list[dict[str, Any]]] = {}
+    for line in events.decode().split("\n\n"):
+        if line and "[DONE]" not in line:
+            (choice,) = json.loads(line.removeprefix("data: "))["choices"]
+            told.setdefault(choice["index"], []).append(choice["delta"])
+    assert told == {
+        0: [
+            {"role": "assistant", "content": "", "reasoning_content": "hm"},
+            {"content": "ab"},
+            {},
+        ],
+        1: [{"role": "assistant", "content": "cd"}, {}],
+        2: [
+            {"role": "assistant", "content": "", "reasoning_content": "so"},
+            {"content": "ef"},
+            {},
+        ],
+    }
