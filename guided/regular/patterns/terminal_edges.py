@@ -21,7 +21,17 @@ from __future__ import annotations
 from typing import Final, NamedTuple, NoReturn
 
 from guided.errors import LimitExceededError, UnsupportedFeatureError
-from guided.regular.expression import EMPTY_TEXT, Alternate, Chars, Concat, Look, Regular, Repeat
+from guided.regular.expression import (
+    EMPTY_TEXT,
+    Alternate,
+    Chars,
+    Concat,
+    End,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+)
 from guided.runtime.work_budget import spend
 
 __all__ = ["Piece", "split_edges", "without_lazy"]
@@ -208,16 +218,16 @@ def _is_empty(node: Regular) -> bool:
             return all(map(_is_empty, parts))
         case Repeat(item, _, high):
             return high == 0 or _is_empty(item)
-    assert isinstance(node, Chars | Look), f"{node!r} in a terminal"
+    assert isinstance(node, Chars | Look | Start | End), f"{node!r} in a terminal"
     return isinstance(node, Look)
 
 
 def _is_nullable(node: Regular) -> bool:
     """Return whether a part may match the empty text, as look-around does.
 
-    Only for expressions that ``parse_python_regex`` returns for unanchored patterns, and for
-    literals. They contain no Start, End, SeparatedRepeat, Graph or Intersection: anchors are
-    refused in terminals, and the others are added later.
+    Only for expressions that ``parse_python_regex`` returns, and for literals. They contain no
+    SeparatedRepeat, Graph or Intersection, which are added later. Anchors count as if they read a
+    character, since nothing of the text is beyond them; terminals have none.
     """
     match node:
         case Concat(parts):
@@ -226,7 +236,7 @@ def _is_nullable(node: Regular) -> bool:
             return any(map(_is_nullable, options))
         case Repeat(item, low):
             return low == 0 or _is_nullable(item)
-    assert isinstance(node, Chars | Look), f"{node!r} in a terminal"
+    assert isinstance(node, Chars | Look | Start | End), f"{node!r} in a terminal"
     return isinstance(node, Look)
 
 
