@@ -18,7 +18,16 @@ from numba.extending import intrinsic
 from guided.runtime.kernel_cache import install_cache_locators
 from guided.runtime.processor import compile_for_named_processor
 
-__all__ = ["Task", "exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
+__all__ = [
+    "Task",
+    "exact_inlined",
+    "exact_kernel",
+    "exact_task",
+    "inlined",
+    "instruction",
+    "kernel",
+    "task",
+]
 
 install_cache_locators()
 compile_for_named_processor()
@@ -66,6 +75,11 @@ def exact_task(function: Callable[..., object]) -> Task:
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile a part of kernels."""
     return _compile(function, forceinline=True)
+
+
+def exact_inlined(function: Callable[..., object]) -> Callable[..., Any]:
+    """Compile a part of kernels whose result must be exact to the last bit, whatever they are."""
+    return _compile(function, forceinline=True, fastmath=False)
 
 
 def instruction(function: Callable[..., object]) -> Callable[..., Any]:

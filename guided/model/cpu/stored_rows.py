@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from guided.model.cpu.addresses import floats, int8s, int16s, int32s
 from guided.model.cpu.block_types import CodeForm
-from guided.model.cpu.kernel import exact_kernel, inlined
+from guided.model.cpu.kernel import exact_inlined, exact_kernel, inlined
 from guided.model.cpu.matrix import Numbers
 from guided.model.cpu.numbers import farthest
 from guided.model.cpu.stored_layout import BYTE, CELL, step_bits
@@ -80,7 +80,7 @@ def _round(
         _add_up(int16s(steps), floats(scales), totals, cells, cell // group, group, offset)
 
 
-@inlined
+@exact_inlined
 def _round_cells(rows: Any, steps: Any, scales: Any, cell: Any, largest: Any) -> None:
     of_row = rows.shape[1] // cell
     for t in range(len(rows)):
@@ -95,7 +95,7 @@ def _round_cells(rows: Any, steps: Any, scales: Any, cell: Any, largest: Any) ->
                 steps[place * cell + d] = np.int32(rounded)
 
 
-@inlined
+@exact_inlined
 def _add_up(
     steps: Any, scales: Any, totals: Any, cells: Any, groups: Any, group: Any, offset: Any
 ) -> None:
