@@ -27,6 +27,7 @@ __all__ = [
     "above",
     "at_least",
     "between",
+    "check_characters",
     "check_kind",
     "check_rules",
     "inside",
@@ -111,6 +112,16 @@ def check_kind(value: object, kind: type[int], field: str) -> None:
         described = "True or False" if kind is bool else "an integer"
         name = field.rpartition(".")[2]
         raise RequestError(f"{name} {value!r} is not {described}", field=field)
+
+
+def check_characters(text: str, what: str, field: str) -> None:
+    """Raise RequestError if a text holds half of a surrogate pair, which no UTF-8 can encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"{what} {text!r:.80} holds a surrogate, which is half of a character", field=field
+        ) from error
 
 
 def word_of(kind: type[Word], value: object, name: str, within: str = "json_options") -> Word:

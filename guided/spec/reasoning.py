@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from guided.errors import RequestError
-from guided.spec.option import Option, at_least, check_kind, check_rules
+from guided.spec.option import Option, at_least, check_characters, check_kind, check_rules
 
 __all__ = ["Reasoning"]
 
@@ -48,13 +48,7 @@ class Reasoning:
                     f"{name} {text!r:.80} is no text of at most {_LONGEST} characters",
                     field=f"reasoning.{name}",
                 )
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise RequestError(
-                    f"{name} {text!r:.80} holds a surrogate, which is half of a character",
-                    field=f"reasoning.{name}",
-                ) from error
+            check_characters(text, name, f"reasoning.{name}")
         if self.begin and not self.end:
             raise RequestError(
                 "begin is given without end, by which thoughts are told from the answer",

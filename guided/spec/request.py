@@ -10,7 +10,15 @@ from typing import Annotated, Literal
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.constraints import JsonSchema
 from guided.spec.message import Message
-from guided.spec.option import Option, above, at_least, between, check_kind, check_rules
+from guided.spec.option import (
+    Option,
+    above,
+    at_least,
+    between,
+    check_characters,
+    check_kind,
+    check_rules,
+)
 from guided.spec.reasoning import Reasoning
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
@@ -350,13 +358,7 @@ class GenerationRequest:
         for text in self.stop:
             if not text:
                 raise RequestError("a stop string is empty", field="stop")
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise RequestError(
-                    f"stop string {text!r:.80} holds a surrogate, which is half of a character",
-                    field="stop",
-                ) from error
+            check_characters(text, "stop string", "stop")
         if self.include_stop and not self.stop and not self.stop_tokens:
             raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
 
