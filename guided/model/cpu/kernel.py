@@ -78,7 +78,9 @@ def inlined(function: Callable[..., object]) -> Callable[..., Any]:
 
 
 def exact_inlined(function: Callable[..., object]) -> Callable[..., Any]:
-    """Compile a part of kernels whose result must be exact to the last bit, whatever they are."""
+    """Compile a part of kernels that is exact to the last bit; parts do not take over from kernels
+    what LLVM may change.
+    """
     return _compile(function, forceinline=True, fastmath=False)
 
 
