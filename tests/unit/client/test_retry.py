@@ -11,7 +11,7 @@ import pytest
 
 from guided.client.retry import Attempts, Connection, Terms
 from guided.client.status import Chance, failure_of
-from guided.errors import ServiceUnavailableError
+from guided.errors import DeadlineExceededError, ServiceUnavailableError
 from tests.unit.client.failures import OVERLOADED, failed
 
 UNREACHED = failed(
@@ -63,6 +63,20 @@ def test_the_time_of_a_call_is_that_of_all_its_attempts() -> None:
     late = failed(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", "5000")
     with pytest.raises(ServiceUnavailableError, match="full"):
         attempts.pause(late)
+
+
+def test_a_deadline_says_why_the_attempt_before_it_failed() -> None:
+    late = failed(grpc.StatusCode.DEADLINE_EXCEEDED, "too late")
+    attempts = Attempts(TERMS, Connection(), "mine")
+    attempts.pause(OVERLOADED)
+    with pytest.raises(
+        DeadlineExceededError, match=r"too late; .* before failed: .*full"
+    ) as caught:
+        attempts.pause(late)
+    assert caught.value.request_id == "mine"
+    with pytest.raises(DeadlineExceededError) as caught:
+        attempts.renewed("another").pause(late)
+    assert "before" not in str(caught.value)
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
