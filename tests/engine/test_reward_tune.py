@@ -37,6 +37,7 @@ from guided.train.reward_tune.trainers import TRAINING_LOG, last_checkpoint, loa
 from tests.engine.tiny_models import from_config
 from tests.kit.built_tokenizers import BUILT, loaded
 from tests.kit.effort import is_long
+from tests.kit.json_lines import lines_of
 
 pytestmark = [
     # Transformers 5.23 uses an old name of its own, and TRL warns of its own trainer.
@@ -242,13 +243,13 @@ def test_answers_are_kept_and_only_those_missing_are_drawn(engine: Engine, tmp_p
     assert all(_JUDGE.scores(task, text).parses for task in tasks for text in drawn[task.name])
     whole = file.read_text("utf-8")
     # Killed in the middle of the third line.
-    lines = whole.splitlines(keepends=True)
+    lines = lines_of(whole)
     file.write_text("".join(lines[:2]) + lines[2][:9], encoding="utf-8")
     before = engine.stats().ended
     assert answers(lambda: engine, tasks, asking, file) == drawn
     assert engine.stats().ended - before == 3
     # They are in the order in which they ended, which differs on a busy machine.
-    assert sorted(file.read_text("utf-8").splitlines(keepends=True)) == sorted(lines)
+    assert sorted(lines_of(file.read_text("utf-8"))) == sorted(lines)
 
     def unasked() -> Engine:
         raise AssertionError("there is nothing to answer")
@@ -276,7 +277,7 @@ def test_a_whole_run_from_own_answers(model: Path, tmp_path: Path) -> None:
     assert found["after sft"].parses == 1
     for name, each in found.items():
         said = (out / "evaluation" / f"{name.replace(' ', '-')}-free.jsonl").read_text("utf-8")
-        texts = [json.loads(line)["texts"][0] for line in said.splitlines()]
+        texts = [json.loads(line)["texts"][0] for line in lines_of(said)]
         assert each.parses == sum(text in ('"red"', '"green"', '"blue"') for text in texts) / 2
         assert each.right == sum(text == '"red"' for text in texts) / 2
     card = (last / "README.md").read_text("utf-8")
@@ -300,7 +301,7 @@ def test_two_processes_draw_answers_once_and_train_together(model: Path, tmp_pat
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    drawn = (tmp_path / "answers-sft.jsonl").read_text("utf-8").splitlines()
+    drawn = lines_of((tmp_path / "answers-sft.jsonl").read_text("utf-8"))
     assert len(drawn) == 8
     assert load_policy(find_model(str(tmp_path / "grpo"))).has_chat_template
 

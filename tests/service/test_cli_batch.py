@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.kit.json_lines import lines_of
 from tests.service.guided_command import guided_command
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_client_retries import free_port
@@ -30,7 +31,7 @@ def written(file: Path, *lines: dict[str, Any]) -> Path:
 
 
 def results_in(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    return [json.loads(line) for line in lines_of(file.read_text("utf-8"))]
 
 
 def by_line(file: Path) -> dict[int, dict[str, Any]]:

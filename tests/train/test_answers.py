@@ -14,6 +14,7 @@ from guided.spec import GenerationRequest, JsonSchema, Lark, Message
 from guided.train.answers import AnswerFile, make_answers, wanted_answers
 from guided.train.prompts import made_prompts, read_prompts
 from tests.engine.tiny_models import make_engine, render, words
+from tests.kit.json_lines import lines_of
 
 _WORDS = ("abc", '{"name"', "cdna12")
 
@@ -46,7 +47,7 @@ def test_every_prompt_is_answered_within_its_constraint(tmp_path: Path) -> None:
     told = _make(tmp_path / "a.jsonl", wanted)
     answers = _file(tmp_path / "a.jsonl").answers(wanted)
     assert [answer.key for answer in answers] == list(wanted)
-    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()[1:]]
+    rows = [json.loads(line) for line in lines_of((tmp_path / "a.jsonl").read_text("utf-8"))[1:]]
     assert {row["text"] for row in rows} <= {*_WORDS}
     assert [row["temperature"] for row in rows].count(1.0) == 3
     for answer in answers:

@@ -32,6 +32,7 @@ from guided.train.run import AnswerSettings, Place, run_training
 from guided.train.target import FrozenTarget
 from tests.kit.effort import is_long
 from tests.kit.forks import start_guided
+from tests.kit.json_lines import lines_of
 from tests.train.tiny_target import PROMPTS, write_prompts, write_target
 
 _STEPS = 40
@@ -264,7 +265,7 @@ def _answer(place: Path) -> None:
     """Make the answers unless another test has done so."""
     if not (place / "answers.jsonl").exists():
         _lesson(place, _medusa)
-    assert len((place / "answers.jsonl").read_text().splitlines()) == PROMPTS + 1
+    assert len(lines_of((place / "answers.jsonl").read_text("utf-8"))) == PROMPTS + 1
 
 
 @pytest.mark.skipif(not is_long(), reason="starts two processes")
