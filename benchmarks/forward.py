@@ -8,6 +8,9 @@ ONEDNN_MAX_CPU_ISA=AVX2 shows what a processor without AVX-512 does.
 With one thread it is the thread's own time, so that other programs on the machine do not count;
 with more it is wall time. A large model fits in a few formats only: `--formats "own as stored"`.
 `--prompt 2000` also measures how fast a prompt is read.
+
+Logits are computed for each of up to 16 tokens of a sequence, as verifying a draft needs them;
+`--last-logits` computes those of the last token alone, as llama-bench does for `-p`.
 """
 
 from __future__ import annotations
@@ -33,14 +36,21 @@ from guided.model.cpu.instructions import best_instructions
 from guided.model.model_files import ModelFiles, find_stored
 
 _COMMITTED = 200
+_MOST_LOGITS = 16
+"""New tokens of a sequence that all get logits; wider calls read prompts, which need few."""
 _NEW = {1: (1, 2, 4, 8, 16, 32, 64, 256), 8: (1, 2, 4, 8)}
 _SLOTS = 8 * (_COMMITTED + 256)
 _THEIRS = {"transformers bf16": torch.bfloat16, "transformers fp32": torch.float32}
 STORED = "own as stored"
 
 
-def of_ours(model: Ours, sequences: int, new: int) -> Callable[[], object]:
-    """Return a call of our decoder; as in real use, wide calls need few logits."""
+def with_logits(new: int, most: int) -> list[int]:
+    """Return which of the new tokens of a sequence get logits."""
+    return list(range(new)) if new <= most else [new - 1]
+
+
+def of_ours(model: Ours, sequences: int, new: int, most: int) -> Callable[[], object]:
+    """Return a call of our decoder; sequences of more than ``most`` tokens get logits of one."""
     tokens = np.arange(sequences * new) % 1000
     positions = np.tile(np.arange(_COMMITTED, _COMMITTED + new), sequences)
     seen = {
@@ -50,17 +60,17 @@ def of_ours(model: Ours, sequences: int, new: int) -> Callable[[], object]:
         ]
         for window in model.decoder.windows
     }
-    rows = range(len(tokens)) if new <= 16 else [len(tokens) - 1]
+    rows = [s * new + row for s in range(sequences) for row in with_logits(new, most)]
     return lambda: model.decoder.forward(tokens, positions, seen, model.cache, rows)
 
 
-def of_theirs(model: Theirs, sequences: int, new: int) -> Callable[[], object]:
+def of_theirs(model: Theirs, sequences: int, new: int, most: int) -> Callable[[], object]:
     tokens = (torch.arange(sequences * new) % 1000).view(sequences, new)
     cache = DynamicCache(config=model.module.config)
     with torch.inference_mode():
         model.module(input_ids=torch.zeros(sequences, _COMMITTED).long(), past_key_values=cache)
 
-    rows = torch.arange(new) if new <= 16 else torch.tensor([new - 1])
+    rows = torch.tensor(with_logits(new, most))
 
     def call() -> None:
         with torch.inference_mode():
@@ -113,7 +123,9 @@ def main() -> None:
         help="of " + ", ".join(every_format),
     )
     parser.add_argument("--prompt", type=int, metavar="TOKENS", help="time reading a prompt too")
+    parser.add_argument("--last-logits", action="store_true", help="as llama-bench -p has them")
     options = parser.parse_args()
+    most = 0 if options.last_logits else _MOST_LOGITS
     torch.set_num_threads(options.threads)
     clock = time.thread_time if options.threads == 1 else time.perf_counter
     slots = max(_SLOTS, options.prompt or 0)
@@ -125,8 +137,8 @@ def main() -> None:
         table = Table("ms", *(f"{new} new" for new in widths), title=f"{sequences} at once, {how}")
         rows: dict[str, list[str]] = {}
         for new in widths:
-            calls = {name: of_theirs(each, sequences, new) for name, each in theirs.items()}
-            calls |= {name: of_ours(model, sequences, new) for name, model in ours.items()}
+            calls = {name: of_theirs(each, sequences, new, most) for name, each in theirs.items()}
+            calls |= {name: of_ours(model, sequences, new, most) for name, model in ours.items()}
             for name, fastest in interleaved(calls, options.rounds, clock).items():
                 rows.setdefault(name, []).append(f"{fastest * 1e3:.1f}")
         for name, cells in rows.items():

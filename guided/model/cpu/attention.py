@@ -9,16 +9,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided.model.cpu.addresses import floats
 from guided.model.cpu.attention_kernel import (
     GROUP_NUMBERS,
     JOB_NUMBERS,
-    WIDEST_HEAD,
     attend_in_groups,
     scratch_bytes,
 )
+from guided.model.cpu.attention_parts import WIDEST_HEAD
 from guided.model.cpu.kernel import kernel
 from guided.model.cpu.llvm import LANES, LINE
 from guided.model.cpu.matrix import Numbers
+from guided.model.cpu.row_lanes import FEW
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 from guided.model.visible import VisibleSlots
 
@@ -28,6 +30,10 @@ _MOST_PARTS = 4
 """The most registers of queries for which keys are read at once."""
 _PIECES = 4
 """The least number of pieces for each thread; with fewer, queries are not joined."""
+
+
+_COUNTERS = JOB_NUMBERS + LINE // 8
+"""Where a job has its counters, after the scale: in a line of their own, as they change often."""
 
 
 class LayerCache(NamedTuple):
@@ -79,7 +85,7 @@ class CpuAttention:
         scratch = np.empty(self._threads * needed + LINE, np.uint8)
         start = scratch.ctypes.data
         self._kept += [table, scratch]
-        self._job = np.zeros(JOB_NUMBERS, np.int64)
+        self._job = np.zeros(_COUNTERS + 2, np.int64)
         self._job[5:9] = shared, kv_heads, size, (heads + 2 * kv_heads) * size
         self._job[[9, 10]] = table.ctypes.data, len(groups)
         self._job[[13, 14]] = start + -start % LINE, needed
@@ -87,11 +93,8 @@ class CpuAttention:
     def attend(self, mixed: Numbers, cache: LayerCache, scale: float) -> Numbers:
         """Map queries, the first columns of ``mixed``, to ``[tokens, heads * size]``."""
         found = np.empty((len(mixed), self._columns), np.float32)
-        scales, counters = np.array([scale], np.float32), np.zeros(2, np.int64)
-        _start(
-            *(self._job, mixed, found, cache.keys, cache.values, scales, counters),
-            *(team_address(), attend_in_groups.address, self._threads),
-        )
+        team, task = team_address(), attend_in_groups.address
+        _start(self._job, mixed, found, *cache, scale, team, task, self._threads)
         return found
 
     def _group(self, start: int, rows: VisibleSlots, shared: int, queries: range) -> list[int]:
@@ -103,15 +106,29 @@ class CpuAttention:
         mask = rows.mask[np.array(queries) // shared]  # [queries, rows]
         is_seen = mask.any(axis=0).nonzero()[0]
         begin, end = int(is_seen[0]), int(is_seen[-1]) + 1
-        parts = -(-len(queries) // LANES)
-        lanes = np.full((parts * LANES, end - begin), True)  # lanes without a query see all
-        lanes[: len(queries)] = mask[:, begin:end]
-        by_row = np.ascontiguousarray(lanes.reshape(parts, LANES, -1).transpose(0, 2, 1))
-        bits = np.packbits(by_row, axis=2, bitorder="little")  # [parts, rows, 2]
+        sees = mask[:, begin:end]
+        bits = np.packbits(
+            _by_query(sees) if len(sees) <= FEW else _by_row(sees), bitorder="little"
+        )
         slots = np.ascontiguousarray(rows.slots[begin:end])
         self._kept += [bits, slots]
         places = slots.ctypes.data, end - begin, bits.ctypes.data
         return [*places, start, queries[0], len(queries)]
+
+
+def _by_query(sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Fill rows, ``[queries, rows]``, up to whole registers with some that nobody sees."""
+    filled = np.zeros((len(sees), -(-sees.shape[1] // LANES) * LANES), np.bool_)
+    filled[:, : sees.shape[1]] = sees
+    return filled
+
+
+def _by_row(sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Fill queries up to whole registers with some that see all, ``[parts, rows, 16]``."""
+    parts = -(-len(sees) // LANES)
+    lanes = np.ones((parts * LANES, sees.shape[1]), np.bool_)
+    lanes[: len(sees)] = sees
+    return lanes.reshape(parts, LANES, -1).transpose(0, 2, 1)
 
 
 @kernel
@@ -121,8 +138,7 @@ def _start(
     found: Any,
     keys: Any,
     values: Any,
-    scales: Any,
-    counters: Any,
+    scale: Any,
     team: Any,
     task: Any,
     threads: Any,
@@ -130,6 +146,9 @@ def _start(
     """Write what changes from layer to layer into the job, see ``attend_in_groups``."""
     job[0], job[1] = mixed.ctypes.data, found.ctypes.data
     job[2], job[3], job[4] = keys.ctypes.data, values.ctypes.data, keys.itemsize
-    job[11], job[12] = counters.ctypes.data, scales.ctypes.data
-    job[15] = counters.ctypes.data + 8
+    job[12] = job.ctypes.data + JOB_NUMBERS * 8
+    floats(job[12])[0] = scale
+    job[11] = job.ctypes.data + _COUNTERS * 8
+    job[15] = job[11] + 8
+    job[_COUNTERS] = job[_COUNTERS + 1] = 0
     run_together(team, task, job.ctypes.data, threads)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ from guided.model.visible import VisibleSlots
 
 __all__ = ["Angles", "CpuDecoder", "DecoderWeights", "LayerWeights"]
 
+_KEPT = 4096
+"""Positions whose angles are kept. Behind more, a call takes far longer than computing them."""
 _Norm = Numbers
 """The factor of each number, after a row was scaled to length 1; ``[hidden]`` or ``[size]``."""
 _CosinesAndSines = tuple[Numbers, Numbers]
@@ -65,9 +68,9 @@ class LayerWeights:
     """The factor of scores."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Angles:
-    """Rotary positions, computed as transformers does."""
+    """Rotary positions, computed as transformers does; those of the first positions are kept."""
 
     frequencies: torch.Tensor
     """The angle of each pair of numbers in a head from one position to the next."""
@@ -76,6 +79,16 @@ class Angles:
 
     def at(self, positions: NDArray[np.int64]) -> _CosinesAndSines:
         """Return cosines and sines for each position, ``[tokens, size]`` each."""
+        if positions.max() >= _KEPT:
+            return self._compute(positions)
+        cosines, sines = self._kept
+        return cosines[positions], sines[positions]
+
+    @cached_property
+    def _kept(self) -> _CosinesAndSines:
+        return self._compute(np.arange(_KEPT))
+
+    def _compute(self, positions: NDArray[np.int64]) -> _CosinesAndSines:
         half = torch.from_numpy(positions)[:, None].float() * self.frequencies
         angles = torch.cat((half, half), dim=-1)
         return (angles.cos() * self.factor).numpy(), (angles.sin() * self.factor).numpy()

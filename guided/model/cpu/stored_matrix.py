@@ -9,9 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.model.cpu.addresses import integers
 from guided.model.cpu.block_types import BlockType, CodeForm, Codes
 from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.kernel import exact_kernel
+from guided.model.cpu.llvm import LINE
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.stored_kernel import multiply_stored
 from guided.model.cpu.stored_layout import (
@@ -23,13 +25,19 @@ from guided.model.cpu.stored_layout import (
     write_spans,
 )
 from guided.model.cpu.stored_products import StoredJob
-from guided.model.cpu.stored_rows import RowForm, in_steps, steps_at
+from guided.model.cpu.stored_rows import RowForm, round_rows, steps_at
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
 __all__ = ["NotFiniteError", "StoredMatrix", "StoredPart"]
 
 _TAKEN: Final = 64 * LANES
 """Outputs that are unpacked at a time, so that little memory is taken beside the result."""
+
+
+_COUNTER: Final = 2 * LINE
+"""Where a room has the counter of a job: a line of the caches away, as it changes all the time."""
+_STEPS: Final = 3 * LINE
+"""Where it has the steps."""
 
 
 class NotFiniteError(ValueError):
@@ -43,6 +51,7 @@ class StoredPart:
         "_cells",
         "_job",
         "_laid",
+        "_rounding",
         "_task",
         "apart",
         "form",
@@ -86,6 +95,7 @@ class StoredPart:
         self._job = np.zeros(StoredJob.LENGTH, np.int64)
         self._job[StoredJob.WEIGHTS] = self._laid.ctypes.data
         self._job[[StoredJob.SPANS, StoredJob.BLOCKS]] = spans, blocks
+        self._rounding = self.row_form.numbers()
 
     @staticmethod
     def nbytes_of(form: CodeForm, shape: tuple[int, ...]) -> int:
@@ -117,11 +127,24 @@ class StoredPart:
         """Return the original codes of some outputs."""
         return take_back(self._laid, outputs, self.form, self.apart)
 
-    def multiply(self, steps: NDArray[np.uint8], products: Numbers) -> None:
-        """Write products, ``[tokens, out]``, of rows that ``in_steps`` has converted."""
-        job = self._job.copy()  # of this call alone: others may multiply at the same time
+    def room(self, tokens: int) -> NDArray[np.uint8]:
+        """Return memory for a call with this many rows, which parts of one row form may share.
+
+        It is of one call alone, because others may multiply at the same time.
+        """
+        return np.empty(_STEPS + tokens * self._cells * self.row_form.cell_bytes, np.uint8)
+
+    def multiply(
+        self, rows: Numbers, room: NDArray[np.uint8], products: Numbers, *, is_rounded: bool
+    ) -> None:
+        """Write the products of contiguous rows, ``[tokens, in]``, to ``[tokens, out]``.
+
+        ``is_rounded`` says that another part has left the rows in the room as steps.
+        """
         team, function = team_address(), self._task.address
-        _start(job, steps, products, self._cells, self.apart // 8, team, function, team_size())
+        _start(
+            self._job, self._rounding, rows, room, products, is_rounded, team, function, team_size()
+        )
 
 
 class StoredMatrix:
@@ -140,12 +163,15 @@ class StoredMatrix:
 
     def multiply(self, rows: Numbers) -> Numbers:
         """Map ``[tokens, in]`` to ``[tokens, out]``."""
+        rows = np.ascontiguousarray(rows)
         found = np.empty((len(rows), self._columns[-1].stop), np.float32)
-        steps: dict[RowForm, NDArray[np.uint8]] = {}
+        rooms: dict[RowForm, NDArray[np.uint8]] = {}
         for part, columns in zip(self._parts, self._columns, strict=True):
-            if part.row_form not in steps:
-                steps[part.row_form] = in_steps(rows, part.row_form)
-            part.multiply(steps[part.row_form], found[:, columns])
+            room = rooms.get(part.row_form)
+            is_rounded = room is not None
+            if room is None:
+                room = rooms[part.row_form] = part.room(len(rows))
+            part.multiply(rows, room, found[:, columns], is_rounded=is_rounded)
         if self._is_padded:
             wanted = (
                 found[:, columns][:, : part.outputs]
@@ -160,24 +186,34 @@ class StoredMatrix:
 @exact_kernel
 def _start(
     job: Any,
-    steps: Any,
+    rounding: Any,
+    rows: Any,
+    room: Any,
     products: Any,
-    cells: Any,
-    nbytes: Any,
+    is_rounded: Any,
     team: Any,
     function: Any,
     size: Any,
 ) -> None:
-    """Enter the rows of one call into a ``StoredJob``, and run the task with it.
+    """Complete the ``StoredJob`` for the rows of one call, and run the task with it.
 
-    ``cells`` is how many a row has, ``nbytes`` the size of a step, and ``size`` how many threads
-    take part.
+    The job, its counter and the steps are in the room; ``size`` is how many threads take part.
     """
-    count = len(products)
-    job[1], job[3], job[4] = steps_at(steps.ctypes.data, count * cells, nbytes)
-    job[2], job[7], job[8] = products.ctypes.data, count, products.strides[0] // 4
-    job[9], job[10] = job.ctypes.data + 10 * 8, 0
-    run_together(team, function, job.ctypes.data, size)
+    first = room.ctypes.data
+    steps, its_job = first + _STEPS, integers(first)
+    for place in range(len(job)):
+        its_job[place] = job[place]
+    if not is_rounded:
+        round_rows(rows, steps, rounding)
+    its_job[1], its_job[3], its_job[4] = steps_at(steps, rows.size // rounding[1], rounding[0])
+    its_job[2], its_job[7], its_job[8] = (
+        products.ctypes.data,
+        len(rows),
+        products.strides[0] // 4,
+    )
+    its_job[9] = first + _COUNTER
+    integers(its_job[9])[0] = 0
+    run_together(team, function, first, size)
 
 
 def _pad_outputs(codes: Codes) -> Codes:

@@ -36,8 +36,8 @@ class StoredJob:
     WEIGHTS, ROWS, PRODUCTS, SCALES, TOTALS = range(5)
     SPANS, BLOCKS, COUNT, STRIDE = range(5, 9)
     """Spans of a block; blocks; rows; numbers from a row of products to the next."""
-    COUNTER_AT, COUNTER = 9, 10
-    LENGTH = 11
+    COUNTER_AT = 9
+    LENGTH = 10
 
 
 class _Row(NamedTuple):

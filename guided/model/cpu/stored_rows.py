@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from guided.model.cpu.addresses import floats, int8s, int16s, int32s
 from guided.model.cpu.block_types import CodeForm
-from guided.model.cpu.kernel import exact_inlined, exact_kernel, inlined
-from guided.model.cpu.matrix import Numbers
+from guided.model.cpu.kernel import exact_inlined, inlined
 from guided.model.cpu.numbers import farthest
 from guided.model.cpu.stored_layout import BYTE, CELL, step_bits
 
-__all__ = ["LARGEST", "RowForm", "in_steps", "steps_at"]
+__all__ = ["LARGEST", "RowForm", "round_rows", "steps_at"]
 
 LARGEST: Final[Mapping[int, int]] = {BYTE: 127, 16: 32639}
 """The largest number of steps, by their bits."""
@@ -39,14 +38,15 @@ class RowForm(NamedTuple):
     def of(cls, form: CodeForm, apart: int) -> Self:
         return cls(step_bits(form), apart, form.offset, form.has_least, form.group)
 
+    @property
+    def cell_bytes(self) -> int:
+        """Bytes that ``steps_at`` has for each cell of a row."""
+        return CELL * self.apart // 8 + 4 + CELL // self.group * 4
 
-def in_steps(rows: Numbers, form: RowForm) -> NDArray[np.uint8]:
-    """Convert ``[tokens, in]``, a multiple of 32, to what ``steps_at`` describes."""
-    cells, nbytes = rows.size // CELL, form.apart // 8
-    memory = np.empty(cells * (CELL * nbytes + 4 + CELL // form.group * 4), np.uint8)
-    largest, offset = np.float32(LARGEST[form.step_bits]), np.int32(form.offset)
-    _round(np.ascontiguousarray(rows), memory, nbytes, CELL, form.group, largest, offset)
-    return memory
+    def numbers(self) -> NDArray[np.int64]:
+        """Return what ``round_rows`` has to know."""
+        largest = LARGEST[self.step_bits]
+        return np.array([self.apart // 8, CELL, self.group, largest, self.offset])
 
 
 @inlined
@@ -62,16 +62,17 @@ def steps_at(memory: Any, cells: Any, nbytes: Any) -> Any:
     return memory, scales, scales + cells * 4
 
 
-@exact_kernel
-def _round(
-    rows: Any, memory: Any, nbytes: Any, cell: Any, group: Any, largest: Any, offset: Any
-) -> None:
-    """Write the numbers of each cell as steps of their own, and the totals of each group.
+@exact_inlined
+def round_rows(rows: Any, memory: Any, form: Any) -> None:
+    """Write ``[tokens, in]``, a multiple of 32, to an address as ``steps_at`` describes.
 
-    The size of a cell is an argument: if LLVM knows it, it takes numbers one by one.
+    ``form`` has the ``numbers`` of a ``RowForm``: bytes of a step; the size of a cell, because if
+    LLVM knew it, it would take numbers one by one; the size of a group; the largest step; offset.
     """
+    nbytes, cell, group = form[0], form[1], form[2]
+    largest, offset = np.float32(form[3]), np.int32(form[4])
     cells = rows.size // cell
-    steps, scales, totals = steps_at(memory.ctypes.data, cells, nbytes)
+    steps, scales, totals = steps_at(memory, cells, nbytes)
     if nbytes == 1:
         _round_cells(rows, int8s(steps), floats(scales), cell, largest)
         _add_up(int8s(steps), floats(scales), totals, cells, cell // group, group, offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -105,11 +106,12 @@ def test_a_query_comes_out_the_same_to_the_last_bit_in_any_call(
     together, other = random_rows(40, 300, 1), random_rows(7, 60, 2)
     queries = np.random.default_rng(9).normal(size=(47, heads.columns)).astype(np.float32)
     expected = attend(queries, [together, other], heads, cache)
-    for query in range(0, 40, 3):
-        sees = together.mask[query]
-        alone = VisibleSlots(together.slots[sees], np.ones((1, int(sees.sum())), np.bool_))
-        found = attend(queries[query : query + 1], [alone], heads, cache)
-        assert np.array_equal(found[0], expected[query]), f"query {query}"
+    for query, width in zip(range(0, 36, 3), cycle((1, 2, 3, 4)), strict=False):
+        some = slice(query, query + width)
+        sees = together.mask[some].any(axis=0)
+        alone = VisibleSlots(together.slots[sees], together.mask[some][:, sees])
+        found = attend(queries[some], [alone], heads, cache)
+        assert np.array_equal(found, expected[some]), f"{width} queries from {query} on"
 
 
 def test_scores_may_be_large() -> None:

@@ -8,7 +8,7 @@ import pytest
 from guided.model.cpu.block_types import BLOCK_TYPES
 from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.stored_layout import CELL, bits_apart
-from guided.model.cpu.stored_rows import LARGEST, RowForm, in_steps
+from guided.model.cpu.stored_rows import LARGEST, RowForm, round_rows
 
 
 @pytest.mark.parametrize("instructions", [InstructionSet.PORTABLE, InstructionSet.AVX2])
@@ -18,7 +18,8 @@ def test_rows_are_rounded_to_the_last_bit(name: str, instructions: InstructionSe
     row_form = RowForm.of(form, bits_apart(form, instructions))
     rows = np.random.default_rng(0).standard_normal((50, 20 * CELL)).astype(np.float32)
     rows[3, :CELL] = 0
-    memory = in_steps(rows, row_form)
+    memory = np.empty(rows.size // CELL * row_form.cell_bytes, np.uint8)
+    round_rows(rows, memory.ctypes.data, row_form.numbers())
     kind = np.dtype(f"i{row_form.apart // 8}")
     groups = CELL // row_form.group
     ends = np.cumsum([rows.size * kind.itemsize, rows.size // CELL * 4]).tolist()
