@@ -20,7 +20,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from guided.model.cpu.addresses import take_next
-from guided.model.cpu.int8_layout import INPUTS, OFFSET, Int8Layout
+from guided.model.cpu.int8_layout import COUNTER, INPUTS, OFFSET, Int8Layout
 from guided.model.cpu.kernel import exact_task, instruction, kernel
 from guided.model.cpu.llvm import (
     AHEAD,
@@ -57,7 +57,7 @@ class Int8Avx512:
     def __init__(self, layout: Int8Layout, bias: torch.Tensor | None) -> None:
         self.layout = layout
         self._bias = layout.pad_bias(bias)
-        self._job = np.zeros(12, np.int64)
+        self._job = np.zeros(COUNTER + 1, np.int64)
         self._job[[0, 3, 4]] = layout.weights.ctypes.data, layout.inputs, layout.width
         self._job[[8, 9]] = layout.scales.ctypes.data, self._bias.ctypes.data
 
@@ -76,10 +76,10 @@ class Int8Avx512:
 def _start(
     job: Any, steps: Any, sums: Any, scales: Any, products: Any, team: Any, function: Any, size: Any
 ) -> None:
-    """``job``: addresses of weights, rows, products; inputs, outputs, rows; a counter and its
-    address; addresses of scales and biases of outputs, of scales and sums of rows."""
-    job[1], job[2], job[5], job[6] = steps.ctypes.data, products.ctypes.data, len(scales), 0
-    job[7] = job.ctypes.data + 6 * 8
+    """``job``: addresses of weights, rows, products; inputs, outputs, rows; nothing;
+    addresses of the counter, of scales and biases of outputs, of scales and sums of rows."""
+    job[1], job[2], job[5], job[COUNTER] = steps.ctypes.data, products.ctypes.data, len(scales), 0
+    job[7] = job.ctypes.data + COUNTER * 8
     job[10], job[11] = scales.ctypes.data, sums.ctypes.data
     run_together(team, function, job.ctypes.data, size)
 

@@ -23,7 +23,7 @@ from llvmlite import ir
 from numba import types
 
 from guided.model.cpu.addresses import take_next
-from guided.model.cpu.int8_layout import INPUTS, OFFSET, Int8Layout, in_steps
+from guided.model.cpu.int8_layout import COUNTER, INPUTS, OFFSET, Int8Layout, in_steps
 from guided.model.cpu.kernel import exact_task, instruction, kernel
 from guided.model.cpu.llvm import (
     AHEAD,
@@ -70,7 +70,7 @@ class Int8PortableMatrix:
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages) -> None:
         self._layout = layout = Int8Layout.of(*in_steps(weight), memory)
         self._bias = layout.pad_bias(bias)
-        self._job = np.zeros(12, np.int64)
+        self._job = np.zeros(COUNTER + 1, np.int64)
         self._job[[0, 3, 4]] = layout.weights.ctypes.data, layout.lines, layout.width
         self._job[[8, 9]] = layout.scales.ctypes.data, self._bias.ctypes.data
         self.nbytes = layout.weights.nbytes + layout.scales.nbytes
@@ -107,10 +107,10 @@ def _make_words(rows: Any, words: Any, sums: Any, scales: Any) -> None:
 def _start(
     job: Any, words: Any, sums: Any, scales: Any, products: Any, team: Any, function: Any, size: Any
 ) -> None:
-    """``job``: addresses of weights, words, products; lines of a block, outputs, rows; a counter
-    and its address; addresses of scales and biases of outputs, of scales and sums of rows."""
-    job[1], job[2], job[5], job[6] = words.ctypes.data, products.ctypes.data, len(scales), 0
-    job[7] = job.ctypes.data + 6 * 8
+    """``job``: addresses of weights, words, products; lines of a block, outputs, rows; nothing;
+    addresses of the counter, of scales and biases of outputs, of scales and sums of rows."""
+    job[1], job[2], job[5], job[COUNTER] = words.ctypes.data, products.ctypes.data, len(scales), 0
+    job[7] = job.ctypes.data + COUNTER * 8
     job[10], job[11] = scales.ctypes.data, sums.ctypes.data
     run_together(team, function, job.ctypes.data, size)
 
