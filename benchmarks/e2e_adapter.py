@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from guided.client import Answer, Client, wait_until_serving
+from guided.errors import ServiceUnavailableError
 from guided.spec import FinishReason
 
 _START_SECONDS = 600.0
@@ -97,10 +98,22 @@ def serving(settings: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], s
             address = process.stdout.readline().strip().rpartition(" ")[2]
             if not address:
                 raise SystemExit(f"the server ended with status {process.wait()}")
-            wait_until_serving(address, timeout=_START_SECONDS)
+            _wait_until_serving(process, address)
             yield process, address
         finally:
             process.terminate()
+
+
+def _wait_until_serving(process: subprocess.Popen[str], address: str) -> None:
+    last = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            return wait_until_serving(address, timeout=1.0)
+        except ServiceUnavailableError:
+            if process.poll() is not None:
+                raise SystemExit(f"the server ended with status {process.returncode}") from None
+            if time.monotonic() > last:
+                raise
 
 
 def mebibytes(server: int, field: str) -> float:

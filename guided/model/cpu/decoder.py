@@ -35,7 +35,7 @@ from guided.model.visible import VisibleSlots
 
 __all__ = ["Angles", "CpuDecoder", "DecoderWeights", "LayerWeights"]
 
-_KEPT = 4096
+_KEPT = 2048
 """Positions whose angles are kept. Behind more, a call takes far longer than computing them."""
 _Norm = Numbers
 """The factor of each number, after a row was scaled to length 1; ``[hidden]`` or ``[size]``."""
