@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from guided.errors import LimitExceededError
 from guided.model.control_tokens import ControlTokens
 from guided.model.tokenizer_copy import rename_entry, without_control
+from guided.spec.option import check_characters
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -70,7 +71,10 @@ def _id_of(tokenizer: Tokenizer, name: str) -> int:
 def _ids(
     tokenizer: Tokenizer, text: str, add_special_tokens: bool, longest: int | None
 ) -> list[int]:
-    """Return the tokens of a text; LimitExceededError if there are more than ``longest``."""
+    """Return the tokens of a text; LimitExceededError if there are more than ``longest``, and
+    RequestError for half of a surrogate pair, which a template may have made of its escape.
+    """
+    check_characters(text, "the prompt", "prompt")
     # This method releases the interpreter to other threads, and keeps no offsets.
     (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
     if longest is not None and len(encoding) > longest:

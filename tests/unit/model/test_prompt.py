@@ -134,3 +134,19 @@ def test_a_plain_prompt_shows_no_schema() -> None:
     with pytest.raises(RequestError) as caught:
         render_prompt(model(), "Hi", SCHEMA)
     assert caught.value.field == "show_schema"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "schema"),
+    [
+        ("half \ud83d of it", None),
+        ((Message("user", "half \ud83d of it"),), None),
+        ((USER,), '{"const": "\ud83d"}'),
+    ],
+)
+def test_half_of_a_character_is_refused(
+    prompt: str | tuple[Message, ...], schema: str | None
+) -> None:
+    with pytest.raises(RequestError, match="holds a surrogate, which is half of a char") as caught:
+        render_prompt(with_template(TURNS), prompt, schema)
+    assert caught.value.field == "prompt"
