@@ -72,7 +72,7 @@ def _ids(
     tokenizer: Tokenizer, text: str, add_special_tokens: bool, longest: int | None
 ) -> list[int]:
     """Return the tokens of a text; LimitExceededError if there are more than ``longest``, and
-    RequestError for half of a surrogate pair, which a template may have made of its escape.
+    RequestError for half of a surrogate pair.
     """
     check_characters(text, "the prompt", "prompt")
     # This method releases the interpreter to other threads, and keeps no offsets.
