@@ -48,10 +48,10 @@ class StoredPart:
     """Outputs of a matrix that are blocks of one form."""
 
     __slots__ = (
-        "_cells",
         "_job",
         "_laid",
         "_rounding",
+        "_row_bytes",
         "_task",
         "apart",
         "form",
@@ -78,7 +78,7 @@ class StoredPart:
         self.row_form = RowForm.of(form, self.apart)
         self.outputs, inputs = shape
         blocks, spans = -(-self.outputs // LANES), inputs // form.span
-        self._cells = inputs // CELL
+        self._row_bytes = inputs // CELL * self.row_form.cell_bytes
         fields = span_fields(form)
         self.nbytes = self.nbytes_of(form, shape)
         self.padded = blocks * LANES
@@ -132,7 +132,7 @@ class StoredPart:
 
         It is of one call alone, because others may multiply at the same time.
         """
-        return np.empty(_STEPS + tokens * self._cells * self.row_form.cell_bytes, np.uint8)
+        return np.empty(_STEPS + tokens * self._row_bytes, np.uint8)
 
     def multiply(
         self, rows: Numbers, room: NDArray[np.uint8], products: Numbers, *, is_rounded: bool
@@ -150,33 +150,31 @@ class StoredPart:
 class StoredMatrix:
     """Parts one below the other, and a bias."""
 
-    __slots__ = ("_bias", "_columns", "_is_padded", "_parts", "nbytes")
+    __slots__ = ("_bias", "_is_padded", "_parts", "_width", "nbytes")
 
     def __init__(self, parts: Sequence[StoredPart], bias: Numbers | None = None) -> None:
-        self._parts, self._bias = tuple(parts), bias
+        self._bias = bias
         ends = list(accumulate(part.padded for part in parts))
-        self._columns = [
-            slice(end - part.padded, end) for end, part in zip(ends, parts, strict=True)
-        ]
+        forms = [part.row_form for part in parts]
+        self._parts = tuple(
+            (part, slice(end - part.padded, end), forms.index(part.row_form))
+            for part, end in zip(parts, ends, strict=True)
+        )
+        """With the columns of each, and which part was the first of its row form."""
+        self._width = ends[-1]
         self._is_padded = any(part.outputs != part.padded for part in parts)
         self.nbytes = sum(part.nbytes for part in parts)
 
     def multiply(self, rows: Numbers) -> Numbers:
         """Map ``[tokens, in]`` to ``[tokens, out]``."""
         rows = np.ascontiguousarray(rows)
-        found = np.empty((len(rows), self._columns[-1].stop), np.float32)
-        rooms: dict[RowForm, NDArray[np.uint8]] = {}
-        for part, columns in zip(self._parts, self._columns, strict=True):
-            room = rooms.get(part.row_form)
-            is_rounded = room is not None
-            if room is None:
-                room = rooms[part.row_form] = part.room(len(rows))
-            part.multiply(rows, room, found[:, columns], is_rounded=is_rounded)
+        found = np.empty((len(rows), self._width), np.float32)
+        rooms: list[NDArray[np.uint8]] = []
+        for number, (part, columns, first) in enumerate(self._parts):
+            rooms.append(part.room(len(rows)) if first == number else rooms[first])
+            part.multiply(rows, rooms[first], found[:, columns], is_rounded=first != number)
         if self._is_padded:
-            wanted = (
-                found[:, columns][:, : part.outputs]
-                for part, columns in zip(self._parts, self._columns, strict=True)
-            )
+            wanted = (found[:, columns][:, : part.outputs] for part, columns, _ in self._parts)
             found = np.concatenate(list(wanted), axis=1)
         if self._bias is not None:
             found += self._bias
