@@ -21,7 +21,7 @@ from guided.model.cpu.kernel import kernel
 from guided.model.cpu.llvm import LANES, LINE
 from guided.model.cpu.matrix import Numbers
 from guided.model.cpu.row_lanes import FEW
-from guided.model.cpu.thread_team import run_together, team_address, team_size
+from guided.model.cpu.thread_team import COUNTER_APART, run_together, team_address, team_size
 from guided.model.visible import VisibleSlots
 
 __all__ = ["WIDEST_HEAD", "CpuAttention", "LayerCache"]
@@ -32,8 +32,8 @@ _PIECES = 4
 """The least number of pieces for each thread; with fewer, queries are not joined."""
 
 
-_COUNTERS = JOB_NUMBERS + LINE // 8
-"""Where a job has its counters, after the scale: in a line of their own, as they change often."""
+_COUNTERS = JOB_NUMBERS + COUNTER_APART
+"""Where a job has its two counters; the scale comes right after its integers."""
 
 
 class LayerCache(NamedTuple):
@@ -61,7 +61,10 @@ def _numbers(rows: torch.Tensor) -> NDArray[Any]:
 
 
 class CpuAttention:
-    """Who sees what, worked out once for all layers of a group; sequences in packed order."""
+    """Who sees what, worked out once for all layers of a group; sequences in packed order.
+
+    It serves one layer at a time, because job and scratch memory are its own.
+    """
 
     def __init__(
         self, visible: Sequence[VisibleSlots], *, heads: int, kv_heads: int, size: int
@@ -89,6 +92,9 @@ class CpuAttention:
         self._job[5:9] = shared, kv_heads, size, (heads + 2 * kv_heads) * size
         self._job[[9, 10]] = table.ctypes.data, len(groups)
         self._job[[13, 14]] = start + -start % LINE, needed
+        its_start = self._job.ctypes.data
+        self._job[12] = its_start + JOB_NUMBERS * 8
+        self._job[[11, 15]] = its_start + _COUNTERS * 8, its_start + (_COUNTERS + 1) * 8
 
     def attend(self, mixed: Numbers, cache: LayerCache, scale: float) -> Numbers:
         """Map queries, the first columns of ``mixed``, to ``[tokens, heads * size]``."""
@@ -124,7 +130,10 @@ def _by_query(sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _by_row(sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Fill queries up to whole registers with some that see all, ``[parts, rows, 16]``."""
+    """Fill queries up to whole registers with some that see all, ``[parts, rows, 16]``.
+
+    One that sees none would have minus infinity as its largest score, and NaN as the rest.
+    """
     parts = -(-len(sees) // LANES)
     lanes = np.ones((parts * LANES, sees.shape[1]), np.bool_)
     lanes[: len(sees)] = sees
@@ -146,9 +155,6 @@ def _start(
     """Write what changes from layer to layer into the job, see ``attend_in_groups``."""
     job[0], job[1] = mixed.ctypes.data, found.ctypes.data
     job[2], job[3], job[4] = keys.ctypes.data, values.ctypes.data, keys.itemsize
-    job[12] = job.ctypes.data + JOB_NUMBERS * 8
     floats(job[12])[0] = scale
-    job[11] = job.ctypes.data + _COUNTERS * 8
-    job[15] = job[11] + 8
     job[_COUNTERS] = job[_COUNTERS + 1] = 0
     run_together(team, task, job.ctypes.data, threads)

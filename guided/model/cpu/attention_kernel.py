@@ -6,7 +6,7 @@ empty with few.
 
 A sum is taken in the order of the rows, one after the other, and a row that a query does not see
 adds 0 to it. So the output of a query is the same to the last bit, whatever other queries, and
-whatever rows that it does not see, stand beside it.
+whatever rows of finite numbers that it does not see, stand beside it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parts of attention that both arrangements of registers share: a tile of rows, and the mask.
 
-A tile has 16 rows of one head as float32, each followed by room, see ``TILE_ROW``.
+A tile has 16 rows of one head as float32, ``TILE_ROW`` numbers apart.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from llvmlite import ir
 from numba import types
 
 from guided.model.cpu.addresses import floats, halves, integers
-from guided.model.cpu.instructions import InstructionSet
+from guided.model.cpu.instructions import register_width
 from guided.model.cpu.kernel import inlined, instruction
 from guided.model.cpu.llvm import FLOAT, FLOATS, INT32, INT64, LANES, LINE, loop, pointer, prefetch
 from guided.model.cpu.numbers import exponential, widen
 
 __all__ = [
-    "FEWER_SUMS",
     "FUSED",
     "TILE_ROW",
     "WIDEST_HEAD",
@@ -30,6 +29,7 @@ __all__ = [
     "leave_rows_out",
     "query_place",
     "spread",
+    "sums_at_once",
     "weigh",
     "whole",
 ]
@@ -40,12 +40,13 @@ TILE_ROW: Final = WIDEST_HEAD + LANES
 """Numbers from one row of a tile to the next: fixed, so that instructions contain it, and not a
 power of two, so that rows do not evict each other from the cache."""
 FUSED: Final = ("contract",)
-FEWER_SUMS: Final = {
-    InstructionSet.AVX_VNNI: 4,
-    InstructionSet.AVX2: 4,
-    InstructionSet.PORTABLE: 2,
-}
-"""Registers of sums at once if 16 are too many: each takes two or four of the processor's."""
+"""Lets a product and the sum that it is added to become one instruction. Wherever a product is used
+it is used once, right by its sum, so a processor fuses all of them or none."""
+
+
+def sums_at_once() -> int:
+    """Return how many sums of 16 lanes to have in registers; each may take several of them."""
+    return {16: 16, 8: 4, 4: 2}[register_width()]
 
 
 @inlined
@@ -80,7 +81,7 @@ def spread(job: Any, cache: Any, group: Any, head: Any, first: Any, tile: Any) -
 
 @inlined
 def ask_for(job: Any, cache: Any, group: Any, head: Any, first: Any) -> None:
-    """Prefetch what ``_spread`` reads next; the processor cannot foresee its many places."""
+    """Prefetch what ``spread`` reads next; the processor cannot foresee its many places."""
     slots, kv_heads, nbytes = integers(group[0]), job[6], job[7] * job[4]
     for row in range(first, min(first + LANES, group[1])):
         start = cache + (slots[row] * kv_heads + head) * nbytes
@@ -97,7 +98,10 @@ def clear(address: Any, lines: Any) -> None:
 
 @inlined
 def weigh(scores: Any, count: Any) -> None:
-    """Turn ``count`` scores into weights, after maxima were subtracted."""
+    """Turn ``count`` scores into weights, after maxima were subtracted.
+
+    A part of its own, so that LLVM compiles the exponential alike wherever it is used.
+    """
     numbers = floats(scores)
     for place in range(count):
         numbers[place] = exponential(numbers[place])
@@ -125,6 +129,7 @@ def _leaving_out(*, is_across: bool) -> Callable[..., Any]:
 
     Its arguments are the address of scores, 16 side by side, that of a bit for each of them, and
     how many times 16 they are. ``is_across`` takes one maximum of all in place of one for a lane.
+    A score that is NaN gets no weight: the value of its row, of the same numbers, carries it on.
     """
 
     def leave_out(_: Any, scores: Any, seen: Any, count: Any) -> Any:

@@ -15,7 +15,7 @@ import torch
 
 from guided.runtime.processor import named_processor
 
-__all__ = ["InstructionSet", "available", "best_instructions", "has"]
+__all__ = ["InstructionSet", "available", "best_instructions", "has", "register_width"]
 
 
 class InstructionSet(StrEnum):
@@ -94,3 +94,9 @@ def _is_here(instructions: InstructionSet) -> bool:
         return False
     # The system has to let this process use tiles.
     return instructions is not InstructionSet.AMX or bool(torch.cpu._init_amx())
+
+
+def register_width() -> int:
+    """Return how many floats a register of this processor holds."""
+    narrower = {InstructionSet.AVX_VNNI: 8, InstructionSet.AVX2: 8, InstructionSet.PORTABLE: 4}
+    return narrower.get(best_instructions(), 16)

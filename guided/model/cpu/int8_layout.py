@@ -15,16 +15,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.model.cpu.llvm import LANES, LINE
+from guided.model.cpu.llvm import LANES
 from guided.model.cpu.matrix import LargePages
+from guided.model.cpu.thread_team import COUNTER_APART
 
 __all__ = ["COUNTER", "INPUTS", "OFFSET", "Int8Layout", "in_steps"]
 
 INPUTS: Final = 4
 """Inputs in a line."""
 OFFSET: Final = 128
-COUNTER: Final = 12 + LINE // 8
-"""Where a job of 12 numbers has its counter: in a line of its own, as it changes all the time."""
+COUNTER: Final = 11 + COUNTER_APART
+"""Where a job has its counter."""
 _MOST = 127
 
 

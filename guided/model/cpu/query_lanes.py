@@ -1,6 +1,6 @@
 """Attention of many queries: their lanes are the lanes of registers, 16 at a time.
 
-If there are eight or fewer, half of the lanes is left out. So scores and outputs are the same loop,
+Of the last 16 of a group half is left out if it is enough. Scores and outputs are the same loop,
 with up to 16 registers of sums at a time, and no sum crosses the lanes of a register::
 
     scores[row, lane]  = sum of  keys[row, d] * queries[d, lane]     over d
@@ -19,7 +19,6 @@ from numba import types
 
 from guided.model.cpu.addresses import floats
 from guided.model.cpu.attention_parts import (
-    FEWER_SUMS,
     FUSED,
     TILE_ROW,
     ask_for,
@@ -28,10 +27,10 @@ from guided.model.cpu.attention_parts import (
     leave_lanes_out,
     query_place,
     spread,
+    sums_at_once,
     weigh,
     whole,
 )
-from guided.model.cpu.instructions import best_instructions
 from guided.model.cpu.kernel import exact_inlined, inlined, instruction
 from guided.model.cpu.llvm import FLOAT, FLOATS, INT64, LANES, LINE, loop, pointer, splat
 
@@ -176,7 +175,7 @@ def _add_products(
 ) -> list[Any]:
     """Return ``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k in turn."""
     width = sums[0].type.count
-    at_once = FEWER_SUMS.get(best_instructions(), LANES) * LANES // width
+    at_once = sums_at_once() * LANES // width
     if len(sums) > at_once:
         rest = builder.add(tile, INT64(at_once * step * 4))
         return [

@@ -11,7 +11,6 @@ Every sum is taken in the order in which ``query_lanes`` takes it, so both come 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -28,10 +27,11 @@ from guided.model.cpu.attention_parts import (
     leave_rows_out,
     query_place,
     spread,
+    sums_at_once,
     weigh,
     whole,
 )
-from guided.model.cpu.instructions import InstructionSet, best_instructions
+from guided.model.cpu.instructions import register_width
 from guided.model.cpu.kernel import exact_inlined, inlined, instruction
 from guided.model.cpu.llvm import (
     FLOAT,
@@ -52,12 +52,8 @@ FEW: Final = 8
 """The most queries for which this takes less time."""
 _ROWS: Final = 2 * LANES
 """Rows whose scores are computed at once."""
-_SUMS: Final = {
-    InstructionSet.AVX_VNNI: 6,
-    InstructionSet.AVX2: 6,
-    InstructionSet.PORTABLE: 3,
-}
-"""Registers of 16 sums at once if 24 are too many: each takes two or four of the processor's."""
+_TOGETHER: Final = 4
+"""The most queries whose sums are in registers at once."""
 _NUMBERS: Final = 4 * LANES
 """What a head is filled up to a multiple of, so that outputs are several registers at once."""
 
@@ -90,19 +86,27 @@ def attend_few(job: Any, group: Any, head: Any, scratch: Any) -> None:
             ask_for(job, job[2], group, head, first + half + LANES)
             spread(job, job[2], group, head, first + half, tile)
             _transpose(tile, columns + half * 4, whole(size))
-        _score(columns, queries, weights + first * 4, size, of_head, of_rows, count)
+        for query in range(0, count, _TOGETHER):
+            its_scores = weights + query * of_rows + first * 4
+            its_queries, some = queries + query * of_head, min(_TOGETHER, count - query)
+            _score(columns, its_queries, its_scores, size, of_head, of_rows, some)
     ask_for(job, job[3], group, head, 0)
     of_bits = whole(rows) // 8
     for query in range(count):
         its_weights = weights + query * of_rows
         leave_rows_out(its_weights, group[2] + query * of_bits, whole(rows) // LANES)
         weigh(its_weights, whole(rows))
-    _sum(weights, rows, of_rows, totals, count)
+    for query in range(0, count, _TOGETHER):
+        some = min(_TOGETHER, count - query)
+        _sum(weights + query * of_rows, rows, of_rows, totals + query * 4, some)
     clear(tile, TILE_ROW)
     for first in range(0, rows, LANES):
         ask_for(job, job[3], group, head, first + LANES)
         spread(job, job[3], group, head, first, tile)
-        _mix(tile, weights + first * 4, outputs, of_head, of_rows, count)
+        for query in range(0, count, _TOGETHER):
+            its_weights = weights + query * of_rows + first * 4
+            its_outputs, some = outputs + query * of_head, min(_TOGETHER, count - query)
+            _mix(tile, its_weights, its_outputs, of_head, of_rows, some)
     _write_outputs(job, group, head, outputs, of_head, totals)
 
 
@@ -139,7 +143,7 @@ def _transpose(_: Any, tile: Any, columns: Any, size: Any) -> Any:
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_tile, its_columns, its_size = args
-        width = _register_width()
+        width = register_width()
         kind = ir.VectorType(FLOAT, width)
 
         def block(number: Any, _: list[Any]) -> list[Any]:
@@ -162,14 +166,14 @@ def _transpose(_: Any, tile: Any, columns: Any, size: Any) -> Any:
     return types.void(tile, columns, size), emit
 
 
-def _register_width() -> int:
-    """Return how many floats a register of this processor holds."""
-    widths = {InstructionSet.AVX_VNNI: 8, InstructionSet.AVX2: 8, InstructionSet.PORTABLE: 4}
-    return widths.get(best_instructions(), LANES)
-
-
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
-    """Transpose a square: swap its numbers, then squares of 2 by 2 numbers, of 4 by 4, ..."""
+    """Transpose a square: within each 2 by 2 numbers, then within each 2 by 2 such squares, ...::
+
+    a b  c d       a e  c g       a e  i m
+    e f  g h  ──▶  b f  d h  ──▶  b f  j n
+    i j  k l       i m  k o       c g  k o
+    m n  o p       j n  l p       d h  l p
+    """
     width, step = len(rows), 1
     places = range(width)
     while step < width:
@@ -208,17 +212,17 @@ def _score(
         nothing = ir.Constant(FLOATS, [0.0] * LANES)
 
         def score(number: int) -> None:
-            for some, at_once in _passes(number, _ROWS // LANES):
-                factors = _starts(builder, its_queries, head_bytes, some)
-                targets = _starts(builder, its_scores, rows_bytes, some)
-                for first in range(0, _ROWS, at_once * LANES):
-                    sums = [[nothing] * at_once for _ in some]
-                    keys = builder.add(its_columns, INT64(first * 4))
-                    sums = _add_products(builder, sums, factors, keys, _ROWS, its_size)
-                    for target, its_sums in zip(targets, sums, strict=True):
-                        _store(builder, its_sums, builder.add(target, INT64(first * 4)))
+            at_once = _vectors_at_once(number, _ROWS // LANES)
+            factors = _starts(builder, its_queries, head_bytes, number)
+            targets = _starts(builder, its_scores, rows_bytes, number)
+            for first in range(0, _ROWS, at_once * LANES):
+                keys = builder.add(its_columns, INT64(first * 4))
+                sums = [[nothing] * at_once for _ in factors]
+                sums = _add_products(builder, sums, factors, keys, _ROWS, its_size)
+                for target, its_sums in zip(targets, sums, strict=True):
+                    _store(builder, its_sums, builder.add(target, INT64(first * 4)))
 
-        for_each_count(builder, its_count, FEW, score)
+        for_each_count(builder, its_count, _TOGETHER, score)
         return context.get_dummy_value()
 
     return types.void(columns, queries, scores, size, of_head, of_rows, count), emit
@@ -237,30 +241,23 @@ def _mix(
         its_tile, its_weights, its_outputs, head_bytes, rows_bytes, its_count = args
 
         def mix(number: int) -> None:
-            for some, at_once in _passes(number, _NUMBERS // LANES):
-                factors = _starts(builder, its_weights, rows_bytes, some)
-                targets = _starts(builder, its_outputs, head_bytes, some)
+            at_once = _vectors_at_once(number, _NUMBERS // LANES)
+            factors = _starts(builder, its_weights, rows_bytes, number)
+            targets = _starts(builder, its_outputs, head_bytes, number)
 
-                def add_block(
-                    block: Any,
-                    _: list[Any],
-                    factors: list[Any] = factors,
-                    targets: list[Any] = targets,
-                    at_once: int = at_once,
-                ) -> list[Any]:
-                    first = builder.mul(block, INT64(at_once * LINE))
-                    places = [builder.add(target, first) for target in targets]
-                    sums = [_load(builder, place, at_once) for place in places]
-                    values = builder.add(its_tile, first)
-                    count = INT64(LANES)
-                    sums = _add_products(builder, sums, factors, values, TILE_ROW, count)
-                    for place, its_sums in zip(places, sums, strict=True):
-                        _store(builder, its_sums, place)
-                    return []
+            def add_block(block: Any, _: list[Any]) -> list[Any]:
+                first = builder.mul(block, INT64(at_once * LINE))
+                places = [builder.add(target, first) for target in targets]
+                sums = [_load(builder, place, at_once) for place in places]
+                values = builder.add(its_tile, first)
+                sums = _add_products(builder, sums, factors, values, TILE_ROW, INT64(LANES))
+                for place, its_sums in zip(places, sums, strict=True):
+                    _store(builder, its_sums, place)
+                return []
 
-                loop(builder, builder.sdiv(head_bytes, INT64(at_once * LINE)), [], add_block)
+            loop(builder, builder.sdiv(head_bytes, INT64(at_once * LINE)), [], add_block)
 
-        for_each_count(builder, its_count, FEW, mix)
+        for_each_count(builder, its_count, _TOGETHER, mix)
         return context.get_dummy_value()
 
     return types.void(tile, weights, outputs, of_head, of_rows, count), emit
@@ -274,7 +271,7 @@ def _sum(_: Any, weights: Any, rows: Any, of_rows: Any, totals: Any, count: Any)
         its_weights, its_rows, rows_bytes, its_totals, its_count = args
 
         def add_up(number: int) -> None:
-            starts = _starts(builder, its_weights, rows_bytes, range(number))
+            starts = _starts(builder, its_weights, rows_bytes, number)
 
             def add(row: Any, sums: list[Any]) -> list[Any]:
                 return [
@@ -286,22 +283,15 @@ def _sum(_: Any, weights: Any, rows: Any, of_rows: Any, totals: Any, count: Any)
             for query, total in enumerate(sums):
                 builder.store(total, pointer(builder, its_totals, FLOAT, INT64(query)))
 
-        for_each_count(builder, its_count, FEW, add_up)
+        for_each_count(builder, its_count, _TOGETHER, add_up)
         return context.get_dummy_value()
 
     return types.void(weights, rows, of_rows, totals, count), emit
 
 
-def _passes(count: int, most: int) -> list[tuple[range, int]]:
-    """Return the queries to compute together, and how many registers of sums each of them has.
-
-    There are ``count`` queries, with up to ``most`` registers each; a power of two divides them.
-    """
-    room = _SUMS.get(best_instructions(), 24)
-    parts = -(-count // room)
-    cuts = [count * part // parts for part in range(parts + 1)]
-    at_once = min(most, 1 << (room * parts // count).bit_length() - 1)
-    return [(range(*pair), at_once) for pair in pairwise(cuts)]
+def _vectors_at_once(queries: int, most: int) -> int:
+    """Return how many registers of sums each query has at once; it divides ``most``, 2 or 4."""
+    return min(most, max(1, sums_at_once() // queries))
 
 
 def _add_products(
@@ -332,9 +322,9 @@ def _add_products(
     return [found[first : first + at_once] for first in range(0, len(found), at_once)]
 
 
-def _starts(builder: Any, address: Any, nbytes: Any, queries: range) -> list[Any]:
+def _starts(builder: Any, address: Any, nbytes: Any, count: int) -> list[Any]:
     """Return the addresses of some queries' numbers, which are ``nbytes`` apart."""
-    return [builder.add(address, builder.mul(nbytes, INT64(query))) for query in queries]
+    return [builder.add(address, builder.mul(nbytes, INT64(query))) for query in range(count)]
 
 
 def _at(builder: Any, address: Any, place: Any) -> Any:

@@ -13,7 +13,6 @@ from guided.model.cpu.addresses import integers
 from guided.model.cpu.block_types import BlockType, CodeForm, Codes
 from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.kernel import exact_kernel
-from guided.model.cpu.llvm import LINE
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.stored_kernel import multiply_stored
 from guided.model.cpu.stored_layout import (
@@ -26,7 +25,7 @@ from guided.model.cpu.stored_layout import (
 )
 from guided.model.cpu.stored_products import StoredJob
 from guided.model.cpu.stored_rows import RowForm, round_rows, steps_at
-from guided.model.cpu.thread_team import run_together, team_address, team_size
+from guided.model.cpu.thread_team import COUNTER_APART, run_together, team_address, team_size
 
 __all__ = ["NotFiniteError", "StoredMatrix", "StoredPart"]
 
@@ -34,10 +33,16 @@ _TAKEN: Final = 64 * LANES
 """Outputs that are unpacked at a time, so that little memory is taken beside the result."""
 
 
-_COUNTER: Final = 2 * LINE
-"""Where a room has the counter of a job: a line of the caches away, as it changes all the time."""
-_STEPS: Final = 3 * LINE
-"""Where it has the steps."""
+_COUNTER: Final = StoredJob.LENGTH + COUNTER_APART
+"""Where scratch memory has the counter of a job, counted in integers."""
+_STEPS: Final = (_COUNTER + COUNTER_APART) * 8
+"""Where it has the steps, counted in bytes."""
+
+
+_WEIGHTS, _SPANS, _BLOCKS = StoredJob.WEIGHTS, StoredJob.SPANS, StoredJob.BLOCKS
+_ROWS, _SCALES, _TOTALS = StoredJob.ROWS, StoredJob.SCALES, StoredJob.TOTALS
+_PRODUCTS, _STRIDE, _COUNT = StoredJob.PRODUCTS, StoredJob.STRIDE, StoredJob.COUNT
+_COUNTER_AT = StoredJob.COUNTER_AT
 
 
 class NotFiniteError(ValueError):
@@ -48,10 +53,10 @@ class StoredPart:
     """Outputs of a matrix that are blocks of one form."""
 
     __slots__ = (
-        "_job",
+        "_cell_bytes",
         "_laid",
+        "_of_job",
         "_rounding",
-        "_row_bytes",
         "_task",
         "apart",
         "form",
@@ -78,7 +83,7 @@ class StoredPart:
         self.row_form = RowForm.of(form, self.apart)
         self.outputs, inputs = shape
         blocks, spans = -(-self.outputs // LANES), inputs // form.span
-        self._row_bytes = inputs // CELL * self.row_form.cell_bytes
+        self._cell_bytes = self.row_form.cell_bytes
         fields = span_fields(form)
         self.nbytes = self.nbytes_of(form, shape)
         self.padded = blocks * LANES
@@ -92,9 +97,7 @@ class StoredPart:
             done += count
         assert done == blocks, "pieces do not make up the matrix"
         self._task = multiply_stored(form, instructions)
-        self._job = np.zeros(StoredJob.LENGTH, np.int64)
-        self._job[StoredJob.WEIGHTS] = self._laid.ctypes.data
-        self._job[[StoredJob.SPANS, StoredJob.BLOCKS]] = spans, blocks
+        self._of_job = np.array([self._laid.ctypes.data, spans, blocks])
         self._rounding = self.row_form.numbers()
 
     @staticmethod
@@ -127,23 +130,23 @@ class StoredPart:
         """Return the original codes of some outputs."""
         return take_back(self._laid, outputs, self.form, self.apart)
 
-    def room(self, tokens: int) -> NDArray[np.uint8]:
-        """Return memory for a call with this many rows, which parts of one row form may share.
+    def scratch(self, rows: Numbers) -> NDArray[np.uint8]:
+        """Return memory for a call with these rows, which parts of one row form may share.
 
         It is of one call alone, because others may multiply at the same time.
         """
-        return np.empty(_STEPS + tokens * self._row_bytes, np.uint8)
+        return np.empty(_STEPS + rows.size // CELL * self._cell_bytes, np.uint8)
 
     def multiply(
-        self, rows: Numbers, room: NDArray[np.uint8], products: Numbers, *, is_rounded: bool
+        self, rows: Numbers, scratch: NDArray[np.uint8], products: Numbers, *, is_rounded: bool
     ) -> None:
         """Write the products of contiguous rows, ``[tokens, in]``, to ``[tokens, out]``.
 
-        ``is_rounded`` says that another part has left the rows in the room as steps.
+        ``is_rounded`` says that another part has left the rows in the scratch memory as steps.
         """
-        team, function = team_address(), self._task.address
         _start(
-            self._job, self._rounding, rows, room, products, is_rounded, team, function, team_size()
+            *(self._of_job, self._rounding, rows, scratch, products, is_rounded),
+            *(team_address(), self._task.address, team_size()),
         )
 
 
@@ -169,10 +172,10 @@ class StoredMatrix:
         """Map ``[tokens, in]`` to ``[tokens, out]``."""
         rows = np.ascontiguousarray(rows)
         found = np.empty((len(rows), self._width), np.float32)
-        rooms: list[NDArray[np.uint8]] = []
+        scratch: list[NDArray[np.uint8]] = []
         for number, (part, columns, first) in enumerate(self._parts):
-            rooms.append(part.room(len(rows)) if first == number else rooms[first])
-            part.multiply(rows, rooms[first], found[:, columns], is_rounded=first != number)
+            scratch.append(part.scratch(rows) if first == number else scratch[first])
+            part.multiply(rows, scratch[first], found[:, columns], is_rounded=first != number)
         if self._is_padded:
             wanted = (found[:, columns][:, : part.outputs] for part, columns, _ in self._parts)
             found = np.concatenate(list(wanted), axis=1)
@@ -183,35 +186,31 @@ class StoredMatrix:
 
 @exact_kernel
 def _start(
-    job: Any,
+    of_part: Any,
     rounding: Any,
     rows: Any,
-    room: Any,
+    scratch: Any,
     products: Any,
     is_rounded: Any,
     team: Any,
     function: Any,
     size: Any,
 ) -> None:
-    """Complete the ``StoredJob`` for the rows of one call, and run the task with it.
+    """Make the ``StoredJob`` of one call in scratch memory, and run the task with it.
 
-    The job, its counter and the steps are in the room; ``size`` is how many threads take part.
+    ``of_part`` has what is the same in all calls of a part; ``size`` is how many threads take part.
     """
-    first = room.ctypes.data
-    steps, its_job = first + _STEPS, integers(first)
-    for place in range(len(job)):
-        its_job[place] = job[place]
+    start = scratch.ctypes.data
+    job, counter = integers(start), start + _COUNTER * 8
     if not is_rounded:
-        round_rows(rows, steps, rounding)
-    its_job[1], its_job[3], its_job[4] = steps_at(steps, rows.size // rounding[1], rounding[0])
-    its_job[2], its_job[7], its_job[8] = (
-        products.ctypes.data,
-        len(rows),
-        products.strides[0] // 4,
-    )
-    its_job[9] = first + _COUNTER
-    integers(its_job[9])[0] = 0
-    run_together(team, function, first, size)
+        round_rows(rows, start + _STEPS, rounding)
+    cells, nbytes = rows.size // rounding[1], rounding[0]
+    job[_ROWS], job[_SCALES], job[_TOTALS] = steps_at(start + _STEPS, cells, nbytes)
+    job[_WEIGHTS], job[_SPANS], job[_BLOCKS] = of_part[0], of_part[1], of_part[2]
+    job[_PRODUCTS], job[_STRIDE] = products.ctypes.data, products.strides[0] // 4
+    job[_COUNT], job[_COUNTER_AT] = len(rows), counter
+    integers(counter)[0] = 0
+    run_together(team, function, start, size)
 
 
 def _pad_outputs(codes: Codes) -> Codes:

@@ -29,8 +29,11 @@ from numpy.typing import NDArray
 from guided.model.cpu.addresses import call, compare_exchange, fetch_add, pause, read, write
 from guided.model.cpu.kernel import Task, inlined, kernel
 
-__all__ = ["RowTask", "run_together", "team_address", "team_size"]
+__all__ = ["COUNTER_APART", "RowTask", "run_together", "team_address", "team_size"]
 
+COUNTER_APART = 64 // 8
+"""Integers between the last one of a job and its counter, which so has a line of the caches to
+itself: all threads read the job, and each changes the counter all the time."""
 _FEW_ROWS = 8
 """Rows up to which a task is done before a helper would have come."""
 _MOST = 255

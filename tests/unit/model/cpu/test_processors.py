@@ -20,6 +20,7 @@ _KERNELS = (
     "test_int8_matrix",
     "test_numbers",
     "test_stored_matrix",
+    "test_stored_rows",
 )
 _LESSER = {
     "haswell": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
