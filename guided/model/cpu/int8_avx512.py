@@ -20,8 +20,9 @@ from numba import types
 from numpy.typing import NDArray
 
 from guided.model.cpu.addresses import take_next
-from guided.model.cpu.int8_layout import COUNTER, INPUTS, OFFSET, Int8Layout
-from guided.model.cpu.kernel import exact_task, instruction, kernel
+from guided.model.cpu.int8_job import Int8Job
+from guided.model.cpu.int8_layout import INPUTS, OFFSET, Int8Layout
+from guided.model.cpu.kernel import exact_task, instruction
 from guided.model.cpu.llvm import (
     AHEAD,
     FLOAT,
@@ -37,7 +38,6 @@ from guided.model.cpu.llvm import (
     prefetch,
     splat,
 )
-from guided.model.cpu.thread_team import run_together, team_address, team_size
 
 __all__ = ["FINER", "Int8Avx512"]
 
@@ -52,36 +52,18 @@ _TAKEN = 12
 class Int8Avx512:
     """A matrix of int8, ``[out, in]``."""
 
-    __slots__ = ("_bias", "_job", "layout")
+    __slots__ = ("_job", "layout")
 
     def __init__(self, layout: Int8Layout, bias: torch.Tensor | None) -> None:
         self.layout = layout
-        self._bias = layout.pad_bias(bias)
-        self._job = np.zeros(COUNTER + 1, np.int64)
-        self._job[[0, 3, 4]] = layout.weights.ctypes.data, layout.inputs, layout.width
-        self._job[[8, 9]] = layout.scales.ctypes.data, self._bias.ctypes.data
+        self._job = Int8Job(layout, bias, layout.inputs)
 
     def __call__(
         self, steps: NDArray[np.int8], sums: NDArray[np.int32], scales: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """Map ``[2 * tokens, layout.inputs]``, their ``sums``, and the tokens' ``scales`` to
         ``[tokens, out]``."""
-        products = np.empty((len(scales), self.layout.width), np.float32)
-        function, team = _multiply_int8.address, team_address()
-        _start(self._job.copy(), steps, sums, scales, products, team, function, team_size())
-        return np.ascontiguousarray(products[:, : self.layout.outputs])
-
-
-@kernel
-def _start(
-    job: Any, steps: Any, sums: Any, scales: Any, products: Any, team: Any, function: Any, size: Any
-) -> None:
-    """``job``: addresses of weights, rows, products; inputs, outputs, rows; nothing;
-    addresses of the counter, of scales and biases of outputs, of scales and sums of rows."""
-    job[1], job[2], job[5], job[COUNTER] = steps.ctypes.data, products.ctypes.data, len(scales), 0
-    job[7] = job.ctypes.data + COUNTER * 8
-    job[10], job[11] = scales.ctypes.data, sums.ctypes.data
-    run_together(team, function, job.ctypes.data, size)
+        return self._job.run(_multiply_int8, steps, sums, scales)
 
 
 @instruction
@@ -195,7 +177,7 @@ def _dot(builder: Any, total: Any, numbers: Any, inputs: Any) -> Any:
 
 @exact_task
 def _multiply_int8(job: Any) -> None:
-    """Multiply by blocks of 16 outputs until none is left; ``job`` is that of ``_start``."""
+    """Multiply by blocks of 16 outputs until none is left; ``job`` is that of ``Int8Job``."""
     blocks, count, counter = job[4] // LANES, job[5], job[7]
     parts = -(-count // _AT_ONCE)
     while True:

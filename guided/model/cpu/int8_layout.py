@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 
 from guided.model.cpu.llvm import LANES
 from guided.model.cpu.matrix import LargePages
-from guided.model.cpu.thread_team import COUNTER_APART
 
-__all__ = ["COUNTER", "INPUTS", "OFFSET", "Int8Layout", "in_steps"]
+__all__ = ["INPUTS", "OFFSET", "Int8Layout", "in_steps"]
 
 INPUTS: Final = 4
 """Inputs in a line."""
 OFFSET: Final = 128
-COUNTER: Final = 11 + COUNTER_APART
-"""Where a job has its counter."""
 _MOST = 127
 
 

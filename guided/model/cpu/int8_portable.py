@@ -23,7 +23,8 @@ from llvmlite import ir
 from numba import types
 
 from guided.model.cpu.addresses import take_next
-from guided.model.cpu.int8_layout import COUNTER, INPUTS, OFFSET, Int8Layout, in_steps
+from guided.model.cpu.int8_job import Int8Job
+from guided.model.cpu.int8_layout import INPUTS, OFFSET, Int8Layout, in_steps
 from guided.model.cpu.kernel import exact_task, instruction, kernel
 from guided.model.cpu.llvm import (
     AHEAD,
@@ -43,7 +44,6 @@ from guided.model.cpu.llvm import (
 )
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.numbers import farthest
-from guided.model.cpu.thread_team import run_together, team_address, team_size
 
 __all__ = ["Int8PortableMatrix"]
 
@@ -65,26 +65,20 @@ _DOUBLES = ir.VectorType(DOUBLE, LANES)
 class Int8PortableMatrix:
     """Weights as int8 with a scale for each output, rows as 16-bit numbers with a scale each."""
 
-    __slots__ = ("_bias", "_job", "_layout", "nbytes")
+    __slots__ = ("_job", "_layout", "nbytes")
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages) -> None:
         self._layout = layout = Int8Layout.of(*in_steps(weight), memory)
-        self._bias = layout.pad_bias(bias)
-        self._job = np.zeros(COUNTER + 1, np.int64)
-        self._job[[0, 3, 4]] = layout.weights.ctypes.data, layout.lines, layout.width
-        self._job[[8, 9]] = layout.scales.ctypes.data, self._bias.ctypes.data
+        self._job = Int8Job(layout, bias, layout.lines)
         self.nbytes = layout.weights.nbytes + layout.scales.nbytes
 
     def multiply(self, rows: Numbers) -> Numbers:
         """Map ``[tokens, in]`` to ``[tokens, out]``."""
-        count, layout = len(rows), self._layout
-        words = np.zeros((count, layout.inputs), np.int16)
+        count = len(rows)
+        words = np.zeros((count, self._layout.inputs), np.int16)
         sums, scales = np.empty(count, np.float64), np.empty(count, np.float32)
-        products = np.empty((count, layout.width), np.float32)
         _make_words(rows, words, sums, scales)
-        function, team = _multiply_words.address, team_address()
-        _start(self._job.copy(), words, sums, scales, products, team, function, team_size())
-        return np.ascontiguousarray(products[:, : layout.outputs])
+        return self._job.run(_multiply_words, words, sums, scales)
 
 
 @kernel
@@ -101,18 +95,6 @@ def _make_words(rows: Any, words: Any, sums: Any, scales: Any) -> None:
             its_words[d - d % INPUTS + d % 2 * 2 + d % INPUTS // 2] = step
             total += step
         sums[t] = OFFSET * total
-
-
-@kernel
-def _start(
-    job: Any, words: Any, sums: Any, scales: Any, products: Any, team: Any, function: Any, size: Any
-) -> None:
-    """``job``: addresses of weights, words, products; lines of a block, outputs, rows; nothing;
-    addresses of the counter, of scales and biases of outputs, of scales and sums of rows."""
-    job[1], job[2], job[5], job[COUNTER] = words.ctypes.data, products.ctypes.data, len(scales), 0
-    job[7] = job.ctypes.data + COUNTER * 8
-    job[10], job[11] = scales.ctypes.data, sums.ctypes.data
-    run_together(team, function, job.ctypes.data, size)
 
 
 @instruction
@@ -235,7 +217,7 @@ def _pair_products(builder: Any, weights: Any, pair: Any) -> Any:
 
 @exact_task
 def _multiply_words(job: Any) -> None:
-    """Multiply by blocks of outputs until none is left; ``job`` is that of ``_start``."""
+    """Multiply by blocks of outputs until none is left; ``job`` is that of ``Int8Job``."""
     blocks, count, counter = job[4] // LANES, job[5], job[7]
     parts = -(-count // _AT_ONCE)
     while True:
