@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -184,9 +185,14 @@ def _twist_value(rng: random.Random, value: Any) -> None:
         case 0:
             del value[place]
         case 1 if isinstance(value, dict):
-            value[rng.choice(("x", "stream", "n", "seed", "tools"))] = rng.choice(_VALUES)
+            value[rng.choice(("x", "stream", "n", "seed", "tools"))] = _another_value(rng)
         case _:
-            value[place] = rng.choice(_VALUES)
+            value[place] = _another_value(rng)
+
+
+def _another_value(rng: random.Random) -> Any:
+    """A value of its own: a later change of the body must change no other body."""
+    return copy.deepcopy(rng.choice(_VALUES))
 
 
 def mutated_calls(rng: random.Random, model: str) -> Iterator[Call]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import grpc
 import pytest
@@ -47,6 +48,11 @@ def test_every_call_gets_a_status_that_says_why(
     assert {grpc.StatusCode.OK.name, grpc.StatusCode.INVALID_ARGUMENT.name} <= said
     # After few calls caches are half empty, and still fill up.
     assert not (is_long() and tried.grown()), str(tried)
+
+
+def test_a_seed_draws_the_same_calls_again() -> None:
+    first, again = ([*islice(mutated_calls(random.Random(0), "x"), 3000)] for _ in range(2))
+    assert first == again
 
 
 def test_all_that_a_server_takes_is_tried() -> None:
