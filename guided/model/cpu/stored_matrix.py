@@ -31,14 +31,10 @@ __all__ = ["NotFiniteError", "StoredMatrix", "StoredPart"]
 
 _TAKEN: Final = 64 * LANES
 """Outputs that are unpacked at a time, so that little memory is taken beside the result."""
-
-
 _COUNTER: Final = StoredJob.LENGTH + COUNTER_APART
 """Where scratch memory has the counter of a job, counted in integers."""
 _STEPS: Final = (_COUNTER + COUNTER_APART) * 8
 """Where it has the steps, counted in bytes."""
-
-
 _WEIGHTS, _SPANS, _BLOCKS = StoredJob.WEIGHTS, StoredJob.SPANS, StoredJob.BLOCKS
 _ROWS, _SCALES, _TOTALS = StoredJob.ROWS, StoredJob.SCALES, StoredJob.TOTALS
 _PRODUCTS, _STRIDE, _COUNT = StoredJob.PRODUCTS, StoredJob.STRIDE, StoredJob.COUNT
