@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from guided.errors import RequestError
-from guided.spec.option import Option, at_least, check_rules, word_of
+from guided.spec.option import Option, at_least, between, check_rules, word_of
 
-__all__ = ["FREE_WHITESPACE", "FormatMode", "JsonOptions", "KeyOrder", "Spelling"]
+__all__ = ["FREE_WHITESPACE", "MAX_DIGITS", "FormatMode", "JsonOptions", "KeyOrder", "Spelling"]
 
+MAX_DIGITS: Final = 2_000
+"""The most digits of a number on either side of the point, as automata have states for each."""
 FREE_WHITESPACE = 32
 """What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
 
@@ -70,7 +72,7 @@ class JsonOptions:
         int | None,
         Option(
             "Maximum number of digits on either side of the point where the schema sets no bound.",
-            at_least(1),
+            between(1, MAX_DIGITS),
         ),
     ] = 20
 

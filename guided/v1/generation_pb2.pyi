@@ -1882,8 +1882,8 @@ class JsonOptions(_message.Message):
 
     @_builtins.property
     def max_number_digits(self) -> Global___Bound:
-        """Maximum number of digits on either side of the point where the schema sets no bound; at least 1.
-        Absent: 20.
+        """Maximum number of digits on either side of the point where the schema sets no bound; from 1 to
+        2000. Absent: 20.
         """
 
     def __init__(

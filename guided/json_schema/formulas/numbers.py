@@ -46,6 +46,7 @@ from guided.json_schema.formulas.number_spellings import (
 from guided.json_schema.formulas.number_tables import NumberTable, drop_failures, intersect
 from guided.regular.dfa import Dfa
 from guided.spec import Spelling
+from guided.spec.json_options import MAX_DIGITS
 
 __all__ = [
     "MAX_LISTED_MULTIPLES",
@@ -56,8 +57,6 @@ __all__ = [
     "omits_multiples",
 ]
 
-MAX_DIGITS: Final = 2_000
-"""The most digits of a number in an assertion, on either side of the point."""
 _CACHE_BYTES: Final = 64 * 2**20
 """Bytes of cached automata with their assertions; one of long numbers takes megabytes."""
 _MIN_DFA_BYTES: Final = 1_000

@@ -47,6 +47,14 @@ def test_words_stand_for_values() -> None:
             "max_number_digits",
             "max_number_digits 2.5 is not an integer; pass an integer or None",
         ),
+        *(
+            (
+                {"max_number_digits": digits},
+                "max_number_digits",
+                f"max_number_digits {digits} is not between 1 and 2000",
+            )
+            for digits in (0, 2001, 2**31 - 1)
+        ),
         ({"key_order": "abc"}, "key_order", "key_order 'abc' is none of 'schema', 'any'"),
         ({"format": None}, "format", "format None is none of 'assert', 'annotate'"),
         ({"spelling": 1}, "spelling", "spelling 1 is none of 'canonical', 'any'"),
