@@ -147,7 +147,7 @@ class Attempts:
             self._connection.hear()
         left = self.seconds_left
         if failure.seconds >= left or not self._may_repeat(failure):
-            raise self.named(failure.error) from error
+            raise self._last(failure.error) from error
         self._retries_left -= 1
         self._failed_before = failure.error
         longest = _LONGEST_BACKOFF if failure.chance is Chance.REFUSED else _LONGEST_RECONNECTION
@@ -159,16 +159,22 @@ class Attempts:
 
     def final(self, error: grpc.RpcError) -> GuidedError:
         """Return the error of a call that cannot be retried."""
-        return self.named(failure_of(error).error)
+        return self._last(failure_of(error).error)
 
     def named(self, error: GuidedError) -> GuidedError:
-        """Name in an error the request that it concerns, and what took the time that it lacked."""
-        if self._failed_before and isinstance(error, DeadlineExceededError):
-            why = f"{error.message}; the attempt before failed: {self._failed_before.message}"
-            error = DeadlineExceededError(why, hint=error.hint)
+        """Name in an error the request that it concerns."""
         # A server that could not read the request has given it another name.
         error.request_id = error.request_id or self.request_id or None
         return error
+
+    def _last(self, error: GuidedError) -> GuidedError:
+        """Return the error of the last attempt; that of a deadline says what took the time."""
+        before = self._failed_before
+        if before is not None and isinstance(error, DeadlineExceededError):
+            why = f"{error.message}; the attempt before failed: {before.message}"
+            told, error = error, DeadlineExceededError(why, hint=error.hint)
+            error.request_id = told.request_id
+        return self.named(error)
 
     def _may_repeat(self, failure: Failure) -> bool:
         if self._retries_left < 1:

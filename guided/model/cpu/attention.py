@@ -30,8 +30,6 @@ _MOST_PARTS = 4
 """The most registers of queries for which keys are read at once."""
 _PIECES = 4
 """The least number of pieces for each thread; with fewer, queries are not joined."""
-
-
 _COUNTERS = JOB_NUMBERS + COUNTER_APART
 """Where a job has its two counters; the scale comes right after its integers."""
 

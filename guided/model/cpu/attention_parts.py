@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 
 from guided.model.cpu.addresses import floats, halves, integers
-from guided.model.cpu.instructions import register_width
+from guided.model.cpu.instructions import best_instructions, register_width
 from guided.model.cpu.kernel import inlined, instruction
 from guided.model.cpu.llvm import FLOAT, FLOATS, INT32, INT64, LANES, LINE, loop, pointer, prefetch
 from guided.model.cpu.numbers import exponential, widen
@@ -46,7 +46,7 @@ it is used once, right by its sum, so a processor fuses all of them or none."""
 
 def sums_at_once() -> int:
     """Return how many sums of 16 lanes to have in registers; each may take several of them."""
-    return {16: 16, 8: 4, 4: 2}[register_width()]
+    return {16: 16, 8: 4, 4: 2}[register_width(best_instructions())]
 
 
 @inlined

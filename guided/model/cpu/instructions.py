@@ -96,7 +96,7 @@ def _is_here(instructions: InstructionSet) -> bool:
     return instructions is not InstructionSet.AMX or bool(torch.cpu._init_amx())
 
 
-def register_width() -> int:
-    """Return how many floats a register of this processor holds."""
+def register_width(instructions: InstructionSet) -> int:
+    """Return how many numbers of 32 bits a register has where these are the best instructions."""
     narrower = {InstructionSet.AVX_VNNI: 8, InstructionSet.AVX2: 8, InstructionSet.PORTABLE: 4}
-    return narrower.get(best_instructions(), 16)
+    return narrower.get(instructions, 16)

@@ -31,7 +31,7 @@ from guided.model.cpu.attention_parts import (
     weigh,
     whole,
 )
-from guided.model.cpu.instructions import register_width
+from guided.model.cpu.instructions import best_instructions, register_width
 from guided.model.cpu.kernel import exact_inlined, inlined, instruction
 from guided.model.cpu.llvm import (
     FLOAT,
@@ -143,7 +143,7 @@ def _transpose(_: Any, tile: Any, columns: Any, size: Any) -> Any:
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_tile, its_columns, its_size = args
-        width = register_width()
+        width = register_width(best_instructions())
         kind = ir.VectorType(FLOAT, width)
 
         def block(number: Any, _: list[Any]) -> list[Any]:

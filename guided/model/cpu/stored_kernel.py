@@ -18,13 +18,17 @@ from guided.model.cpu.instructions import InstructionSet, available
 from guided.model.cpu.kernel import Task, exact_task
 from guided.model.cpu.llvm import for_each_count
 from guided.model.cpu.stored_products import Products, StoredJob
-from guided.model.cpu.stored_registers import WIDTHS
 
 __all__ = ["STORED_FORMS", "instructions_here", "multiply_stored"]
 
-STORED_FORMS: Final = tuple(WIDTHS)
+STORED_FORMS: Final = (
+    InstructionSet.AVX512_VNNI,
+    InstructionSet.AVX_VNNI,
+    InstructionSet.AVX2,
+    InstructionSet.PORTABLE,
+)
 """The instruction sets that the kernel has a form for, the best first."""
-_AT_ONCE: Final = dict.fromkeys(WIDTHS, 4) | {InstructionSet.AVX512_VNNI: 8}
+_AT_ONCE: Final = dict.fromkeys(STORED_FORMS, 4) | {InstructionSet.AVX512_VNNI: 8}
 """Rows that a block is multiplied by at once, by trial; registers have room for half as many."""
 _TAKEN: Final = 4
 """Blocks of 16 outputs that a thread takes at a time."""

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from llvmlite import ir
 
-from guided.model.cpu.instructions import InstructionSet
+from guided.model.cpu.instructions import InstructionSet, register_width
 from guided.model.cpu.llvm import FLOAT, INT32
 
-__all__ = ["WIDTHS", "Registers"]
+__all__ = ["Registers"]
 
-WIDTHS: Final = {
-    InstructionSet.AVX512_VNNI: 16,
-    InstructionSet.AVX_VNNI: 8,
-    InstructionSet.AVX2: 8,
-    InstructionSet.PORTABLE: 4,
-}
-"""The instruction sets that the kernel has a form for, best first, and the sums in a register."""
 _INT16, _HALF = ir.IntType(16), ir.HalfType()
 
 
@@ -26,7 +19,7 @@ class Registers:
 
     def __init__(self, builder: Any, instructions: InstructionSet) -> None:
         self.builder, self.instructions = builder, instructions
-        self.width = WIDTHS[instructions]
+        self.width = register_width(instructions)
         self.ints = ir.VectorType(INT32, self.width)
         self.floats = ir.VectorType(FLOAT, self.width)
 

@@ -31,13 +31,13 @@ from guided.model.cpu.kernel import Task, inlined, kernel
 
 __all__ = ["COUNTER_APART", "RowTask", "run_together", "team_address", "team_size"]
 
-COUNTER_APART = 64 // 8
-"""Integers between the last one of a job and its counter, which so has a line of the caches to
-itself: all threads read the job, and each changes the counter all the time."""
 _FEW_ROWS = 8
 """Rows up to which a task is done before a helper would have come."""
 _MOST = 255
 _LINE = 64
+COUNTER_APART = _LINE // 8
+"""Integers between the last one of a job and its counter, which so has a line of the caches to
+itself: all threads read the job, and each changes the counter all the time."""
 # Bytes from the start of a team, each on its own line of the caches: other threads poll each.
 _DOOR, _IS_BUSY, _SLEEPERS, _TASK, _JOB = (number * _LINE for number in range(5))
 _MUTEX, _CONDITION = 5 * _LINE, 7 * _LINE
