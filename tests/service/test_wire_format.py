@@ -42,6 +42,7 @@ from guided.spec import (
     Verification,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.json_options import MAX_DIGITS
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
@@ -100,7 +101,7 @@ json_options = st.builds(
     format=st.sampled_from(FormatMode),
     spelling=st.sampled_from(Spelling),
     max_string_length=bounds,
-    max_number_digits=bounds,
+    max_number_digits=st.none() | st.integers(1, MAX_DIGITS),
 )
 documents = st.dictionaries(text, text, max_size=3).map(lambda named: tuple(named.items()))
 constraints = st.builds(JsonSchema, text, json_options | st.just(JsonOptions()), documents)
