@@ -77,6 +77,7 @@ NATIVE = (
     "guided/json_schema/reader/applicators.py",
     "guided/json_schema/reader/container_keywords.py",
     "guided/json_schema/reader/dialects.py",
+    "guided/json_schema/reader/documents.py",
     "guided/json_schema/reader/keywords.py",
     "guided/json_schema/reader/lower.py",
     "guided/json_schema/reader/lowering_check.py",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from traceback import clear_frames
 from typing import Any, Never, TypeAlias
 
 import grpc
@@ -48,6 +47,7 @@ from guided.errors import (
     UnsupportedFeatureError,
     incident_of,
 )
+from guided.runtime.tracebacks import clear_locals
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
 from guided_service.request_record import current_request_id, note_failure
@@ -201,20 +201,11 @@ async def abort(context: Context, error: Exception, retry_after_seconds: float) 
     """End a call with the part of an error that its caller may see."""
     failure = shown(error)
     status = status_of(failure, retry_after_seconds)
-    _let_go(error)
+    # The transport keeps the error that ends a call in a reference cycle until garbage is
+    # collected, and with it the message of each refused call.
+    clear_locals(error)
     await context.abort(status_code_of(failure), status.message, trailers_of(status))
     raise AssertionError("a call went on after its end")
-
-
-def _let_go(error: BaseException | None) -> None:
-    """Clear the local variables of the frames that an error has passed.
-
-    The transport keeps the error that ends a call in a reference cycle until garbage is collected,
-    and with it the message of each refused call.
-    """
-    while error is not None:
-        clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 def shown(error: Exception) -> GuidedError:

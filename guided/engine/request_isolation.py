@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Final
 
 from guided.errors import GuidedError, incident_of
+from guided.runtime.tracebacks import drop_tracebacks
 
 __all__ = ["RequestIsolation", "as_guided_error", "is_request_error"]
 
@@ -55,7 +56,14 @@ def is_request_error(fault: BaseException) -> bool:
 
 
 def as_guided_error(request_id: str, fault: BaseException) -> GuidedError:
-    """Return ``fault`` as the error that answers a request; logs it if it is a fault of our own."""
+    """Return ``fault`` as the error that answers a request; logs it if it is a fault of our own.
+
+    It loses its traceback, which refers to all that was made for the request, and often to what
+    holds the error.
+    """
     if isinstance(fault, GuidedError):
-        return fault
-    return incident_of(fault, f"the engine failed on request {request_id!r}")
+        found = fault
+    else:
+        found = incident_of(fault, f"the engine failed on request {request_id!r}")
+    drop_tracebacks(fault)
+    return found

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final, Generic, TypeVar
 
+from guided.runtime.tracebacks import clear_locals
 from guided.runtime.work_budget import MUST_PAUSE, PauseHooks, use_pause_hooks
 
 __all__ = ["SLICE_SECONDS", "RunningKernels", "SlicedWork"]
@@ -150,7 +151,12 @@ class SlicedWork(Generic[T]):
             )
             with use_pause_hooks(pace):
                 self._outcome.set_result(self._work())
+        except _CancelledError as error:
+            # Nobody asks for it, and its traceback refers to this object.
+            self._outcome.set_exception(error.with_traceback(None))
         except BaseException as error:
+            # What was half made is dropped here, not when somebody looks at the error.
+            clear_locals(error)
             self._outcome.set_exception(error)
         self._caller_turn.release()
 

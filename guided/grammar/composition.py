@@ -357,13 +357,13 @@ def drop_empty_holes(
     """
     if not empty:
         return grammar
-
-    def inner(body: cf.Body) -> cf.Body:
-        if not isinstance(body, cf.Hole):
-            return cf.map_inner(body, inner)
-        if body.number in empty:
-            return cf.Alternation(())
-        return cf.Hole(body.number - sum(other < body.number for other in empty))
-
-    rules = {name: inner(body) for name, body in grammar.rules.items()}
+    rules = {name: _drop_empty(body, empty) for name, body in grammar.rules.items()}
     return cf.ContextFreeGrammar(rules, grammar.start, grammar.ignored)
+
+
+def _drop_empty(body: cf.Body, empty: Collection[int]) -> cf.Body:
+    if not isinstance(body, cf.Hole):
+        return cf.map_inner(body, lambda part: _drop_empty(part, empty))
+    if body.number in empty:
+        return cf.Alternation(())
+    return cf.Hole(body.number - sum(other < body.number for other in empty))

@@ -70,6 +70,9 @@ class StateSharing:
         return stack
 
 
+_NOTHING_SHARED: Final = StateSharing()
+
+
 class Recognizer:
     """A machine whose states are a stack and a row of its table.
 
@@ -81,9 +84,8 @@ class Recognizer:
 
     start: State
 
-    def __init__(self, parts: MachineParts, sharing: StateSharing) -> None:
+    def __init__(self, parts: MachineParts) -> None:
         self.parts = parts
-        self.sharing = sharing
         self.table: TransitionTable = parts.table
 
     # --- abstract -----------------------------------------------------------------------------
@@ -123,6 +125,12 @@ class Recognizer:
         Exit actions that have to be taken at once are taken.
         """
         raise NotImplementedError
+
+    @property
+    def sharing(self) -> StateSharing:
+        """How masks of its states are shared; overridden by machines that know of a way."""
+        # Made anew each time where it refers to the machine, which would otherwise hold itself.
+        return _NOTHING_SHARED
 
     # --- shared -------------------------------------------------------------------------------
 

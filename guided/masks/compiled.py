@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Final
 
@@ -21,6 +22,7 @@ from guided.masks.state_masks import StateMasks
 from guided.masks.token_completions import TokenCompletions
 from guided.masks.token_steps import TokenSteps
 from guided.masks.walker import Walker
+from guided.runtime.at_drop import AtDrop
 from guided.runtime.work_budget import LimitedSteps, limited_work, take_lock
 from guided.spec import Forcing, TokenId
 
@@ -110,11 +112,13 @@ class CompiledConstraint:
             machine,
             self.steps,
             binding.trie,
-            lambda state: self._masks.mask(state)[1],
+            self._masks,
             limits.max_positions,
         )
         self._limits = limits
         self._positions: dict[State, Position] = {}
+        # Positions lead back to each other.
+        self._at_drop = AtDrop(functools.partial(_part, self._positions))
 
     def start(self) -> ConstraintMatcher:
         """Return the position before the first token."""
@@ -147,6 +151,7 @@ class CompiledConstraint:
             take_lock(self.lock)
             try:
                 if len(self._positions) >= self._limits.max_positions:
+                    _part(self._positions)
                     self._positions.clear()
                     self._masks.clear()
                 position = self._positions[state] = Position(
@@ -277,6 +282,12 @@ class CompiledConstraint:
         """Return the tokenizer's spelling of the bytes that must follow, to the last of them."""
         with self._work_limit:
             return self.binding.speller.likely_run(self.walker, position.state, context)
+
+
+def _part(positions: dict[State, Position]) -> None:
+    """Have the positions forget each other."""
+    for position in positions.values():
+        position.after.clear()
 
 
 class ConstraintMatcher:

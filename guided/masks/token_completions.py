@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from guided.machine.recognizer import Recognizer, State
 from guided.masks.fewest_tokens import FewestTokens
 from guided.masks.mask import Mask, tokens_of
-from guided.masks.mask_delta import MaskDelta
+from guided.masks.state_masks import StateMasks
 from guided.masks.token_steps import TokenSteps
 from guided.masks.trie import TokenTrie
 from guided.runtime.work_budget import spend
@@ -58,19 +57,17 @@ class TokenCompletions:
         machine: Recognizer,
         steps: TokenSteps,
         trie: TokenTrie,
-        mask_of_state: Callable[[State], MaskDelta],
+        masks: StateMasks,
         max_kept: int,
     ) -> None:
-        """``mask_of_state`` gives the whole mask of a state.
-
-        It is called for each parse of an ambiguous state separately, under the caller's lock.
+        """``masks`` are those of the same machine, called under the caller's lock.
 
         Completions of at most about ``max_kept`` states are kept.
         """
         self._machine = machine
         self._steps = steps
         self._fewest = FewestTokens(trie)
-        self._mask_of_state = mask_of_state
+        self._masks = masks
         self._max_kept = max_kept
         self._kept_by_state: dict[State, _Completion] = {}
         """For the states along completions that were offered, the tokens that end the text."""
@@ -135,7 +132,7 @@ class TokenCompletions:
         parses = self._machine.sharing.parses(state)
         if parses:
             found = [
-                self.tokens_within(each, self._mask_of_state(each).mask(), budget)
+                self.tokens_within(each, self._masks.mask(each)[1].mask(), budget)
                 for each in parses
             ]
             return [tokens for each in found for tokens in each]

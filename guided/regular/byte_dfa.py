@@ -161,10 +161,27 @@ def _build_template(
         for sequence in _spell_range(spelling, low, high)
     ]
     spend(len(sequences))
-    rows: list[tuple[int, ...]] = [()]
-    numbers: dict[tuple[int, ...], int] = {}
+    trie = _SpellingTrie(unavailable_bytes)
+    trie.rows[0] = trie.row_of(sequences)
+    stacked = np.array(trie.rows, dtype=np.int32)
+    byte_class, representative = byte_classes(stacked)
+    template = np.ascontiguousarray(stacked[:, representative])
+    # Both are cached, and shared by all automata of these classes.
+    template.flags.writeable = byte_class.flags.writeable = False
+    return template, byte_class
 
-    def row_of(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
+
+class _SpellingTrie:
+    """The trie of the spellings of classes of code points, in which equal nodes are one."""
+
+    def __init__(self, unavailable_bytes: frozenset[int]) -> None:
+        self.rows: list[tuple[int, ...]] = [()]
+        """By node; node 0 is the first, whose row is set last."""
+        self._unavailable_bytes = unavailable_bytes
+        self._numbers: dict[tuple[int, ...], int] = {}
+        """The number of each node by its row."""
+
+    def row_of(self, entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
         """Return the row of a node: for each byte the class of code points it ends, or a node."""
         pause_if_due()
         row = [DEAD] * 256
@@ -176,26 +193,18 @@ def _build_template(
             else:
                 row[low : high + 1] = [target] * (high + 1 - low)
         for (low, high), group in groups.items():
-            row[low : high + 1] = [number_of(group)] * (high + 1 - low)
-        for byte in unavailable_bytes:
+            row[low : high + 1] = [self._number_of(group)] * (high + 1 - low)
+        for byte in self._unavailable_bytes:
             row[byte] = DEAD
         return tuple(row)
 
-    def number_of(entries: Sequence[tuple[ByteRanges, int]]) -> int:
+    def _number_of(self, entries: Sequence[tuple[ByteRanges, int]]) -> int:
         """Return the number of the node with these spellings, after those it leads to; never 0."""
-        row = row_of(entries)
-        number = numbers.setdefault(row, len(rows))
-        if number == len(rows):
-            rows.append(row)
+        row = self.row_of(entries)
+        number = self._numbers.setdefault(row, len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
         return number
-
-    rows[0] = row_of(sequences)
-    stacked = np.array(rows, dtype=np.int32)
-    byte_class, representative = byte_classes(stacked)
-    template = np.ascontiguousarray(stacked[:, representative])
-    # Both are cached, and shared by all automata of these classes.
-    template.flags.writeable = byte_class.flags.writeable = False
-    return template, byte_class
 
 
 @functools.lru_cache(maxsize=4096)

@@ -55,33 +55,36 @@ def word_graph(texts: Collection[str]) -> Regular:
     numbers: dict[_Node, int] = {}
     # The open nodes along the previous text, ``before``: node ``i`` follows ``i`` of its symbols.
     path, before = [_OpenNode()], ""
-
-    def close(length: int) -> None:
-        """Number the nodes of the path after ``length`` symbols; equal ones share a number."""
-        while len(path) > length + 1:
-            done = path.pop()
-            number = numbers.setdefault(_Node(done.is_end, tuple(done.edges)), len(numbers))
-            if number >= MAX_DFA_STATES:
-                raise LimitExceededError(
-                    f"the texts need more than {MAX_DFA_STATES} states",
-                    limit=MAX_DFA_STATES,
-                    field="constraint",
-                    hint="list fewer, or write a grammar of what they are made of",
-                )
-            path[-1].edges.append((before[len(path) - 1], number))
-
     for text in sorted(set(texts)):
         spend(len(text) + 1)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, text)))  # noqa: B905 - one may be longer
         # Texts are sorted: no later one shares more of the path than this one does.
-        close(shared)
+        _close(path, before, shared, numbers)
         path += [_OpenNode() for _ in text[shared:]]
         path[-1].is_end = True
         before = text
-    close(0)
+    _close(path, before, 0, numbers)
     (root,) = path
     graph = _graph([*numbers, _Node(False, tuple(root.edges))])
     return Alternate((graph, EMPTY_TEXT)) if root.is_end else graph
+
+
+def _close(path: list[_OpenNode], text: str, length: int, numbers: dict[_Node, int]) -> None:
+    """Number the nodes of the path of a text after ``length`` symbols; equal ones share a number.
+
+    They leave ``path``. Raises LimitExceededError past MAX_DFA_STATES.
+    """
+    while len(path) > length + 1:
+        done = path.pop()
+        number = numbers.setdefault(_Node(done.is_end, tuple(done.edges)), len(numbers))
+        if number >= MAX_DFA_STATES:
+            raise LimitExceededError(
+                f"the texts need more than {MAX_DFA_STATES} states",
+                limit=MAX_DFA_STATES,
+                field="constraint",
+                hint="list fewer, or write a grammar of what they are made of",
+            )
+        path[-1].edges.append((text[len(path) - 1], number))
 
 
 def _graph(nodes: list[_Node]) -> Graph:

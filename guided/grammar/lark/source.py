@@ -44,7 +44,7 @@ class Source:
     deep.
     """
 
-    __slots__ = ("_aliases", "_depth", "_importer", "_prefix", "definitions", "text")
+    __slots__ = ("_aliases", "_depth", "_imported", "_importer", "_prefix", "definitions", "text")
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class Source:
         self.text: Final = text
         self.definitions: Final[dict[str, Definition]] = {}
         """By full name, with those that it imports."""
+        self._imported: Final[list[Source]] = []
         self._importer: Final = importer
         self._prefix: Final = prefix
         self._aliases: Final = aliases or {}
@@ -67,6 +68,15 @@ class Source:
                 field="constraint",
                 hint="look for grammars that import themselves through others",
             )
+        if importer is not None:
+            importer._imported.append(self)
+
+    def release(self) -> None:
+        """Let go of all definitions, which refer back here, and of those of imported grammars."""
+        for each in self._imported:
+            each.release()
+        self._imported.clear()
+        self.definitions.clear()
 
     @property
     def is_imported(self) -> bool:

@@ -71,7 +71,8 @@ class CompositeMachine(GrammarMachine):
         """``calls``, by its type here."""
         return self.hole_calls
 
-    def _make_sharing(self) -> StateSharing:
+    @property
+    def sharing(self) -> StateSharing:
         return _ParseSharing(self)
 
     # --- moving ---------------------------------------------------------------------------

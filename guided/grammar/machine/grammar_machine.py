@@ -83,8 +83,7 @@ class GrammarMachine(Recognizer):
             inner,
             extra_nbytes=lambda: network.nbytes,
         )
-        # ``sharing`` is replaced below, as ``_make_sharing`` needs attributes set before.
-        super().__init__(parts, StateSharing())
+        super().__init__(parts)
         self.network = network
         self.stacks = stacks
         self.continuations = continuations
@@ -94,7 +93,7 @@ class GrammarMachine(Recognizer):
         """Results of ``resolve``, by stack and exit action."""
         self._kept_by_states: dict[tuple[int, ...], _KeptStates] = {}
         """By the states of a configuration, in order."""
-        self.sharing = self._make_sharing()
+        self._truncated = _TruncatedStacks(stacks, continuations)
         self._completions = self._make_completions()
         first = {network.starts[0]: ROOT} if network.starts else {}
         if network.accepts_empty:
@@ -109,17 +108,18 @@ class GrammarMachine(Recognizer):
             )
         self.start = self._settle(*self._close_and_place(first))
 
-    # Subclasses may override these three; each may use what ``__init__`` sets before it.
+    # Subclasses may override these two; each may use what ``__init__`` sets before it.
 
     def _make_calls(self) -> Calls:
         return Calls(self.network, self.continuations, self.rows)
 
-    def _make_sharing(self) -> StateSharing:
-        """Return how masks are shared: tokens rarely reach beyond the innermost callers."""
-        return _TruncatedStacks(self)
-
     def _make_completions(self) -> Completions:
         return Completions(self.network, self.continuations)
+
+    @property
+    def sharing(self) -> StateSharing:
+        """How masks are shared: tokens rarely reach beyond the innermost callers."""
+        return self._truncated
 
     def is_accepting(self, state: State) -> bool:
         """Return whether the text may end here; only for stacks that are not truncated.
@@ -280,8 +280,9 @@ class GrammarMachine(Recognizer):
 class _TruncatedStacks(StateSharing):
     """Shares masks between stacks with the same innermost callers."""
 
-    def __init__(self, machine: GrammarMachine) -> None:
-        self._machine = machine
+    def __init__(self, stacks: GrammarStacks, continuations: Continuations) -> None:
+        self._stacks = stacks
+        self._continuations = continuations
         self._cache: dict[tuple[int, int], int] = {}
         """Results of ``truncate``, by stack and depth."""
 
@@ -289,7 +290,7 @@ class _TruncatedStacks(StateSharing):
         """Return the stack with only the innermost ``depth`` callers of each continuation."""
         found = self._cache.get((stack, depth))
         if found is None:
-            stacks, continuations = self._machine.stacks, self._machine.continuations
-            frame = [continuations.truncate(each, depth) for each in stacks.frames[stack]]
-            found = self._cache[stack, depth] = stacks.intern(tuple(frame))
+            frames, truncate = self._stacks.frames[stack], self._continuations.truncate
+            frame = tuple([truncate(continuation, depth) for continuation in frames])
+            found = self._cache[stack, depth] = self._stacks.intern(frame)
         return found

@@ -118,7 +118,7 @@ class SchemaNode(_Node):
         """In ``Lowering.nodes`` and ``JsonGrammar.nodes``."""
         self.pointer: Final = pointer
         """The JSON pointer of the schema object."""
-        self._lower: Final = lower
+        self._lower = lower
         self._formula: Formula | None = None
 
     @property
@@ -132,6 +132,14 @@ class SchemaNode(_Node):
             # If lowering exceeds its work budget, nothing is stored: the next call starts over.
             found = self._formula = self._lower()
         return found
+
+    def release(self) -> None:
+        """Let go of the formula, which may lead back here; the node is not to be used any more."""
+        self._formula, self._lower = None, _released
+
+
+def _released() -> Formula:
+    raise AssertionError("a node whose grammar is gone")
 
 
 Formula: TypeAlias = Constant | Leaf | Not | AllOf | AnyOf | SchemaNode

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from guided.json_schema.formulas.assertions import inner_formulas
 from guided.json_schema.formulas.formula import Formula, Formulas, Leaf, SchemaNode, parts_of
+from guided.runtime.at_drop import AtDrop
 
 __all__ = ["JsonGrammar"]
 
@@ -23,6 +24,8 @@ class JsonGrammar:
     root: Formula
     schema_nbytes: Callable[[], int]
     """Returns about how many bytes the schema takes, which is kept to lower nodes when needed."""
+    at_drop: AtDrop
+    """Releases the nodes, so they may be used only as long as their grammar exists."""
 
     @property
     def nbytes(self) -> int:

@@ -37,7 +37,7 @@ from guided.machine.block import (
     make_block,
 )
 from guided.machine.parts import MachineParts
-from guided.machine.recognizer import Recognizer, State, StateSharing
+from guided.machine.recognizer import Recognizer, State
 from guided.machine.special_bytes import special_bytes
 from guided.machine.stack_table import StackTable
 from guided.machine.table import END_ROW, TransitionTable
@@ -69,7 +69,7 @@ class BareStringMachine(Recognizer):
         table: TransitionTable,
     ) -> None:
         parts = MachineParts(table, StackTable([None]), [], "lower the bounds on the length")
-        super().__init__(parts, StateSharing())
+        super().__init__(parts)
         if not table.num_rows:
             table.add_row({})  # END_ROW
         row = table.add_block(_build_block(spec, grammar, unavailable_bytes), {0: DONE})

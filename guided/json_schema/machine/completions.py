@@ -53,19 +53,17 @@ class DocumentCompletions:
 
     Inside an automaton the table has the shortest path to an exit action; between values
     ``ContainerCompletions`` has what a container still needs. What is found is cached for each
-    state along it.
+    state along it. The machine is passed to each call, as it holds this object.
     """
 
     def __init__(
         self,
-        machine: Recognizer,
         evaluation: Evaluation,
         rows: DocumentRows,
         exits: Exits,
         names: AdditionalNames,
     ) -> None:
-        self._machine = machine
-        self._table = machine.table
+        self._table = rows.table
         self._evaluation = evaluation
         self._rows = rows
         self._exits = exits
@@ -80,7 +78,7 @@ class DocumentCompletions:
         """About how many bytes the cached completions take."""
         return _SUFFIX_BYTES * len(self._suffixes)
 
-    def bytes_left(self, state: State) -> int:
+    def bytes_left(self, machine: Recognizer, state: State) -> int:
         """Return an upper bound on the length of ``shortest_completion``.
 
         Cheap except for names and items that must not occur twice.
@@ -92,19 +90,19 @@ class DocumentCompletions:
             return len(cached)
         # With texts the nearest name or item may be taken already, which only the search finds out.
         if state.texts:
-            return len(self.shortest_completion(state))
+            return len(self.shortest_completion(machine, state))
         if state.row in self._rows.structural.between:
-            return self._bytes_after(state.stack, _BETWEEN_VALUES, state)
+            return self._bytes_after(machine, state.stack, _BETWEEN_VALUES, state)
         action = int(self._table.nearest_label[state.row])
         if action == DEAD:
-            return len(self.shortest_completion(state))
+            return len(self.shortest_completion(machine, state))
         left = int(self._table.distance[state.row])
         # Where a string begins, its distance already has what it owes (``Block``).
         if self._table.count_event[state.row] != START:
             left += self._owed_code_points(state)
-        return left + self._bytes_after(state.stack, action, state)
+        return left + self._bytes_after(machine, state.stack, action, state)
 
-    def shortest_completion(self, state: State) -> bytes:
+    def shortest_completion(self, machine: Recognizer, state: State) -> bytes:
         """Return bytes that complete the document from here, close to as few as possible.
 
         After each byte of it, the completion found is no longer than the rest of this one. After a
@@ -113,36 +111,36 @@ class DocumentCompletions:
         text = bytearray()
         passed: list[tuple[int, State]] = []
         at = state
-        while not self._machine.is_accepting(at):
+        while not machine.is_accepting(at):
             suffix = self._known_suffix(at)
-            if suffix is None and (after := self._exit_here(at)) is not None:
+            if suffix is None and (after := self._exit_here(machine, at)) is not None:
                 suffix = self._known_suffix(after)
             if suffix is not None:
                 text += suffix.to_bytes()
                 break
-            ahead = self._next_bytes(at)
+            ahead = self._next_bytes(machine, at)
             spend(1 + _BYTE_WORK * len(ahead))
-            filled = self._read_filler(at, ahead)
+            filled = self._read_filler(machine, at, ahead)
             if filled is not None:
                 passed.append((len(text), at))
                 text += ahead
                 at = filled
                 continue
             for count, byte in enumerate(with_pauses(ahead)):
-                reached = self._machine.step(at, byte)
+                reached = machine.step(at, byte)
                 if reached is None:
                     # A value inside spells its names in an order that its place does not have.
                     assert count, (state, bytes(text), byte)
                     break
                 passed.append((len(text), at))
-                transition = self._exit_before(at, byte)
+                transition = self._exit_before(machine, at, byte)
                 if transition is not None:
                     passed.append((len(text), transition))
                 text.append(byte)
                 at = reached
         return self._store(state, passed, bytes(text))
 
-    def _bytes_after(self, stack: int, action: int, state: State) -> int:
+    def _bytes_after(self, machine: Recognizer, stack: int, action: int, state: State) -> int:
         """Return the length of the completion after an exit action.
 
         ``action`` is NEAREST_LABEL of a row, which names only actions that may be taken whatever
@@ -155,11 +153,11 @@ class DocumentCompletions:
             if stack == ROOT and action == DONE:
                 rest = 0
             elif action == _BETWEEN_VALUES:
-                rest = len(self.shortest_completion(state))
+                rest = len(self.shortest_completion(machine, state))
             else:
                 after = self._exits.take(stack, action, ())
                 assert after is not None, (stack, action)
-                rest = len(self.shortest_completion(after))
+                rest = len(self.shortest_completion(machine, after))
             self._lengths[stack, action] = rest
         return rest
 
@@ -167,14 +165,14 @@ class DocumentCompletions:
         """Return the number of code points that a string still needs to reach its least length."""
         return max(0, int(self._table.low[state.row]) - state.count)
 
-    def _exit_before(self, state: State, byte: int) -> State | None:
+    def _exit_before(self, machine: Recognizer, state: State, byte: int) -> State | None:
         """Return the state after the exit action of a row that ``byte`` does not continue.
 
         ``None`` if the byte continues its automaton. So a number ends with the byte after it.
         """
         has_action = int(self._table.label[state.row]) != DEAD
         ends = has_action and self._table.step(state.row, byte) == DEAD
-        return self._machine.after_exit(state) if ends else None
+        return machine.after_exit(state) if ends else None
 
     def _store(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
         """Cache a completion for the states along it; return the best one known for ``start``.
@@ -198,7 +196,7 @@ class DocumentCompletions:
                 self._suffixes[before] = _Suffix(text, offset)
         return text
 
-    def _next_bytes(self, state: State) -> bytes:
+    def _next_bytes(self, machine: Recognizer, state: State) -> bytes:
         """Return the next bytes of the completion: to the end of an automaton or a container.
 
         Never empty. For an additional name they end it as one that is not taken, which its
@@ -214,14 +212,14 @@ class DocumentCompletions:
         if text:
             return text
         # The path ends in this row, as that of a number does: its exit action comes next.
-        after = self._exit_here(state)
+        after = self._exit_here(machine, state)
         assert after is not None, state
-        return self._next_bytes(after)
+        return self._next_bytes(machine, after)
 
-    def _exit_here(self, state: State) -> State | None:
+    def _exit_here(self, machine: Recognizer, state: State) -> State | None:
         """Return the state after the exit action here if the shortest path takes it."""
         ends = int(self._table.next_byte[state.row]) == STOP and not self._owed_code_points(state)
-        return self._machine.after_exit(state) if ends else None
+        return machine.after_exit(state) if ends else None
 
     def _known_suffix(self, state: State) -> _Suffix | None:
         """Return the cached completion of a state between two values, or with texts; else ``None``.
@@ -232,7 +230,7 @@ class DocumentCompletions:
         is_between = state.texts or state.row in self._rows.structural.between
         return self._suffixes.get(state) if is_between else None
 
-    def _read_filler(self, state: State, ahead: bytes) -> State | None:
+    def _read_filler(self, machine: Recognizer, state: State, ahead: bytes) -> State | None:
         """Return the state after ``ahead`` if it is the filler of a string, which is only counted.
 
         It may be very long, so it is not read byte by byte; ``None`` for any other bytes.
@@ -240,7 +238,7 @@ class DocumentCompletions:
         owed = self._owed_code_points(state)
         if owed != len(ahead) or ahead.strip(ahead[:1]):
             return None
-        counted = self._machine.step(state, ahead[0])
+        counted = machine.step(state, ahead[0])
         if counted != state._replace(count=state.count + 1):
             return None
         return state._replace(count=state.count + owed)

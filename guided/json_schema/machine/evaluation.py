@@ -12,6 +12,7 @@ time for a container further out, up to the root.
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from guided.json_schema.formulas.json_grammar import JsonGrammar
@@ -27,6 +28,7 @@ from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import AwaitedValue, Stacks
 from guided.json_schema.machine.truth_vectors import TruthVectors
 from guided.json_schema.machine.value_stacks import ValueStacks
+from guided.runtime.at_drop import AtDrop
 from guided.spec import JsonOptions
 
 __all__ = ["Evaluation"]
@@ -48,7 +50,8 @@ class Evaluation:
         """Make the services, each after those that it uses.
 
         Two cycles are closed afterwards: ``values.object`` and ``values.array`` are set here, and
-        ``ValueStacks`` sets ``completions.accepted_vectors``. Nothing may be used before that.
+        ``ValueStacks`` sets ``completions.accepted_vectors``. Nothing may be used before that, and
+        nothing once the evaluation is gone, as that opens the cycles again.
         """
         self.restriction: Final = Restriction(grammar.formulas)
         self.scalars: Final = Scalars(grammar.formulas, options, unavailable_bytes)
@@ -62,8 +65,16 @@ class Evaluation:
             vectors, self.objects, arrays, self.stacks, self.searches
         )
         # The shortest value of a formula may be a container, and so its shortest completion.
+        self._at_drop: Final = AtDrop(functools.partial(_open_cycles, self.completions))
         self.values.object = self.completions.shortest_object
         self.values.array = self.completions.shortest_array
         self.value_stacks: Final = ValueStacks(vectors, self.completions)
         self.names: Final = NextNames(self.value_stacks)
         self.items: Final = NextItems(self.value_stacks)
+
+
+def _open_cycles(completions: ContainerCompletions) -> None:
+    """Undo what ``Evaluation`` and ``ValueStacks`` set afterwards."""
+    values = completions.values
+    values.object = values.array = lambda _: None
+    completions.accepted_vectors = lambda _: ()

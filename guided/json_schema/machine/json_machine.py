@@ -51,34 +51,38 @@ class JsonMachine(Recognizer):
             grammar, options or JsonOptions(), unavailable_bytes, limits.max_stacks
         )
         stacks = evaluation.stacks
+        rows = DocumentRows(evaluation, table)
+        exits, names = Exits(evaluation, rows), AdditionalNames(evaluation, table)
+        completions = DocumentCompletions(evaluation, rows, exits, names)
         parts = MachineParts(
             table,
             stacks,
             [Pool("stacks", stacks.frames, limits.max_stacks)],
             "ask for less at once: shorter strings, smaller lists, fewer members",
             num_given_up=lambda: evaluation.values.num_given_up,
-            extra_nbytes=self._nbytes_outside_table,
+            # The schema, the automata of strings and the cached completions.
+            extra_nbytes=lambda: (
+                grammar.nbytes + evaluation.scalars.strings.nbytes + completions.nbytes
+            ),
         )
-        super().__init__(parts, _Sharing(evaluation))
-        self._grammar = grammar
+        super().__init__(parts)
         self.evaluation = evaluation
         self.stacks = stacks
-        self.rows = DocumentRows(evaluation, table)
-        self.exit_actions = self.rows.exit_actions
-        self.exits = Exits(evaluation, self.rows)
-        self._names = AdditionalNames(evaluation, table)
-        self._completions = DocumentCompletions(
-            self, evaluation, self.rows, self.exits, self._names
-        )
+        self.rows = rows
+        self.exit_actions = rows.exit_actions
+        self.exits = exits
+        self._names = names
+        self._completions = completions
+        self._sharing = _Sharing(evaluation)
         # Before rows need a short document: so far only END_ROW was added to the table.
         if evaluation.values.text(grammar.root) is None:
             raise self._empty_error()
         self.start = State(ROOT, self.rows.before_value(ROOT, spaced=False))
 
-    def _nbytes_outside_table(self) -> int:
-        """Return about how many bytes the schema, string automata and cached completions take."""
-        strings = self.evaluation.scalars.strings.nbytes
-        return self._grammar.nbytes + strings + self._completions.nbytes
+    @property
+    def sharing(self) -> StateSharing:
+        """How masks are shared: by all members of an object whose name is not spelled out."""
+        return self._sharing
 
     def is_accepting(self, state: State) -> bool:
         """Return whether the document may end here."""
@@ -150,11 +154,11 @@ class JsonMachine(Recognizer):
 
         Cheap except for names and items that must not occur twice.
         """
-        return self._completions.bytes_left(state)
+        return self._completions.bytes_left(self, state)
 
     def shortest_completion(self, state: State) -> bytes:
         """Return bytes that complete the document from here, close to as few as possible."""
-        return self._completions.shortest_completion(state)
+        return self._completions.shortest_completion(self, state)
 
     def check(self) -> None:
         """Raise AssertionError unless table, stacks and transitions agree with each other.

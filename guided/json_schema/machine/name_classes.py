@@ -54,30 +54,13 @@ class NameSpace:
         self.classes: list[NameClass] = []
         """By id."""
         id_by_class: dict[NameClass, int] = {}
-
-        def class_of_labels(labels: tuple[int, ...]) -> int:
-            """Return the class of a product state by the label of each automaton; may add one."""
-            # Labels of the patterns first, then those of the formulas, as ``dfas`` below has them.
-            found = NameClass(
-                frozenset(p for p, label in zip(patterns, labels, strict=False) if label != DEAD),
-                frozenset(
-                    f
-                    for f, label in zip(formulas, labels[len(patterns) :], strict=True)
-                    if label != DEAD
-                ),
-            )
-            class_id = id_by_class.setdefault(found, len(self.classes))
-            if class_id == len(self.classes):
-                self.classes.append(found)
-            return class_id
-
         dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
         if dfas:
-            names = combine(dfas, class_of_labels)
+            names = combine(dfas, lambda labels: self._class_of_labels(labels, id_by_class))
             self._content = byte_dfa_from_dfa(names, json_string_sequences, unavailable_bytes)
         else:
             # All names are of one class, 0, as in ``_any_names``, which all recognisers share.
-            class_of_labels(())
+            self._class_of_labels((), id_by_class)
             assert len(self.classes) == 1
             self._content = _any_names(self.unavailable_bytes).dfa
         self._blocks: dict[frozenset[int], Block | None] = {}
@@ -86,6 +69,22 @@ class NameSpace:
         """The results of ``_shortest_names`` by class."""
         self._infinite: dict[int, bool] = {}
         """The results of ``is_infinite`` by class."""
+
+    def _class_of_labels(self, labels: tuple[int, ...], id_by_class: dict[NameClass, int]) -> int:
+        """Return the class of a product state by the label of each automaton; may add one.
+
+        Labels of the patterns come first, then those of the formulas.
+        """
+        of_patterns = zip(self.patterns, labels, strict=False)
+        of_formulas = zip(self.formulas, labels[len(self.patterns) :], strict=True)
+        found = NameClass(
+            frozenset([pattern for pattern, label in of_patterns if label != DEAD]),
+            frozenset([formula for formula, label in of_formulas if label != DEAD]),
+        )
+        class_id = id_by_class.setdefault(found, len(self.classes))
+        if class_id == len(self.classes):
+            self.classes.append(found)
+        return class_id
 
     def block(self, allowed: frozenset[int]) -> Block | None:
         """Return the block of the names of these classes, without quotes; ``None`` for no names.

@@ -66,31 +66,37 @@ class Inliner:
             return formula
         found = self._cache.get(formula)
         if found is None:
-            found = self._cache[formula] = self._inline(formula)
+            try:
+                found = _Inlining(self.formulas).visit(formula, MAX_INLINED_LEVELS)
+            except _TooLargeError:
+                found = formula
+            self._cache[formula] = found
         return found
 
-    def _inline(self, node: SchemaNode) -> Formula:
-        """Compute ``inline`` for a node."""
-        nodes_left = [MAX_INLINED_NODES]
 
-        def inline(node: Leaf | SchemaNode, level: int) -> Formula:
-            """Return a leaf with the nodes in it inlined, or the formula of a node."""
-            if isinstance(node, Leaf):
-                assertion = _replace_children(node.assertion, lambda child: visit(child, level - 1))
-                return node if assertion is node.assertion else self.formulas.leaf(assertion)
-            # Two bounds: depth keeps out recursion, the count keeps out schemas that fan out.
-            nodes_left[0] -= 1
-            if level == 0 or nodes_left[0] < 0:
-                raise _TooLargeError
-            return visit(node.formula, level - 1)
+class _Inlining:
+    """Inlines the nodes in one node."""
 
-        def visit(formula: Formula, level: int) -> Formula:
-            return self.formulas.replace(formula, lambda node: inline(node, level))
+    def __init__(self, formulas: Formulas) -> None:
+        self._formulas = formulas
+        self._nodes_left = MAX_INLINED_NODES
 
-        try:
-            return visit(node, MAX_INLINED_LEVELS)
-        except _TooLargeError:
-            return node
+    def visit(self, formula: Formula, level: int) -> Formula:
+        """Return a formula with the nodes in it inlined; raises _TooLargeError if they are many."""
+        return self._formulas.replace(formula, lambda node: self._inline(node, level))
+
+    def _inline(self, node: Leaf | SchemaNode, level: int) -> Formula:
+        """Return a leaf with the nodes in it inlined, or the formula of a node."""
+        if isinstance(node, Leaf):
+            assertion = _replace_children(
+                node.assertion, lambda child: self.visit(child, level - 1)
+            )
+            return node if assertion is node.assertion else self._formulas.leaf(assertion)
+        # Two bounds: depth keeps out recursion, the count keeps out schemas that fan out.
+        self._nodes_left -= 1
+        if level == 0 or self._nodes_left < 0:
+            raise _TooLargeError
+        return self.visit(node.formula, level - 1)
 
 
 class _TooLargeError(Exception):

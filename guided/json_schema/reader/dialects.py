@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ from jsonschema_specifications import REGISTRY
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.json_schema.formulas.values import Json
+from guided.json_schema.reader.documents import Documents
 from guided.json_schema.reader.keywords import KEYWORDS, LATEST, Draft, Keyword
 from guided.json_schema.reader.text import child_pointer
 
@@ -56,9 +57,8 @@ def _draft_dialects() -> dict[str, Dialect]:
 class Dialects:
     """The dialects that a request may name: the drafts, and metaschemas among its documents."""
 
-    def __init__(self, document: Callable[[str], Json | None]) -> None:
-        """``document`` returns the caller's document of a URI, ``None`` if there is none."""
-        self._document = document
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
         self._by_uri = _draft_dialects().copy()
         self._started: set[str] = set()
         """URIs of the caller's metaschemas of which reading has started. One that is needed again
@@ -71,7 +71,7 @@ class Dialects:
         """
         uri = uri.removesuffix("#")
         if uri not in self._by_uri:
-            metaschema = self._document(uri)
+            metaschema = self._documents.find(uri)
             if not isinstance(metaschema, dict) or uri in self._started:
                 raise UnsupportedFeatureError(
                     f"the dialect {uri!r} is not known",

@@ -14,6 +14,7 @@ from typing import Final
 
 from guided.json_schema.formulas.formula import Formula
 from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.applicators import APPLICATOR_FORMULAS
 from guided.json_schema.reader.container_keywords import ARRAY_FORMULAS, OBJECT_FORMULAS
 from guided.json_schema.reader.lowering_check import can_be_lowered, refuse_infinite_recursion
@@ -23,6 +24,7 @@ from guided.json_schema.reader.text import read_schema
 from guided.json_schema.reader.unevaluated import UNEVALUATED_FORMULAS
 from guided.json_schema.reader.value_keywords import LISTED_FORMULAS, SCALAR_FORMULAS
 from guided.json_schema.reader.verdicts import judge_keywords
+from guided.runtime.at_drop import AtDrop
 from guided.spec import JsonOptions, JsonSchema, Verdict
 
 __all__ = ["LoweredSchema", "lower_json_schema"]
@@ -49,15 +51,20 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
     pointer of the keyword that causes it.
     """
     root = read_schema(schema.text)
-    lowering = Lowering(SchemaIndex(root, schema.documents), schema.options, keyword_formulas)
-    formula = lowering.root()
+    lowering, grammar = _begin(root, schema)
     if not can_be_lowered(lowering):
         # Start over: what was recorded before an error is incomplete.
-        lowering = Lowering(SchemaIndex(root, schema.documents), schema.options, keyword_formulas)
-        formula = lowering.root()
+        lowering, grammar = _begin(root, schema)
         refuse_infinite_recursion(lowering.nodes)
-    grammar = JsonGrammar(lowering.formulas, formula, lambda: lowering.nbytes)
     return LoweredSchema(grammar, lowering.index, schema.options)
+
+
+def _begin(root: Json, schema: JsonSchema) -> tuple[Lowering, JsonGrammar]:
+    """Return the lowering of a schema and its grammar, of which only the root is there yet."""
+    lowering = Lowering(SchemaIndex(root, schema.documents), schema.options, keyword_formulas)
+    at_drop = AtDrop(lowering.release)
+    formula = lowering.root()
+    return lowering, JsonGrammar(lowering.formulas, formula, lambda: lowering.nbytes, at_drop)
 
 
 def keyword_formulas(context: SchemaContext) -> Formula:

@@ -106,6 +106,12 @@ class Lowering:
             self.nodes.append(found)
         return found
 
+    def release(self) -> None:
+        """Let go of all nodes, which may refer to each other; nothing may be lowered any more."""
+        self._node_by_key.clear()
+        for node in self.nodes:
+            node.release()
+
     def regular(self, pattern: str, pointer: str) -> Regular:
         """Parse a pattern, once for each text; ``pointer`` is only for errors.
 

@@ -17,8 +17,9 @@ from urllib.parse import unquote, urldefrag, urljoin
 from guided.errors import InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.dialects import Dialect, Dialects, draft_dialect, metaschema
+from guided.json_schema.reader.documents import Documents
 from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
-from guided.json_schema.reader.text import child_pointer, json_nbytes, json_text, read_schema
+from guided.json_schema.reader.text import child_pointer, json_nbytes, json_text
 from guided.runtime.work_budget import spend
 
 __all__ = [
@@ -98,14 +99,11 @@ class SchemaIndex:
         """Occurrences of keywords on which lowering may fail; ``can_be_lowered`` checks each."""
         self.ambiguous_uris: set[str] = set()
         """URIs that several schemas have, which is an error only if a reference names one."""
-        self._texts = {uri.removesuffix("#"): text for uri, text in documents}
-        """The texts of the request's documents, parsed or not."""
-        self._documents: dict[str, Json] = {}
-        """The request's documents that were parsed."""
+        self._documents = Documents(documents)
         self._resources: dict[str, Resource] = {}
         """By URI; a document by the URI that was given with it and by its own. The first one stays.
         """
-        self._dialects = Dialects(self._document)
+        self._dialects = Dialects(self._documents)
         self._default = draft_dialect(LATEST)
         self._document_bytes = 0
         """Bytes of the documents that were parsed."""
@@ -118,9 +116,9 @@ class SchemaIndex:
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes: documents, parsed or not, and the index."""
-        texts = sum([sys.getsizeof(text) for text in self._texts.values()])
         locations = _LOCATION_BYTES * len(self.locations)
-        return texts + self._document_bytes + locations + self._name_bytes
+        documents = self._documents.text_nbytes + self._document_bytes
+        return documents + locations + self._name_bytes
 
     def resource(self, uri: str) -> Resource | None:
         """Return the resource of a URI without fragment; ``None`` if there is none.
@@ -130,15 +128,15 @@ class SchemaIndex:
         """
         found = self._resources.get(uri)
         # The request's documents come before published ones.
-        if found is None and self._document(uri) is not None:
-            found = self._add_document(uri, self._documents[uri])
+        if found is None and (document := self._documents.find(uri)) is not None:
+            found = self._add_document(uri, document)
         if found is None:
             published = metaschema(uri)
             if published is not None:
                 return self._add_document(uri, published, is_standard=True)
-            for other in self._texts:
+            for other in self._documents.uris:
                 if other not in self._resources:
-                    self._add_document(other, self._document(other))
+                    self._add_document(other, self._documents.find(other))
             found = self._resources.get(uri)
         return found
 
@@ -183,12 +181,6 @@ class SchemaIndex:
             for resource in self._resources.values()
             for location in resource.dynamic_anchors.values()
         ]
-
-    def _document(self, uri: str) -> Json | None:
-        """Return the request's document of a URI, parsed; ``None`` if there is none."""
-        if uri not in self._documents and uri in self._texts:
-            self._documents[uri] = read_schema(self._texts[uri], f"{uri}#")
-        return self._documents.get(uri)
 
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
         """Add a document under ``uri`` and under the identifier that it gives itself.

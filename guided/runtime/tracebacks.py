@@ -1,0 +1,36 @@
+"""Lets go of what the tracebacks of errors refer to: all local variables on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from traceback import clear_frames
+
+__all__ = ["clear_locals", "drop_tracebacks"]
+
+
+def clear_locals(error: BaseException) -> None:
+    """Clear the local variables of the frames that an error and its causes have passed.
+
+    Frames that still run keep theirs. Lines and names stay, so the traceback can be logged as
+    before.
+    """
+    for each in _with_causes(error):
+        clear_frames(each.__traceback__)
+
+
+def drop_tracebacks(error: BaseException) -> None:
+    """Take the tracebacks from an error and its causes; for errors that nobody will look into."""
+    for each in _with_causes(error):
+        each.__traceback__ = None
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, and those that it was raised from or beside, each once."""
+    seen: set[int] = set()
+    worklist: list[BaseException | None] = [error]
+    while worklist:
+        each = worklist.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            worklist += each.__cause__, each.__context__
