@@ -3,7 +3,8 @@
 Python scans all objects whenever their number has grown by a quarter, which takes tenths of a
 second where constraints are large, in the middle of a step. So the collection of old objects is
 delayed until the engine is idle or memory has grown much. Young objects are collected as before, in
-about a millisecond.
+about a millisecond. Little is left to collect: what is made for a request and its constraint is
+freed when it is dropped (``guided/runtime/at_drop.py``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ __all__ = ["Garbage"]
 
 _NEVER: Final = 2**30
 _MOST_BYTES: Final = 512 * 2**20
-"""Growth of memory after which old objects are collected even while there is work."""
+"""Growth of memory after which old objects are collected even while there is work, unless it is
+memory that the allocator keeps although nothing uses it."""
 _IDLE_BYTES: Final = 16 * 2**20
 """Growth of memory after which old objects are collected when idle."""
 _LOOK_SECONDS: Final = 1.0
@@ -45,10 +47,15 @@ class Garbage:
         if not self._is_known or now < self._next_look:
             return
         self._next_look = now + _LOOK_SECONDS
-        if _resident() - self._held > (_IDLE_BYTES if is_idle else _MOST_BYTES):
+        bound = self._held + (_IDLE_BYTES if is_idle else _MOST_BYTES)
+        if _resident() > bound and not is_idle:
+            # Some milliseconds, where a collection may take hundreds.
+            give_back_memory()
+        if _resident() > bound:
             gc.collect()
-            if is_idle:
-                give_back_memory()
+            # Also if there is work: else the next bound would count what is free already, and rise
+            # with each collection.
+            give_back_memory()
             self._held = _resident()
 
 

@@ -44,9 +44,10 @@ class LossyStream:
 
 
 def configure_logs(choice: LogChoice) -> None:
-    """Write one line per event to standard error, for the library's logs too.
+    """Write one line per event to standard error, for the library's logs and warnings too.
 
-    A line that is written while a request is served has the request's id.
+    A line that is written while a request is served has the request's id. Python warns of patterns
+    that later versions may read in another way, so what a caller sends may cause a warning.
     """
     stream = cast("TextIO", LossyStream(sys.stderr))
     is_terminal = sys.stderr.isatty()
@@ -70,10 +71,12 @@ def configure_logs(choice: LogChoice) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *lines],
         )
     )
-    library = logging.getLogger("guided")
-    library.handlers = [handler]
-    library.setLevel(level)
-    library.propagate = False
+    logging.captureWarnings(capture=True)
+    for name in ("guided", "py.warnings"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(level)
+        logger.propagate = False
 
 
 def _json_lines() -> list[structlog.typing.Processor]:

@@ -28,7 +28,7 @@ from guided.errors import (
     InternalServiceError,
     InvalidConstraintError,
 )
-from guided.spec import FinishReason, GenerationResult, Usage
+from guided.spec import FinishReason, GenerationResult, Lark, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
@@ -89,6 +89,15 @@ def requests(server: ServerProcess, count: int, event: str = "request") -> list[
         time.sleep(0.02)
     assert len(found) == count
     return found
+
+
+def test_what_python_warns_of_is_a_line_like_others(logged: Logged) -> None:
+    """A pattern that later versions of Python may read in another way causes a warning."""
+    with Client(logged.address) as client:
+        client.grammars.check(grammar=Lark("start: /[[a]/"))
+    eventually(lambda: any("FutureWarning" in line["event"] for line in lines(logged)))
+    (line,) = [line for line in lines(logged) if "FutureWarning" in line["event"]]
+    assert (line["level"], "Possible nested set" in line["event"]) == ("warning", True)
 
 
 def test_a_request_is_logged_with_what_it_cost_and_without_its_words(

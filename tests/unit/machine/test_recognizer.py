@@ -8,7 +8,7 @@ import pytest
 
 from guided.errors import LimitExceededError
 from guided.machine.parts import MachineParts, Pool
-from guided.machine.recognizer import State, StateSharing
+from guided.machine.recognizer import State
 from guided.machine.stack_table import StackTable
 from guided.machine.stack_transitions import FIRST_CONDITIONAL
 from guided.machine.table import TransitionTable
@@ -30,7 +30,7 @@ class _Brackets(Recognizer):
     def __init__(self, most: int = _MOST) -> None:
         table, depths = TransitionTable(10_000), StackTable[None]([None])
         parts = MachineParts(table, depths, [Pool("stacks", depths.frames, most)], "nest less")
-        super().__init__(parts, StateSharing())
+        super().__init__(parts)
         self.end = table.add_row({})
         opens, closes = table.add_row({}, label=_OPEN), table.add_row({}, label=_CLOSE)
         self.closing = table.add_row({ord(")"): closes})
