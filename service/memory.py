@@ -15,9 +15,10 @@ _ARENA_MAX: Final = -8
 def allot_together() -> None:
     """Have all threads started from here on share one allocator arena, if it has several.
 
-    By default glibc has eight arenas per core, unless the environment sets a number. Work on
-    constraints runs in many threads, one at a time: what each frees in its own arena is unavailable
-    to the next, and lies between kept blocks, so it cannot be given back.
+    By default glibc has eight arenas per core, unless the environment sets a number. An engine
+    works on constraints in many threads, one at a time, and a server reads calls in some: what each
+    frees in its own arena is unavailable to the next, and lies between kept blocks, so it cannot be
+    given back.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     is_told = "MALLOC_ARENA_MAX" in os.environ or "arena_max" in os.getenv("GLIBC_TUNABLES", "")

@@ -40,6 +40,7 @@ from guided_service.listening import (
     transport_options,
 )
 from guided_service.logs import configure_logs
+from guided_service.memory import allot_together
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
 from guided_service.servicers import Engine, GenerationServicer, ModelServicer
@@ -101,6 +102,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
 
     Raises the error if it cannot listen, or if the engine's first start fails.
     """
+    allot_together()
     stop_asked = _stop_asked()
     room = ConnectionRoom(most_calling(config))
     # Watchers never leave, so they must not take the places of other callers.

@@ -1,10 +1,10 @@
 """Hundreds of callers of every kind at once, while the engine is killed again and again.
 
 ``make soak``, or ``python -m tests.kit.soak [--seconds 600] [--streams 560] [--others 290]
-[--warm 60] [--seed N]``. The server runs as users run it, with a tiny model, and a third of the
+[--warm 150] [--seed N]``. The server runs as users run it, with a tiny model, and a third of the
 calls come over HTTP. ``--streams`` callers have a stream open all the time. Every answer is checked
-against its own request (``nonces``). At the end everything has to be as after the first minute,
-which is not counted: no blocks held, no tasks, threads or descriptors left, and no more memory.
+against its own request (``nonces``). At the end everything has to be as after the warm-up, which is
+not counted: no blocks held, no tasks, threads or descriptors left, and no more memory.
 A fault ends the run with status 1.
 """
 
@@ -69,8 +69,8 @@ class Plan:
     """Number of callers that make calls of other kinds."""
     kill_every: float = 60.0
     seed: int = 0
-    warm_seconds: float = 60.0
-    """Seconds before anything is counted."""
+    warm_seconds: float = 150.0
+    """Seconds before anything is counted; longer than a server keeps answers for repeats."""
 
     @property
     def callers(self) -> int:
