@@ -17,6 +17,7 @@ that of dynamic thresholds for buffers that ports of a switch share (Choudhury a
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -34,10 +35,17 @@ CALL_BYTES: Final = 2**14
 """Counted for each call, for what it holds besides its message."""
 
 _UNRETURNED_BYTES = 2**25
-"""Bytes freed by calls after which memory is given back to the system."""
+"""Bytes freed by calls after which memory is given back to the system, even if others run."""
 
 _PAUSE_SECONDS = 1.0
 """Delay before giving memory back: it takes a while, and calls often end in groups."""
+
+_IDLE_SECONDS = 5.0
+"""Seconds without a call after which garbage is collected as well, which takes some tens of
+milliseconds."""
+
+_IDLE_BYTES = 2**22
+"""Bytes freed by calls for which an idle server does so."""
 
 _hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
 
@@ -79,6 +87,8 @@ class HeldBytes:
         self._unreturned = 0
         """Bytes freed since memory was last given back."""
         self._is_returning = False
+        self._idle_from: float | None = None
+        """When the last call ended, by the event loop's clock; ``None`` once that was noticed."""
 
     @property
     def nbytes(self) -> int:
@@ -124,6 +134,8 @@ class HeldBytes:
         if not self._of_clients[client]:
             del self._of_clients[client]
         self.note_freed(nbytes)
+        if not self._total:
+            self._note_idle()
 
     def note_freed(self, nbytes: int) -> None:
         """Note freed bytes, and have memory given back to the system once they are many."""
@@ -131,6 +143,25 @@ class HeldBytes:
         if self._unreturned > _UNRETURNED_BYTES and not self._is_returning:
             self._is_returning = True
             asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._give_back)
+
+    def _note_idle(self) -> None:
+        """Note that no call runs, and have garbage collected if none comes for a while."""
+        loop = asyncio.get_running_loop()
+        is_watched, self._idle_from = self._idle_from is not None, loop.time()
+        if not is_watched:
+            loop.call_later(_IDLE_SECONDS, self._collect_if_idle, loop)
+
+    def _collect_if_idle(self, loop: asyncio.AbstractEventLoop) -> None:
+        assert self._idle_from is not None, "is set wherever this is scheduled"
+        left = self._idle_from + _IDLE_SECONDS - loop.time()
+        if not self._total and left > 0:
+            # A call has come and gone meanwhile.
+            loop.call_later(left, self._collect_if_idle, loop)
+            return
+        self._idle_from = None
+        if not self._total and self._unreturned > _IDLE_BYTES:
+            gc.collect()
+            self._give_back()
 
     def _give_back(self) -> None:
         self._unreturned, self._is_returning = 0, False

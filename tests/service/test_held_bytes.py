@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from weakref import ref
 
 import grpc
 import httpx2
@@ -218,6 +221,70 @@ def test_what_calls_freed_is_given_back_once_after_a_pause(monkeypatch: pytest.M
 
     asyncio.run(use())
     assert len(times) == 1
+
+
+class Cycle:
+    """Refers to itself, so that only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize(
+    ("freed", "is_idle", "is_collected"),
+    [(2**24, True, True), (2**24, False, False), (2**16, True, False)],
+)
+def test_an_idle_server_collects_what_calls_left(
+    monkeypatch: pytest.MonkeyPatch, freed: int, is_idle: bool, is_collected: bool
+) -> None:
+    """Not while a call runs, and not for little."""
+    given_back = threading.Event()
+    monkeypatch.setattr("guided_service.held_bytes.give_back_memory", given_back.set)
+    monkeypatch.setattr("guided_service.held_bytes._IDLE_SECONDS", 0.1)
+
+    async def use() -> None:
+        held = HeldBytes(2**30)
+        with held.of_call("ann") as hold:
+            hold.add(freed)
+        with nullcontext() if is_idle else held.of_call("ben") as other:
+            if other is not None:
+                other.add(1)
+            await asyncio.sleep(0.5)
+
+    gc.disable()
+    try:
+        left = ref(Cycle())
+        asyncio.run(use())
+        assert (left() is None) is is_collected
+    finally:
+        gc.enable()
+    assert given_back.wait(20 if is_collected else 0) is is_collected
+
+
+def test_a_server_is_idle_once_no_call_has_come_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted from the end of the last call."""
+    collected: list[float] = []
+    monkeypatch.setattr("guided_service.held_bytes.give_back_memory", lambda: None)
+    monkeypatch.setattr("guided_service.held_bytes._IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(
+        "guided_service.held_bytes.gc.collect", lambda: collected.append(time.monotonic())
+    )
+
+    async def use() -> float:
+        held = HeldBytes(2**30)
+        for _ in range(4):
+            with held.of_call("ann") as hold:
+                hold.add(2**23)
+            ended = time.monotonic()
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        return ended
+
+    ended = asyncio.run(use())
+    (moment,) = collected
+    assert moment - ended >= 0.29
 
 
 def test_objects_weigh_more_than_their_bytes() -> None:
