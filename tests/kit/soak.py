@@ -76,6 +76,11 @@ class Plan:
     def callers(self) -> int:
         return self.streams + self.others
 
+    @property
+    def pause(self) -> float:
+        """Seconds between two looks at memory that may still fall."""
+        return min(7.0, max(2.0, self.seconds / 10))
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -180,7 +185,7 @@ def run_soak(web: HttpServer, plan: Plan) -> Outcome:
     """Run callers at both interfaces of a server for as long as the plan says."""
     outcome, server = Outcome(plan), web.process
     _warm(web, outcome)
-    settled(server)
+    settled(server, plan.pause)
     outcome.moments.append(_moment("start", server, 0.0))
     asyncio.run(_run(web, outcome))
     _rest(server, outcome)
@@ -267,8 +272,11 @@ def _warm(web: HttpServer, outcome: Outcome) -> None:
     quiet(web.process)
 
 
-def settled(server: ServerProcess) -> tuple[float, float]:
-    """Memory of server and engine once it falls no further: an idle engine gives memory back."""
+def settled(server: ServerProcess, pause: float = 2.0) -> tuple[float, float]:
+    """Memory of server and engine once it falls no further in a pause: idle ones give it back.
+
+    An engine does so after a second without work, a server after five without calls.
+    """
     until, last = time.monotonic() + _QUIET_SECONDS / 2, math.inf
     while True:
         engine = facts_of(server.engine_process_id()).mebibytes
@@ -276,7 +284,7 @@ def settled(server: ServerProcess) -> tuple[float, float]:
         if last - sum(sizes) < 1.0 or time.monotonic() > until:
             return sizes
         last = sum(sizes)
-        time.sleep(2)
+        time.sleep(pause)
 
 
 def quiet(server: ServerProcess) -> int:
@@ -301,7 +309,7 @@ def quiet(server: ServerProcess) -> int:
 def _rest(server: ServerProcess, outcome: Outcome) -> None:
     """Note the last moment once the server is idle; its threads may take a little longer."""
     outcome.held_blocks = quiet(server)
-    settled(server)
+    settled(server, outcome.plan.pause)
     deadline = time.monotonic() + _QUIET_SECONDS
     outcome.moments.append(_moment("end", server, outcome.plan.seconds))
     while outcome.faults and time.monotonic() < deadline:
