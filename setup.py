@@ -120,6 +120,7 @@ NATIVE = (
     "guided/regular/patterns/ecma_characters.py",
     "guided/regular/patterns/python.py",
     "guided/regular/patterns/terminal_edges.py",
+    "guided/runtime/at_drop.py",
     "guided/runtime/depth.py",
     "guided/runtime/work_budget.py",
 )

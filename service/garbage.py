@@ -26,6 +26,8 @@ memory that the allocator keeps although nothing uses it."""
 _IDLE_BYTES: Final = 16 * 2**20
 """Growth of memory after which old objects are collected when idle."""
 _LOOK_SECONDS: Final = 1.0
+_BUSY_LOOK_SECONDS: Final = 10.0
+"""The same after memory was given back while there was work, which may need it again."""
 _STATM: Final = Path("/proc/self/statm")
 
 
@@ -47,11 +49,15 @@ class Garbage:
         if not self._is_known or now < self._next_look:
             return
         self._next_look = now + _LOOK_SECONDS
+        resident = _resident()
+        if resident < self._held - _MOST_BYTES:
+            self._held = resident
         bound = self._held + (_IDLE_BYTES if is_idle else _MOST_BYTES)
-        if _resident() > bound and not is_idle:
-            # Some milliseconds, where a collection may take hundreds.
+        if resident > bound and not is_idle:
+            # Tens of milliseconds, where a collection may take hundreds and find nothing.
             give_back_memory()
-        if _resident() > bound:
+            self._next_look = now + _BUSY_LOOK_SECONDS
+        if resident > bound and _resident() > bound:
             gc.collect()
             # Also if there is work: else the next bound would count what is free already, and rise
             # with each collection.

@@ -80,6 +80,7 @@ class CompiledCache:
         sizes of the others may be outdated, so the bound holds only roughly. Answers in progress
         are not affected by eviction: matchers refer to their constraint.
         """
+        evicted: list[CompiledConstraint] = []  # freed after the lock, as that takes a while
         with self._lock:
             self._compiled[key] = compiled
             self._compiled.move_to_end(key)
@@ -90,7 +91,8 @@ class CompiledCache:
             while len(self._compiled) > self._max_count or (
                 nbytes > self._max_bytes and len(self._compiled) > 1
             ):
-                oldest, _ = self._compiled.popitem(last=False)
+                oldest, dropped = self._compiled.popitem(last=False)
+                evicted.append(dropped)
                 nbytes -= self._sizes.pop(oldest)
 
     def put_refusal(self, key: str, error: ConstraintError | LimitExceededError) -> None:

@@ -16,6 +16,7 @@ from guided.json_schema.reader import LoweredSchema, lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
+from guided.runtime.tracebacks import drop_tracebacks
 from guided.spec import JsonSchema, Structure
 from guided.spec.bare_string import BareString
 
@@ -93,6 +94,8 @@ class _Builder:
                     fillings.append(self._filling(hole))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
+                # Its traceback refers to this frame, and so to what would keep it.
+                drop_tracebacks(error)
                 # Other alternatives may be possible without it.
                 empty[index] = error
         try:

@@ -58,12 +58,10 @@ def is_request_error(fault: BaseException) -> bool:
 def as_guided_error(request_id: str, fault: BaseException) -> GuidedError:
     """Return ``fault`` as the error that answers a request; logs it if it is a fault of our own.
 
-    It loses its traceback, which refers to all that was made for the request, and often to what
-    holds the error.
+    An error that is no fault loses its traceback, which refers to all that was made for the request
+    and often to what holds the error.
     """
     if isinstance(fault, GuidedError):
-        found = fault
-    else:
-        found = incident_of(fault, f"the engine failed on request {request_id!r}")
-    drop_tracebacks(fault)
-    return found
+        drop_tracebacks(fault)
+        return fault
+    return incident_of(fault, f"the engine failed on request {request_id!r}")

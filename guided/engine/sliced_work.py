@@ -145,20 +145,20 @@ class SlicedWork(Generic[T]):
 
     def _run(self) -> None:
         """Run the thread: do the work, keep its result or error, and wake the caller."""
+        pace = PauseHooks(
+            _CHECK_INTERVAL, self._pause_if_due, self._enter_kernel, self._leave_kernel
+        )
         try:
-            pace = PauseHooks(
-                _CHECK_INTERVAL, self._pause_if_due, self._enter_kernel, self._leave_kernel
-            )
             with use_pause_hooks(pace):
                 self._outcome.set_result(self._work())
-        except _CancelledError as error:
-            # Nobody asks for it, and its traceback refers to this object.
-            self._outcome.set_exception(error.with_traceback(None))
         except BaseException as error:
             # What was half made is dropped here, not when somebody looks at the error.
             clear_locals(error)
             self._outcome.set_exception(error)
-        self._caller_turn.release()
+        # The error's traceback leads to this frame, which must not lead back to the error.
+        caller_turn = self._caller_turn
+        del self, pace
+        caller_turn.release()
 
     def _pause_if_due(self, units: int) -> None:
         """Count units of work, and pause if the slice is over."""

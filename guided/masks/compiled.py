@@ -118,7 +118,7 @@ class CompiledConstraint:
         self._limits = limits
         self._positions: dict[State, Position] = {}
         # Positions lead back to each other.
-        self._at_drop = AtDrop(functools.partial(_part, self._positions))
+        self._at_drop = AtDrop(functools.partial(_unlink, self._positions))
 
     def start(self) -> ConstraintMatcher:
         """Return the position before the first token."""
@@ -151,7 +151,7 @@ class CompiledConstraint:
             take_lock(self.lock)
             try:
                 if len(self._positions) >= self._limits.max_positions:
-                    _part(self._positions)
+                    _unlink(self._positions)
                     self._positions.clear()
                     self._masks.clear()
                 position = self._positions[state] = Position(
@@ -284,7 +284,7 @@ class CompiledConstraint:
             return self.binding.speller.likely_run(self.walker, position.state, context)
 
 
-def _part(positions: dict[State, Position]) -> None:
+def _unlink(positions: dict[State, Position]) -> None:
     """Have the positions forget each other."""
     for position in positions.values():
         position.after.clear()

@@ -14,17 +14,22 @@ def clear_locals(error: BaseException) -> None:
     Frames that still run keep theirs. Lines and names stay, so the traceback can be logged as
     before.
     """
-    for each in _with_causes(error):
+    for each in _chain_of(error):
         clear_frames(each.__traceback__)
 
 
 def drop_tracebacks(error: BaseException) -> None:
-    """Take the tracebacks from an error and its causes; for errors that nobody will look into."""
-    for each in _with_causes(error):
-        each.__traceback__ = None
+    """Take the tracebacks from an error and those that it was raised from.
+
+    What was only being handled when it was raised keeps its own: it may be the caller's.
+    """
+    cause: BaseException | None = error
+    while cause is not None and cause.__traceback__ is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__
 
 
-def _with_causes(error: BaseException) -> Iterator[BaseException]:
+def _chain_of(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, and those that it was raised from or beside, each once."""
     seen: set[int] = set()
     worklist: list[BaseException | None] = [error]

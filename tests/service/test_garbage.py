@@ -31,6 +31,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     held = [2**30]
     monkeypatch.setattr(module, "_resident", lambda: held[0])
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_BUSY_LOOK_SECONDS", 0.0)
     before = gc.get_threshold()
     yield held
     gc.set_threshold(*before)
@@ -106,3 +107,17 @@ def test_old_garbage_is_not_collected_by_the_way(memory: list[int]) -> None:
     kept: list[list[int]] = [[] for _ in range(200_000)]
     assert len(kept) == 200_000
     assert cycle() is not None
+
+
+def test_a_low_after_a_peak_is_where_growth_is_counted_from(
+    memory: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "give_back_memory", lambda: None)
+    memory[0] = 2**32
+    garbage = Garbage()
+    memory[0] = 2**30
+    garbage.collect(is_idle=False)
+    cycle = old_cycle()
+    memory[0] += 2**29 + 1
+    garbage.collect(is_idle=False)
+    assert cycle() is None

@@ -29,19 +29,19 @@ from guided.grammar.lark.syntax import (
     TemplateUse,
     Tree,
 )
-from guided.runtime.at_drop import AtDrop
 from guided.runtime.work_budget import spend
 
 __all__ = ["Definitions", "read_definitions", "resolve_terminal"]
 
 
 class Definitions(NamedTuple):
-    """The definitions of a grammar, and its ``%ignore`` statements."""
+    """The definitions of a grammar, and its ``%ignore`` statements.
+
+    Whoever reads them calls ``source.release`` in the end.
+    """
 
     source: Source
     ignored: tuple[Ignore, ...]
-    at_drop: AtDrop
-    """Releases the source, so that its definitions may be used only as long as this exists."""
 
     @property
     def by_name(self) -> Mapping[str, Definition]:
@@ -59,13 +59,15 @@ def read_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
     for each in (text, *imports.values()):
         check_length(each)
     source = Source(text)
-    at_drop = AtDrop(source.release)
-    statements = parse_lark(text)
-    _read_statements(source, statements, imports)
-    for definition in source.definitions.values():
-        _check_names(definition, source.definitions)
-    ignored = tuple([each for each in statements if isinstance(each, Ignore)])
-    return Definitions(source, ignored, at_drop)
+    try:
+        statements = parse_lark(text)
+        _read_statements(source, statements, imports)
+        for definition in source.definitions.values():
+            _check_names(definition, source.definitions)
+    except BaseException:
+        source.release()
+        raise
+    return Definitions(source, tuple([each for each in statements if isinstance(each, Ignore)]))
 
 
 def _read_statements(

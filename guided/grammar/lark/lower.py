@@ -64,7 +64,14 @@ def lower_lark(
     """
     imports, holes = imports or {}, holes or {}
     definitions = read_definitions(text, imports)
-    _check_holes(holes, (text, *imports.values()))
+    try:
+        _check_holes(holes, (text, *imports.values()))
+        return _lower(definitions, start, holes)
+    finally:
+        definitions.source.release()
+
+
+def _lower(definitions: Definitions, start: str, holes: Mapping[str, Body]) -> ContextFreeGrammar:
     by_name = definitions.by_name
     first = by_name.get(start)
     if first is None or first.is_terminal or first.parameters or not first.bodies:

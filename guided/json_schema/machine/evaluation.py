@@ -51,8 +51,10 @@ class Evaluation:
 
         Two cycles are closed afterwards: ``values.object`` and ``values.array`` are set here, and
         ``ValueStacks`` sets ``completions.accepted_vectors``. Nothing may be used before that, and
-        nothing once the evaluation is gone, as that opens the cycles again.
+        nothing once the evaluation is gone: dropping it opens the cycles again.
         """
+        self.grammar: Final = grammar
+        """Held because nodes may be used only as long as their grammar exists."""
         self.restriction: Final = Restriction(grammar.formulas)
         self.scalars: Final = Scalars(grammar.formulas, options, unavailable_bytes)
         self.searches: Final = Searches()

@@ -62,7 +62,7 @@ class JsonMachine(Recognizer):
             num_given_up=lambda: evaluation.values.num_given_up,
             # The schema, the automata of strings and the cached completions.
             extra_nbytes=lambda: (
-                grammar.nbytes + evaluation.scalars.strings.nbytes + completions.nbytes
+                evaluation.grammar.nbytes + evaluation.scalars.strings.nbytes + completions.nbytes
             ),
         )
         super().__init__(parts)

@@ -107,7 +107,7 @@ class Lowering:
         return found
 
     def release(self) -> None:
-        """Let go of all nodes, which may refer to each other; nothing may be lowered any more."""
+        """Have all nodes let go of each other; none may be used, and none be made, any more."""
         self._node_by_key.clear()
         for node in self.nodes:
             node.release()

@@ -7,6 +7,7 @@ identity of its dictionary. A document of the request is read when a reference f
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from guided.json_schema.reader.dialects import Dialect, Dialects, draft_dialect,
 from guided.json_schema.reader.documents import Documents
 from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
 from guided.json_schema.reader.text import child_pointer, json_nbytes, json_text
+from guided.runtime.at_drop import AtDrop
 from guided.runtime.work_budget import spend
 
 __all__ = [
@@ -103,6 +105,10 @@ class SchemaIndex:
         self._resources: dict[str, Resource] = {}
         """By URI; a document by the URI that was given with it and by its own. The first one stays.
         """
+        self._made: list[Resource] = []
+        """All resources, also those whose URI another one has."""
+        # Their anchors lead to locations, which lead back to them.
+        self._at_drop = AtDrop(functools.partial(_forget_anchors, self._made))
         self._dialects = Dialects(self._documents)
         self._default = draft_dialect(LATEST)
         self._document_bytes = 0
@@ -191,6 +197,7 @@ class SchemaIndex:
         pointer = f"{uri}#" if uri else ""
         dialect = self._dialect(root, pointer, self._default)
         resource = Resource(uri, root, pointer, dialect, is_standard)
+        self._made.append(resource)
         self._resources[uri] = resource
         if isinstance(root, dict) and not _ref_hides_siblings(root, dialect):
             identifier = root.get(dialect.id_keyword)
@@ -274,9 +281,16 @@ class SchemaIndex:
         if identifier.startswith("#") or uri == outer.uri:
             return outer
         resource = Resource(self._count_string(uri), schema, pointer, dialect, outer.is_standard)
+        self._made.append(resource)
         if self._resources.setdefault(uri, resource) is not resource:
             self.ambiguous_uris.add(uri)
         return resource
+
+
+def _forget_anchors(resources: list[Resource]) -> None:
+    for resource in resources:
+        resource.anchors.clear()
+        resource.dynamic_anchors.clear()
 
 
 def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:

@@ -8,23 +8,28 @@ from __future__ import annotations
 import gc
 import json
 import random
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
 import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits
-from guided.engine.request_isolation import RequestIsolation
+from guided.engine.request_isolation import RequestIsolation, as_guided_error
 from guided.engine.sliced_work import SlicedWork
-from guided.errors import GuidedError
+from guided.errors import GuidedError, InternalServiceError, RequestError
 from guided.machine.parts import RecognizerLimits
+from guided.runtime.work_budget import limited_work, spend
 from guided.spec import Ebnf, Forcing, JsonSchema, Lark, Regex, Structure
 from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence, Text
 from guided.spec.tagged import Tag, Tagged
+from tests.kit.effort import times
 from tests.kit.walks import PIECES, random_walk
 
 _NAMED: Final = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}}
@@ -69,6 +74,26 @@ _CONSTRAINTS: Final[dict[str, Structure]] = {
     ),
     "multiples": _schema({"type": "integer", "multipleOf": 7, "not": {"const": 14}}),
     "a string with all": _schema({"pattern": "1.*", "format": "date", "not": {"maxLength": 3}}),
+    "an anchor": _schema(
+        {
+            "$anchor": "a",
+            "$defs": {"b": {"$anchor": "b", "type": "null"}},
+            "properties": {"next": {"$ref": "#a"}, "b": {"$ref": "#b"}},
+        }
+    ),
+    "a dynamic anchor": _schema(
+        {"$dynamicAnchor": "a", "properties": {"next": {"$dynamicRef": "#a"}}}
+    ),
+    "a recursive anchor": _schema(
+        {
+            "$schema": "https://json-schema.org/draft/2019-09/schema",
+            "$recursiveAnchor": True,
+            "properties": {"next": {"$recursiveRef": "#"}},
+        }
+    ),
+    "two with one URI": _schema(
+        {"$defs": {name: {"$id": "u", "$anchor": name} for name in "ab"}, "type": "null"}
+    ),
     "another dialect": _schema(
         {"$schema": "m", **_NAMED}, m={"$schema": "https://json-schema.org/draft/2020-12/schema"}
     ),
@@ -84,11 +109,14 @@ _CONSTRAINTS: Final[dict[str, Structure]] = {
     "rules": Ebnf('root ::= "a" root? | b\nb ::= "b" (root | "c")'),
     "a sequence": Sequence([Text("x"), Repeat(Regex("[ab]"), 1, 4), AnyOf([_schema(_NAMED), "z"])]),
     "schemas side by side": AnyOf([_schema({"type": "string"}), _schema({"type": "integer"})]),
+    "an alternative without a text": AnyOf([_schema(False), _schema(_NAMED)]),
+    "a tag without a text": Tagged([Tag("<a>", _schema(False), ">"), Tag("<b>", Text("b"), ">")]),
     "tags": Tagged([Tag("<a>", _schema(_NAMED), "</a>"), Tag("<b>", Regex("b+"), "</b>")]),
     "a string without quotes": BareString("<", _schema({"maxLength": 3, "type": "string"}), ">"),
 }
 _REFUSED: Final[dict[str, Structure]] = {
     "a reference to nothing": _schema({"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {}}),
+    "an anchor of nothing": _schema({"$anchor": "a", "properties": {"a": {"$ref": "#b"}}}),
     "no document": _schema({"type": "object", "required": ["a"], "properties": {"a": False}}),
     "no document of a tree": _schema(
         {"required": ["a"], "properties": {"a": {"$ref": "#"}}, "type": "object"}
@@ -172,3 +200,73 @@ def test_work_that_is_cancelled_leaves_nothing() -> None:
         assert not sliced.run_slice(0.0)
         sliced.cancel()
         del sliced
+
+
+def test_work_that_is_cancelled_while_it_handles_an_error_leaves_nothing() -> None:
+    def work() -> None:
+        try:
+            raise ValueError
+        except ValueError:
+            with limited_work(10**9):
+                while True:
+                    spend(1_000)
+
+    with _nothing_left():
+        sliced = SlicedWork(work)
+        assert not sliced.run_slice(0.0)
+        sliced.cancel()
+        del sliced
+
+
+def test_what_is_dropped_in_one_thread_is_whole_in_the_others() -> None:
+    """While an object is freed no other thread runs, which might get the memory of its parts."""
+    compiler = ConstraintCompiler(PIECES, ConstraintLimits(max_compiled=2, max_positions=4))
+    constraints = [
+        _schema({"properties": {"n": {"$ref": "#"}, f"k{number}": {"maxLength": 5}}})
+        for number in range(6)
+    ]
+    faults: list[BaseException] = []
+    until = time.monotonic() + times(2)
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        try:
+            while time.monotonic() < until and not faults:
+                random_walk(compiler.start(rng.choice(constraints)), rng, 25)
+        except BaseException as fault:
+            faults.append(fault)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(work, range(3)))
+    finally:
+        sys.setswitchinterval(before)
+    assert not faults
+
+
+def _fail(told: list[GuidedError]) -> None:
+    with RequestIsolation("it", lambda _, error: told.append(error)):
+        raise RequestError("ours")
+
+
+def test_an_error_of_the_caller_keeps_its_traceback() -> None:
+    """It may be on its way while a request fails, and then stands beside the request's error."""
+    theirs, told = RuntimeError(), list[GuidedError]()
+    with suppress(RuntimeError):
+        try:
+            raise theirs
+        finally:
+            _fail(told)
+    (ours,) = told
+    assert ours.__context__ is theirs
+    assert theirs.__traceback__ is not None
+    assert ours.__traceback__ is None
+
+
+def test_a_fault_keeps_its_traceback_for_who_looks_into_it() -> None:
+    with pytest.raises(KeyError) as caught:
+        raise KeyError("ours")
+    assert isinstance(as_guided_error("it", caught.value), InternalServiceError)
+    assert caught.value.__traceback__ is not None

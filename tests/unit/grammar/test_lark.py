@@ -242,3 +242,9 @@ def test_nothing_beside_the_text_is_read(tmp_path: object, monkeypatch: pytest.M
     for text in ("%import .near.A\nstart: A", "%import near.A\nstart: A"):
         with pytest.raises(InvalidConstraintError):
             lower_lark(text)
+
+
+def test_a_start_that_is_missing_is_told_with_the_rules_there_are() -> None:
+    with pytest.raises(InvalidConstraintError) as caught:
+        lower_lark('a: b\nb: "x"')
+    assert caught.value.hint == "define it, or start with one of a, b"
