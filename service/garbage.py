@@ -26,6 +26,7 @@ memory that the allocator keeps although nothing uses it."""
 _IDLE_BYTES: Final = 16 * 2**20
 """Growth of memory after which old objects are collected when idle."""
 _LOOK_SECONDS: Final = 1.0
+"""Least time between two looks at the memory."""
 _BUSY_LOOK_SECONDS: Final = 10.0
 """The same after memory was given back while there was work, which may need it again."""
 _STATM: Final = Path("/proc/self/statm")

@@ -31,6 +31,7 @@ from tests.kit.processes import facts_of, peak_mebibytes
 from tests.service.http2_peer import connected
 from tests.service.http_server import serving_http
 from tests.service.long_calls import long_calls
+from tests.service.test_garbage import Cycle
 from tests.service.memory_bound import growth_bound
 from tests.service.server_process import ECHO_SERVER, serving
 from tests.service.test_hardening import SMALL_WINDOW
@@ -221,13 +222,6 @@ def test_what_calls_freed_is_given_back_once_after_a_pause(monkeypatch: pytest.M
 
     asyncio.run(use())
     assert len(times) == 1
-
-
-class Cycle:
-    """Refers to itself, so that only a collection frees it."""
-
-    def __init__(self) -> None:
-        self.itself = self
 
 
 @pytest.mark.parametrize(
