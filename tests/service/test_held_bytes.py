@@ -31,9 +31,9 @@ from tests.kit.processes import facts_of, peak_mebibytes
 from tests.service.http2_peer import connected
 from tests.service.http_server import serving_http
 from tests.service.long_calls import long_calls
-from tests.service.test_garbage import Cycle
 from tests.service.memory_bound import growth_bound
 from tests.service.server_process import ECHO_SERVER, serving
+from tests.service.test_garbage import Cycle
 from tests.service.test_hardening import SMALL_WINDOW
 from tests.service.test_supervision import eventually
 
