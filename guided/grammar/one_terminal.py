@@ -10,7 +10,7 @@ from guided.regular.patterns import parse_regex
 from guided.regular.patterns.python import parse_python_regex
 from guided.regular.word_graph import word_graph
 from guided.spec import Regex, RegexDialect
-from guided.spec.source_position import SourcePosition
+from guided.spec.source_position import SourcePosition, check_encodable
 
 __all__ = ["lower_choice", "lower_regex"]
 
@@ -20,6 +20,7 @@ def lower_regex(constraint: Regex) -> ContextFreeGrammar:
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with a caret, or LimitExceededError.
     """
+    check_encodable(constraint.pattern)
     if constraint.dialect is RegexDialect.ECMA:
         regular = parse_regex(constraint.pattern)
     else:

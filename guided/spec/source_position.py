@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 from unicodedata import combining, east_asian_width
 
-__all__ = ["SourcePosition"]
+from guided.errors import InvalidConstraintError
+
+__all__ = ["SourcePosition", "check_encodable"]
 
 _MAX_SHOWN: Final = 60
 """Characters shown of a line on either side of the caret."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,22 @@ class SourcePosition:
         end = self.text.find("\n", self.position)
         whole = self.text[begin : len(self.text) if end < 0 else end].removesuffix("\r")
         visible = whole[max(0, column - _MAX_SHOWN) : column + _MAX_SHOWN]
+        # No message could be printed with one.
+        visible = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", visible)
         indent = "".join([_blank(char) for char in visible[: min(column, _MAX_SHOWN)]])
         return f"\n\n{visible}\n{indent}^"
+
+
+def check_encodable(text: str) -> None:
+    """Raise InvalidConstraintError, with a caret, if a text holds half of a surrogate pair."""
+    found = _SURROGATE.search(text)
+    if found is not None:
+        what = "a surrogate is half of a character and no text"
+        raise InvalidConstraintError(
+            SourcePosition(text, found.start()).message(what),
+            position=found.start(),
+            hint=r"write the whole one, such as \U0001F600",
+        )
 
 
 def _blank(char: str) -> str:

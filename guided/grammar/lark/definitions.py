@@ -30,6 +30,7 @@ from guided.grammar.lark.syntax import (
     Tree,
 )
 from guided.runtime.work_budget import spend
+from guided.spec.source_position import check_encodable
 
 __all__ = ["Definitions", "read_definitions", "resolve_terminal"]
 
@@ -58,6 +59,7 @@ def read_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
     """
     for each in (text, *imports.values()):
         check_length(each)
+        check_encodable(each)
     source = Source(text)
     try:
         statements = parse_lark(text)
@@ -172,7 +174,10 @@ def _define(source: Source, statement: Define) -> None:
     elif not earlier.bodies:
         raise source.error(position, f"{name!r} is only declared, so nothing can extend it")
     elif earlier.parameters != parameters:
-        raise source.error(position, f"{name!r} is extended with other parameters")
+        # By full names, to which arguments are bound: those of an imported template are others.
+        raise source.error(
+            position, f"{name!r} is extended with other parameters, or is an imported template"
+        )
     else:
         definition = earlier
     definition.bodies.append(ScopedBody(statement.body, source))

@@ -172,6 +172,8 @@ def parse_literal(tree: Literal, source: Source) -> Regular:
     if not text:
         raise source.error(position, "an empty literal: what may be left out is written with a ?")
     if quote == '"':
+        if any(0xD800 <= ord(character) <= 0xDFFF for character in text):
+            raise source.error(position, f"{tree.text} has a surrogate, half of a character")
         # ``_unescape`` keeps escaped backslashes, for patterns.
         regular = literal(text.replace("\\\\", "\\"))
         # The parser accepts no flag but "i" after a quoted text.

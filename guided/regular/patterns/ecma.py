@@ -138,10 +138,10 @@ class _Parser(CharacterReader):
             case "[":
                 return Chars(self.character_class(start))
             case "\\":
-                chars = self.escape(start, in_class=False)
-                if isinstance(chars, int):
-                    return self.literal_character(self.check_scalar(chars, start))
-                return Chars(self.apply_ignore_case(chars))
+                escaped = self.escape(start, in_class=False)
+                if isinstance(escaped, int):
+                    return self.literal_character(self.check_scalar(escaped, start))
+                return Chars(self.apply_ignore_case(escaped))
             case "*" | "+" | "?":
                 self.raise_invalid(f"nothing to repeat before {character!r}", start)
             case "{" if self.is_bounds_next():
@@ -168,7 +168,9 @@ class _Parser(CharacterReader):
         if self.take("?"):
             if self.take("P<") or self.take("<"):
                 end = self.text.find(">", self.position)
-                if end < 0 or not self.text[self.position : end].isidentifier():
+                name = self.text[self.position : max(end, self.position)]
+                # ECMA-262 allows a dollar sign where Python allows an underscore.
+                if not name.replace("$", "_").isidentifier():
                     self.raise_invalid("the name of a group is not an identifier", start)
                 self.position = end + 1
             elif not self.take(":"):

@@ -112,6 +112,7 @@ class _Translator:
             self.raise_unsupported(*_UNSUPPORTED[operation])
         match operation:
             case op.LITERAL:
+                self.check_scalar(argument)
                 return _literal_character(argument, flags & (_IGNORECASE | _ASCII_ONLY))
             case op.NOT_LITERAL:
                 return Chars(~_apply_ignore_case(_range(argument, argument), flags))
@@ -140,6 +141,16 @@ class _Translator:
             case op.FAILURE:
                 return Alternate(())
         self.raise_unsupported(f"the operation {operation}", "")
+
+    def check_scalar(self, code_point: int) -> None:
+        """Raise InvalidConstraintError for a surrogate, which was written as an escape."""
+        if 0xD800 <= code_point <= 0xDFFF:
+            found = re.search(rf"(?i)\\u(0000)?{code_point:x}", self.text)
+            raise InvalidConstraintError(
+                f"{code_point:#x} is a surrogate, which no text holds alone",
+                position=found.start() if found else 0,
+                hint=r"write the whole character, such as \U0001F600",
+            )
 
     def anchor(self, code: Any, flags: int) -> Regular:
         """Translate a word boundary or an anchor, which is refused unless ``anchored``."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.constraint.reading import read_text
-from guided.errors import LimitExceededError
+from guided.errors import InvalidConstraintError, LimitExceededError
 from guided.masks.limits import ConstraintLimits
 from guided.spec import (
     Choice,
@@ -18,6 +18,7 @@ from guided.spec import (
     JsonSchema,
     Lark,
     Regex,
+    RegexDialect,
     Structure,
     TextFit,
     TextReport,
@@ -110,3 +111,31 @@ def test_the_work_for_a_text_is_bounded() -> None:
     schema = JsonSchema('{"items": {"pattern": "^(a|b)*a(a|b){9}$"}}')
     with pytest.raises(LimitExceededError, match="reading the text takes more than"):
         read_text(schema, b'["' + b"ab" * 20 + b'"]', limits)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "position"),
+    [
+        (Regex("b|a\ud800"), 3),
+        (Regex("b|[\udfff]"), 3),
+        (Regex(r"b|a\ud800"), 3),
+        (Regex("b|a\ud800", dialect=RegexDialect.ECMA), 3),
+        (Regex(r"b|a\ud800", dialect=RegexDialect.ECMA), 3),
+        (Lark('start: "b" | "a\ud800"'), 15),
+        (Lark(r'start: "b" | "a\ud800"'), 13),
+        (Lark("start: /b|a\ud800/"), 11),
+        (Lark(r"start: /b|a\ud800/"), 7),
+        (Lark("%import a.b\nstart: b", imports={"a": 'b: "\ud800"'}), 4),
+        (Ebnf('root ::= "b" | "a\ud800"'), 17),
+        (Ebnf(r'root ::= "b" | "a\ud800"'), 17),
+        (Choice(["b", "a\ud800"]), 1),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused_with_its_place(
+    constraint: Structure, position: int
+) -> None:
+    """No text has one, so what is beside it would be all that is left of the constraint."""
+    with pytest.raises(InvalidConstraintError, match="surrogate") as refused:
+        read_text(constraint, b"b")
+    assert refused.value.position == position
+    assert str(refused.value).encode()  # such an error can be printed and sent
