@@ -39,10 +39,8 @@ from guided.runtime.work_budget import spend
 
 __all__ = ["MAX_INLINED_NODES", "Inliner", "Restriction"]
 
-MAX_INLINED_LEVELS: Final = 3
-"""The most levels of nodes inlined in one: deeper nodes are rarely equal by chance."""
 MAX_INLINED_NODES: Final = 30
-"""The most nodes inlined in one."""
+"""The most nodes inlined in one. Keeps out recursion and schemas that fan out."""
 
 
 class Inliner:
@@ -67,7 +65,7 @@ class Inliner:
         found = self._cache.get(formula)
         if found is None:
             try:
-                found = _Inlining(self.formulas).visit(formula, MAX_INLINED_LEVELS)
+                found = _Inlining(self.formulas).visit(formula)
             except _TooLargeError:
                 found = formula
             self._cache[formula] = found
@@ -81,26 +79,23 @@ class _Inlining:
         self._formulas = formulas
         self._nodes_left = MAX_INLINED_NODES
 
-    def visit(self, formula: Formula, level: int) -> Formula:
+    def visit(self, formula: Formula) -> Formula:
         """Return a formula with the nodes in it inlined; raises _TooLargeError if they are many."""
-        return self._formulas.replace(formula, lambda node: self._inline(node, level))
+        return self._formulas.replace(formula, self._inline)
 
-    def _inline(self, node: Leaf | SchemaNode, level: int) -> Formula:
+    def _inline(self, node: Leaf | SchemaNode) -> Formula:
         """Return a leaf with the nodes in it inlined, or the formula of a node."""
         if isinstance(node, Leaf):
-            assertion = _replace_children(
-                node.assertion, lambda child: self.visit(child, level - 1)
-            )
+            assertion = _replace_children(node.assertion, self.visit)
             return node if assertion is node.assertion else self._formulas.leaf(assertion)
-        # Two bounds: depth keeps out recursion, the count keeps out schemas that fan out.
         self._nodes_left -= 1
-        if level == 0 or self._nodes_left < 0:
+        if self._nodes_left < 0:
             raise _TooLargeError
-        return self.visit(node.formula, level - 1)
+        return self.visit(node.formula)
 
 
 class _TooLargeError(Exception):
-    """A node with too many or too deep nodes inside, or that contains itself."""
+    """A node with too many nodes inside, or that contains itself."""
 
 
 def _replace_children(assertion: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
