@@ -32,7 +32,7 @@ class Matcher:
     def __init__(self, current: ConstraintMatcher, end_mask: MaskDelta) -> None:
         """Internal: the parameters are not part of the interface and may change.
 
-        ``ends`` is the mask that allows only the end-of-sequence tokens.
+        ``end_mask`` is the mask that allows only the end-of-sequence tokens.
         """
         self._current = current
         self._end_mask: Final = end_mask

@@ -148,8 +148,10 @@ def _choose_randomly(compiled: CompiledConstraint, rng: random.Random) -> _Token
             if num_tokens > _WALK_TOKENS:
                 pending.extend(matcher.shortest_completion())
             else:
-                chosen = rng.choice(tokens_of(matcher.mask()).tolist())
-                pending.extend(matcher.forced_run(Forcing.CANONICAL) or (TokenId(chosen),))
+                pending.extend(
+                    matcher.forced_run(Forcing.CANONICAL)
+                    or (TokenId(rng.choice(tokens_of(matcher.mask()).tolist())),)
+                )
         token = pending.pop(0) if pending else None
         return None if token in ends else token
 

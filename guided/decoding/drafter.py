@@ -163,9 +163,10 @@ class DraftRequest:
         self.draft_state = draft_state
         """The result of ``Drafter.open`` for this sequence."""
         self.builder = builder
-        """Takes the proposals, from ``builder.last_node`` on."""
+        """Takes the proposals, from ``builder.root`` on; other drafters may have added to it."""
         self.nanoseconds: dict[str, int] = {}
-        """This sequence's share of the time that each drafter took, by name."""
+        """This sequence's share of the time that each drafter took, by name; written by
+        ``drafters.union``, as is ``skipped``."""
         self.skipped: list[str] = []
         """The drafters that were skipped because they would not have paid."""
 

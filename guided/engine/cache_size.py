@@ -9,7 +9,7 @@ import torch
 
 from guided.errors import RequestError
 from guided.kv.block_cache import BlockCache, LayerGroup
-from guided.kv.layer_groups import LayerShape, slot_bytes, window_groups
+from guided.kv.layer_groups import LayerShape, bytes_per_slot_by_group, window_groups
 from guided.model.parallel.split import Split
 from guided.model.runner import ModelRunner
 
@@ -186,7 +186,7 @@ class CacheRequest:
         self, layers: Sequence[LayerShape], windows: Sequence[int | None], dtype: torch.dtype
     ) -> CacheSize:
         """Return how a cache of these layers grows."""
-        of_slot = slot_bytes(layers, windows, dtype, is_quantised=self.is_quantised)
+        of_slot = bytes_per_slot_by_group(layers, windows, dtype, is_quantised=self.is_quantised)
         return CacheSize(window_groups(windows), of_slot, self.limits)
 
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["NO_KEYS", "LayerShape", "bytes_per_slot", "slot_bytes", "window_groups"]
+__all__ = [
+    "NO_KEYS",
+    "LayerShape",
+    "bytes_per_slot",
+    "bytes_per_slot_by_group",
+    "window_groups",
+]
 
 _SCALE_BYTES = 4
 
@@ -45,14 +51,17 @@ def bytes_per_slot(
     return sum(layer.numbers * dtype.itemsize for layer in layers)
 
 
-def slot_bytes(
+def bytes_per_slot_by_group(
     layers: Sequence[LayerShape],
     windows: Sequence[int | None],
     dtype: torch.dtype,
     *,
     is_quantised: bool,
 ) -> tuple[int, ...]:
-    """Return the bytes of one token in each group of layers."""
+    """Return the bytes of one token in each group of layers, in the order of ``window_groups``.
+
+    ``windows`` has the window of each layer.
+    """
     return tuple(
         bytes_per_slot(
             (layer for layer, own in zip(layers, windows, strict=True) if own == window),

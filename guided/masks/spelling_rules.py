@@ -88,7 +88,8 @@ class SpellingRules:
     def without(self, removed: frozenset[TokenId]) -> SpellingRules:
         """Return the rules of the same tokenizer if the tokens ``removed`` stand for no text.
 
-        What it would have spelled with one of them is uncertain from there on.
+        Where the parts of a piece are joined to one of them, the spelling is uncertain from there
+        on, as other joins may have gone through it; a whole piece that is one is joined from parts.
 
         These rules are left as they are. The result does not find these tokens in a text, so it may
         split differently there.
@@ -97,10 +98,10 @@ class SpellingRules:
 
         def join_without(text: bytes) -> Sequence[int] | None:
             tokens = join_part(text)
-            if tokens is None or not any(token in removed for token in tokens):
-                return tokens
-            at = next(place for place, token in enumerate(tokens) if token in removed)
-            return [*tokens[:at], UNCERTAIN]
+            if tokens is None:
+                return None
+            at = next((place for place, token in enumerate(tokens) if token in removed), None)
+            return tokens if at is None else [*tokens[:at], UNCERTAIN]
 
         def whole_without(piece: bytes) -> int | None:
             token = None if whole_piece_token is None else whole_piece_token(piece)

@@ -185,7 +185,7 @@ def _pausing(parts: tuple[Regular, ...]) -> Iterable[Regular]:
 
 
 def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
-    """Add ``node`` from ``start`` to ``end``, or to a new state, and return the end.
+    """Add ``node`` from ``start`` to ``end``, and return that; without one, to any fitting state.
 
     Other nodes may share ``start`` and ``end``, so nothing leads back into ``start`` or on from
     ``end``; a node that needs that, such as a repeat, adds states for it.
@@ -194,12 +194,11 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
     nodes that have parts: a new kind has to be added to both.
     """
     if isinstance(node, Concat):
-        if node.parts:
-            for part in _pausing(node.parts[:-1]):
-                start = _build(nfa, part, start)
-            return _build(nfa, node.parts[-1], start, end)
-        if end is None:
-            return start
+        if not node.parts:
+            return _link_to_end(nfa, start, end)
+        for part in _pausing(node.parts[:-1]):
+            start = _build(nfa, part, start)
+        return _build(nfa, node.parts[-1], start, end)
     if isinstance(node, Repeat):
         return _build_repeat(nfa, node, start, end)
     if isinstance(node, SeparatedRepeat):
@@ -210,8 +209,6 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
         end = nfa.add_states()
     if isinstance(node, Chars):
         nfa.add_move(start, node.chars, end)
-    elif isinstance(node, Concat):
-        nfa.epsilons.add(start, end)
     elif isinstance(node, Alternate):
         for option in _pausing(node.options):
             _build(nfa, option, start, end)

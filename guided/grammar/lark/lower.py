@@ -198,7 +198,7 @@ class _RuleLowering:
                     f" at {rule.name!r}",
                     limit=MAX_RULES,
                     field="constraint",
-                    hint="look for a template that uses itself with ever more",
+                    hint="look for a template that uses itself with ever larger arguments",
                 )
             name = f"{rule.name}{_USE_MARK}{len(self._name_by_use)}" if arguments else rule.name
             self._name_by_use[key] = name

@@ -379,7 +379,8 @@ class GrammarRows:
     def _return_labels(self, ending_slots: NDArray[np.bool_]) -> list[int]:
         """Return by row the label of its Return, DEAD if no rule ends in it; may add labels.
 
-        ``ending_slots``, bool ``[rows, slots]``, has the slots of the rules that end.
+        ``ending_slots``, bool ``[rows, slots]`` with one slot at least, has the slots of the rules
+        that end.
         """
         width, flags = ending_slots.shape[1], ending_slots.tobytes()
         row_flags = [flags[at : at + width] for at in range(0, len(flags), width)]

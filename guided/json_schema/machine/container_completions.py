@@ -61,10 +61,11 @@ class ContainerCompletions:
         self.values: Final = vectors.values
         self.stacks: Final = stacks
         self.searches: Final = searches
-        self.accepted_vectors: Callable[[int], tuple[int, ...]] = lambda _: ()
-        """The truth vectors of a value that its stack accepts; set by ``ValueStacks``."""
+        self.accepted_vectors: Callable[[int], tuple[int, ...]]
+        """The truth vectors of a value that its stack accepts; ``ValueStacks`` sets it."""
         self.hints: Final[dict[int, int]] = {}
-        """The truth vector of a value that is known to leave a completion, by stack."""
+        """The truth vector of a value that is known to leave a completion, by stack; written by
+        ``ValueStacks``."""
         # Of what surrounds a container, only ``required_formula`` matters to its completion.
         self._cache: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
         """The completion of a container, by its frame and ``required_formula``."""
@@ -76,8 +77,8 @@ class ContainerCompletions:
         self._recorded_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
             MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
         )
-        """By the frame of an array that counts its next item in: that item as it stands in a known
-        completion, and what follows it there."""
+        """The next item in a known completion of an array, and what follows it there, by the frame
+        that the array has after that item."""
         self._counted_stacks: set[int] = set()
         """The stacks that ``count_possible_miss`` has counted."""
 

@@ -101,8 +101,9 @@ class Lowering:
                 )
             # Before anything is recorded, since this may raise and lowering be tried again.
             spend(5)
-            lower = self._lower
-            found = self._node_by_key[key] = SchemaNode(index, pointer, lambda: lower(context))
+            found = self._node_by_key[key] = SchemaNode(
+                index, pointer, lambda: self._lower(context)
+            )
             self.nodes.append(found)
         return found
 

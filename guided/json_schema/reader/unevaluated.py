@@ -156,7 +156,8 @@ def _evaluators(context: SchemaContext, keyword: str) -> Iterator[tuple[Formula,
     """Yield each schema that may evaluate members or items of the same value, and its condition.
 
     The schema of ``context`` comes first, under the condition TRUE. A schema may occur several
-    times, under different conditions. References are followed, even through cycles. Raises
+    times, under different conditions. References are followed, even through cycles: equal
+    conditions are one formula, so a cycle comes back to a pair in ``seen``. Raises
     LimitExceededError past MAX_CONDITIONS.
     """
     formulas = context.formulas
@@ -164,6 +165,7 @@ def _evaluators(context: SchemaContext, keyword: str) -> Iterator[tuple[Formula,
     stack: list[tuple[Formula, SchemaContext]] = [(TRUE, context)]
     while stack:
         condition, applied = stack.pop()
+        # Only the schema's node, which stands for it in its scope: nothing is lowered for this.
         key = (condition, applied.formula(applied))
         if key in seen:
             continue
