@@ -125,7 +125,7 @@ def test_the_work_for_a_text_is_bounded() -> None:
         (Lark(r'start: "b" | "a\ud800"'), 13),
         (Lark("start: /b|a\ud800/"), 11),
         (Lark(r"start: /b|a\ud800/"), 7),
-        (Lark("%import a.b\nstart: b", imports={"a": 'b: "\ud800"'}), 4),
+        (Lark("%import a.b\nstart: b", imports=(("a", 'b: "\ud800"'),)), 4),
         (Ebnf('root ::= "b" | "a\ud800"'), 17),
         (Ebnf(r'root ::= "b" | "a\ud800"'), 17),
         (Choice(["b", "a\ud800"]), 1),
