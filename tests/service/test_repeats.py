@@ -148,6 +148,21 @@ def test_finished_answers_are_kept_in_bounded_memory_for_a_bounded_time() -> Non
     using(talk)
 
 
+def test_old_answers_are_forgotten_even_if_no_other_comes() -> None:
+    async def talk(maker: Maker) -> None:
+        now = 0.0
+        repeats = Repeats(kept_seconds=0.05, clock=lambda: now)
+        maker.let.set()
+        for made in (1, 2):  # the second time to see that it goes on
+            await repeats.answer(KEY, ONE, maker.make)
+            now = 1.0
+            await asyncio.sleep(0.2)
+            now = 0.0  # what was merely too old would be given again
+            assert maker.made == made
+
+    using(talk)
+
+
 # Over the wire
 
 
