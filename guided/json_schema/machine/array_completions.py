@@ -144,10 +144,10 @@ class ArrayCompletion:
     def _counts_agree(self) -> bool:
         """Return whether some count of items fits all ``ItemCount`` bounds and the limit.
 
-        More than MAX_COMPLETION_ITEMS sets ``too_long``.
+        More than MAX_COMPLETION_ITEMS are noted as exceeding it.
         """
         if self.low > MAX_COMPLETION_ITEMS:
-            self.values.too_long = True
+            self.values.note_exceeded(MAX_COMPLETION_ITEMS, "items in one array")
             return False
         return self.low <= self.high
 

@@ -16,7 +16,6 @@ from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
 from guided.json_schema.machine.search import MAX_TRIES
-from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.stacks import ROOT
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
 from guided.machine.recognizer import Recognizer, State, StateSharing
@@ -60,9 +59,12 @@ class JsonMachine(Recognizer):
             [Pool("stacks", stacks.frames, limits.max_stacks)],
             "ask for less at once: shorter strings, smaller lists, fewer members",
             num_given_up=lambda: evaluation.values.num_given_up,
-            # The schema, the automata of strings and the cached completions.
+            # The schema, the automata of strings, the searches for names, the cached completions.
             extra_nbytes=lambda: (
-                evaluation.grammar.nbytes + evaluation.scalars.strings.nbytes + completions.nbytes
+                evaluation.grammar.nbytes
+                + evaluation.scalars.strings.nbytes
+                + evaluation.objects.members.nbytes
+                + completions.nbytes
             ),
         )
         super().__init__(parts)
@@ -177,10 +179,11 @@ class JsonMachine(Recognizer):
         """
         node = self.evaluation.searches.first_incomplete_node
         pointer = "" if node is None else node.pointer
-        if self.evaluation.values.too_long:
+        if (exceeded := self.evaluation.values.exceeded) is not None:
+            limit, what = exceeded
             return LimitExceededError(
-                f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",
-                limit=MAX_SHORTEST_BYTES,
+                f"the shortest document has more than {limit} {what}",
+                limit=limit,
                 field="constraint",
                 pointer=pointer,
                 hint="lower the least lengths, or require fewer members and items",

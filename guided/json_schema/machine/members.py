@@ -42,6 +42,12 @@ class MemberRules:
         self._value_formulas: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
         """The results of ``value_formula`` by its arguments."""
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the searches for additional names take."""
+        # Copied first: another thread may add spaces meanwhile.
+        return sum([space.nbytes for space in list(self._spaces.values())])
+
     def value_formula(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
         """Return what several ``Members`` assertions together ask of the value of a name."""
         if len(members) == 1:

@@ -21,7 +21,7 @@ from guided.runtime.work_budget import pause_if_due, spend
 __all__ = ["NameClass", "NameSpace"]
 
 MAX_EXPANSIONS: Final = 20_000
-"""The most states expanded in the search for the names of one class."""
+"""The most texts looked at in the search for the names of one class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,12 @@ class NameSpace:
             if text not in taken:
                 yield text
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the searches for names take."""
+        # Copied first: another thread may add searches meanwhile.
+        return sum([names.nbytes for names in list(self._names_by_class.values())])
+
     def gave_up(self, class_id: int) -> bool:
         """Return whether the search for names of a class ended at MAX_EXPANSIONS."""
         return self._shortest_names(class_id).gave_up
@@ -136,28 +142,30 @@ class ShortestTexts:
     """The texts of a block, shortest first, found by A* with the exact number of bytes left.
 
     The search continues as far as texts are requested, up to MAX_EXPANSIONS. Unless ``every``, only
-    ``_SAMPLE_SIZE`` bytes are tried of those that lead to the same state.
+    ``_SAMPLE_SIZE`` bytes are tried of each byte class.
     """
 
     def __init__(self, block: Block | None, *, every: bool = False) -> None:
-        self._every = every
         self._found: list[bytes] = []
         """The texts found so far, for all iterators."""
         self._expansions = 0
         """How many entries were taken from the heap; at most MAX_EXPANSIONS."""
-        self._ties = itertools.count()
-        # The order: bytes in all, whether it continues, minus the bytes so far, a counter for ties.
-        # Then the state, the text and whether it has ended.
-        self._heap: list[tuple[int, bool, int, int, int, bytes, bool]] = []
+        self._ties = 0
+        """How many texts were put into the heap, which orders those that are otherwise equal."""
+        # The order: bytes in all, whether it continues, minus the bytes so far, and ``_ties``. Then
+        # the state, the text without its last byte, and the bytes that may be its last: texts that
+        # differ there alone are one entry, in the place of the first of them.
+        self._heap: list[tuple[int, bool, int, int, int, bytes, bytes]] = []
         # Without a block the heap stays empty, so what is set here is not read.
         if block is not None:
             self._dfa: ByteDfa = block.dfa
             self._left = block.distance
-            self._bytes_of: list[list[int]] = [[] for _ in range(self._dfa.next.shape[1])]
-            """The bytes of each byte class of the automaton."""
+            bytes_of: list[list[int]] = [[] for _ in range(self._dfa.next.shape[1])]
             for byte, byte_class in enumerate(self._dfa.byte_class.tolist()):
-                self._bytes_of[byte_class].append(byte)
-            self._push(b"", 0, ended=False)
+                bytes_of[byte_class].append(byte)
+            self._bytes_of = [bytes(each if every else _sample(each)) for each in bytes_of]
+            """The bytes to try of each byte class of the automaton."""
+            self._push(b"", b"", 0, ended=False)
 
     def __iter__(self) -> Iterator[bytes]:
         for index in itertools.count():
@@ -170,12 +178,21 @@ class ShortestTexts:
         """Whether there are more texts than the bounded work reached."""
         return bool(self._heap) and self._expansions >= MAX_EXPANSIONS
 
-    def _push(self, text: bytes, state: int, *, ended: bool) -> None:
-        """Put a text into the heap: complete if ``ended``, else one that continues in ``state``."""
-        total = len(text) + (0 if ended else int(self._left[state]))
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the search takes, and what it found."""
+        return _ENTRY_BYTES * (len(self._heap) + len(self._found))
+
+    def _push(self, text: bytes, last: bytes, state: int, *, ended: bool) -> None:
+        """Put ``text`` with each of the ``last`` bytes into the heap, or without one if none is.
+
+        Complete texts if ``ended``, else texts that continue in ``state``.
+        """
+        length = len(text) + bool(last)
+        total = length + (0 if ended else int(self._left[state]))
         # Complete texts come first among those of equal length.
-        priority = total, not ended, -len(text), next(self._ties)
-        heapq.heappush(self._heap, (*priority, state, text, ended))
+        heapq.heappush(self._heap, (total, not ended, -length, self._ties, state, text, last))
+        self._ties += max(1, len(last))
 
     def _find(self) -> bool:
         """Append one more text to ``_found``; ``False`` if there is none or the work is used up."""
@@ -183,18 +200,19 @@ class ShortestTexts:
             # Before anything changes: after an exceeded work budget, the search may continue later.
             spend(_EXPANSION_WORK)
             self._expansions += 1
-            *_, at, text, ended = heapq.heappop(self._heap)
-            if ended:
+            total, continues, key, tie, at, before, last = heapq.heappop(self._heap)
+            if len(last) > 1:
+                heapq.heappush(self._heap, (total, continues, key, tie + 1, at, before, last[1:]))
+            text = before + last[:1]
+            if not continues:
                 self._found.append(text)
                 return True
             if self._dfa.label[at] != DEAD:
                 # Back into the heap, or a longer text might come before a shorter one.
-                self._push(text, at, ended=True)
+                self._push(text, b"", at, ended=True)
             for byte_class, target in enumerate(self._dfa.next[at].tolist()):
                 if target != DEAD:
-                    bytes_ = self._bytes_of[byte_class]
-                    for byte in bytes_ if self._every else _sample(bytes_):
-                        self._push(text + bytes((byte,)), target, ended=False)
+                    self._push(text, self._bytes_of[byte_class], target, ended=False)
         return False
 
 
@@ -214,5 +232,7 @@ def _sample(bytes_: list[int]) -> list[int]:
 
 
 _SAMPLE_SIZE: Final = 64
+_ENTRY_BYTES: Final = 150
+"""About the bytes of an entry of the heap, and at most those of a name."""
 _EXPANSION_WORK: Final = 100
 """Units of work per state whose moves are followed, a few bytes of each."""

@@ -21,6 +21,7 @@ MAX_TRIED_BREAKS: Final = 300
 """The most ways tried to break the assertions that have to fail."""
 MAX_COMPLETION_MEMBERS: Final = 1_000
 """The most additional names in the completion of one object."""
+_SUCH_MEMBERS: Final = "members in one object that the schema does not name"
 
 _NO_OTHER: Final = object()
 
@@ -297,7 +298,7 @@ class ObjectCompletion:
             self._add_named(name)
         while (owed := low - len(self.named) - len(self.free)) > 0:
             if len(self.free) >= MAX_COMPLETION_MEMBERS:
-                self.objects.values.too_long = True
+                self.objects.values.note_exceeded(MAX_COMPLETION_MEMBERS, _SUCH_MEMBERS)
                 return False
             if not self._add_free(min(owed, MAX_COMPLETION_MEMBERS - len(self.free))):
                 return False

@@ -36,8 +36,9 @@ class ShortestValues:
         self.array: _ShortestContainer = lambda _: None
         self.object: _ShortestContainer = lambda _: None
         """Return a shortest array or object that fits a formula; ``Evaluation`` sets both."""
-        self.too_long = False
-        """Whether some formula counts as unsatisfiable only because its values are too long."""
+        self.exceeded: tuple[int, str] | None = None
+        """A limit, and what its values have more of, if some formula counts as unsatisfiable only
+        because of that."""
         self._cache: dict[Formula, bytes | None] = {}
         """The shortest value that fits, by formula; ``None`` if none was found."""
         self._depth: dict[Formula, int] = {}
@@ -48,7 +49,11 @@ class ShortestValues:
     @property
     def num_given_up(self) -> int:
         """How often values may have been missed: by a search that gave up, or as too long."""
-        return self.searches.num_incomplete + self.too_long
+        return self.searches.num_incomplete + (self.exceeded is not None)
+
+    def note_exceeded(self, limit: int, what: str) -> None:
+        """Note that all values of a formula have more than ``limit`` of something."""
+        self.exceeded = self.exceeded or (limit, what)
 
     def text(self, formula: Formula) -> bytes | None:
         """Return a short JSON text that fits, ``None`` if none was found.
@@ -80,7 +85,7 @@ class ShortestValues:
     def _search(self, formula: Formula) -> bytes | None:
         """Compute ``text``: a scalar, or a container if that is shorter.
 
-        Sets ``too_long`` if the best has more than MAX_SHORTEST_BYTES.
+        Calls ``note_exceeded`` if the best has more than MAX_SHORTEST_BYTES.
         """
         best = self.scalar(formula)
         # Below the length of a small object little is gained, and searching a container costs most.
@@ -91,7 +96,7 @@ class ShortestValues:
                     if text is not None and (best is None or len(text) < len(best)):
                         best = text
         if best is not None and len(best) > MAX_SHORTEST_BYTES:
-            self.too_long = True
+            self.note_exceeded(MAX_SHORTEST_BYTES, "bytes")
             return None
         return best
 
@@ -120,7 +125,7 @@ class ShortestValues:
         if number is None or len(number) > 1:
             strings = restriction.to_type(JsonType.STRING, formula)
             if self.scalars.shortest_strings.min_length(strings) > MAX_SHORTEST_BYTES:
-                self.too_long = True
+                self.note_exceeded(MAX_SHORTEST_BYTES, "bytes")
             elif (string := self.scalars.shortest_strings.shortest(strings)) is not None:
                 texts.append(string)
         return min(texts, key=len, default=None)

@@ -316,6 +316,14 @@ def test_all_names_of_a_class_are_found() -> None:
     assert len(set(space.unused_names(number, ()))) == 26
 
 
+def test_the_search_for_names_takes_little_memory_and_counts_it() -> None:
+    space = _space()
+    before = space.nbytes
+    for _ in itertools.islice(space.unused_names(0, ()), 1000):
+        pass
+    assert 1000 < space.nbytes - before < 4 * 2**20
+
+
 # --- values -------------------------------------------------------------------------------
 
 
@@ -347,7 +355,7 @@ def test_a_short_value_for_every_formula(schema: Any, shortest: bytes | None) ->
 def test_values_that_are_too_long_count_as_none() -> None:
     evaluation, root = _evaluation({"type": "string", "minLength": 100_000})
     assert evaluation.values.text(root) is None
-    assert evaluation.values.too_long
+    assert evaluation.values.exceeded == (100_000, "bytes")
 
 
 def test_numbers_are_read_exactly() -> None:

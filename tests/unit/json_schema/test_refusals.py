@@ -75,6 +75,21 @@ def test_documents_that_are_all_too_long_are_over_a_limit() -> None:
         machine_of({"type": "string", "minLength": 200_000})
 
 
+@pytest.mark.parametrize(
+    ("schema", "message", "limit"),
+    [
+        ({"type": "array", "minItems": 10_001}, "more than 10000 items in one array", 10_000),
+        ({"type": "object", "minProperties": 1_001}, "more than 1000 members in one", 1_000),
+    ],
+)
+def test_containers_that_are_all_too_large_name_the_limit(
+    schema: Schema, message: str, limit: int
+) -> None:
+    with pytest.raises(LimitExceededError, match=message) as caught:
+        machine_of(schema)
+    assert caught.value.limit == limit
+
+
 @pytest.mark.parametrize("length", [100_001, 2**31, 2**63, 10**300])
 def test_strings_that_are_too_long_are_not_begun(length: int) -> None:
     for bounds in ({"minLength": length}, {"minLength": length, "maxLength": length + 1}):
