@@ -76,6 +76,8 @@ class VerifiedStep:
     """Position of the tree's first node in the sequence."""
     scout_logits: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
     """The logits after scouts that want them, ``[vocabulary]`` each, by node."""
+    was_drafted: bool = True
+    """Whether drafters were asked for it, even if they proposed nothing."""
 
     @property
     def judged_nodes(self) -> frozenset[int]:
@@ -194,6 +196,7 @@ class DraftBuilder:
         self._matchers = list(trunk.matchers)
         self._sources = list(trunk.sources)
         self._scouts: dict[int, bool] = {}
+        """The scouts by node, each with whether its logits are wanted."""
         self._root = len(trunk) - 1
         self.source = ""
         """The name of the drafter that adds next; nodes of the tree keep it."""
@@ -211,6 +214,7 @@ class DraftBuilder:
         # nodes of the trunk, so they are not in it.
         self._children: dict[tuple[int, TokenId], int] = {}
         self._draws: dict[int, list[Proposal]] = {}
+        """All proposals after a node where a drafter drew, in order, pruned ones too."""
 
     @property
     def room(self) -> int:
@@ -312,11 +316,16 @@ class DraftBuilder:
         left -= len(run)
         if left < 0 or not self.pays(1 + len(run), chance, min(left, after_it)):
             return None
+        positions = [after]
+        try:
+            for forced in run:
+                positions.append(positions[-1].advance(forced))
+        except LimitExceededError:
+            return None  # as above
         self.budget.spend(1 + len(run), chance)
         self._append(node, token, after, certain=False)
-        for forced in run:
-            after = after.advance(forced)
-            self._append(self.last_node, forced, after, certain=True)
+        for forced, position in zip(run, positions[1:], strict=True):
+            self._append(self.last_node, forced, position, certain=True)
         # From here on the token leads to the end of its run.
         self._children[node, token] = self.last_node
         return self.last_node

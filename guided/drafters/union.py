@@ -67,9 +67,11 @@ class UnionDraftState:
         """Let every drafter learn from a step, and settle what it won or lost."""
         for draft_state in self.draft_states.values():
             draft_state.learn(verified)
-        if self._charges is not None:
+        # A draft may never have been verified: given up half-way, or by a sequence that lost its
+        # place. What it would have cost must not count in the next step, which had none.
+        if self._charges is not None and verified.was_drafted:
             self._book(self._charges, _count_accepted(verified))
-            self._charges = None
+        self._charges = None
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Make every drafter release what it holds."""
@@ -84,10 +86,11 @@ class UnionDraftState:
         ``bills`` are in decoding steps; ``accepted`` counts tokens by drafter.
         """
         for name, bill in bills.items():
+            # In decoding steps too: a step gives so many tokens without this drafter.
             won = accepted.get(name, 0) / self._gains.tokens_without(name)
-            # A drafter without an account was used because the request names it, whatever it costs.
-            # That must not count in answers of other requests, and what it wins or loses where a
-            # request bounds it is only for that request's answer.
+            # A drafter without an account was used because the request names it, whatever it costs:
+            # that must not count in answers of other requests. Where a request bounds a drafter,
+            # the result is only for its own answer, and not for the policy that all share.
             account = self.accounts.get(name)
             if account is not None and self.is_bounded(name):
                 account.book(won - bill)

@@ -151,7 +151,7 @@ class SampledRunnable(AnswerRunnable):
             self.answer.drafts.add_proposal_time(step.draft.nanoseconds, step.draft.skipped)
         forks = self._extend_siblings(tree, of_siblings)
         if self._draft_state is not None:
-            self._draft_state.learn(_make_verified(piece, outputs[0], acceptance))
+            self._draft_state.learn(_make_verified(step, outputs[0], acceptance))
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
@@ -176,19 +176,22 @@ class SampledRunnable(AnswerRunnable):
         return forks
 
 
-def _make_verified(piece: Piece, output: SegmentOutput, acceptance: Acceptance) -> VerifiedStep:
-    """Return what drafters learn from a step, even from one without drafts.
+def _make_verified(step: Step, output: SegmentOutput, acceptance: Acceptance) -> VerifiedStep:
+    """Return what drafters learn from a step of one piece, even from one without drafts.
 
     They count steps, and read the hidden states of the prompt. To be called before the commit,
-    while the ``piece`` has the blocks as they were in the step.
+    while the piece has the blocks as they were in the step.
     """
+    piece, was_drafted = step.pieces[0], step.draft is not None
     tree = piece.tree
     scout_logits: dict[int, NDArray[np.float32]] = {}
     if tree.scouts:
         logits = NodeLogits(piece.nodes_needing_logits, output)
         scout_logits = {node: logits[node] for node, wants in tree.scouts.items() if wants}
     first = piece.blocks.committed  # the tree follows what is committed
-    return VerifiedStep(tree, acceptance, output.states, output.taps, first, scout_logits)
+    return VerifiedStep(
+        *(tree, acceptance, output.states, output.taps, first, scout_logits), was_drafted
+    )
 
 
 def _open_draft_state(

@@ -26,7 +26,7 @@ def draft_context(sampling: Sampling | None = None, **changed: Any) -> DraftCont
     return DraftContext(**(whole | changed))
 
 
-def verified(tree: DraftTree, acceptance: Acceptance) -> VerifiedStep:
+def verified(tree: DraftTree, acceptance: Acceptance, *, was_drafted: bool = True) -> VerifiedStep:
     """A step without hidden states, at the start of its sequence."""
     nothing = np.empty((0, 0), np.float32)
-    return VerifiedStep(tree, acceptance, nothing, nothing, 0)
+    return VerifiedStep(tree, acceptance, nothing, nothing, 0, was_drafted=was_drafted)

@@ -347,3 +347,21 @@ def test_what_was_drafted_but_never_verified_is_not_charged() -> None:
     draft_state.charge("a", 100.0)
     answers.step(GOOD)
     assert draft_state.accounts["a"].balance > balance
+
+
+def test_what_was_drafted_before_a_sequence_lost_its_place_is_not_charged() -> None:
+    """It begins again, and steps that read a long prompt once more have no drafts."""
+    _, union = lone(call=STEP)
+    answers = Answers(union)
+    answers.run(BAD, 2)
+    (draft_state,) = answers.draft_states
+    assert isinstance(draft_state, UnionDraftState)
+    before = draft_state.accounts["a"].balance, union.policies["a"].balance
+    draft_state.begin()
+    draft_state.charge("a", 100.0)
+    matcher: Any = AnythingMatcher()
+    prompt = DraftTree.chain(spell_bytes(b"abcd"), matcher)
+    read = Acceptance((0, 1, 2, 3), None, budget_limited=False)
+    for _ in range(2):
+        draft_state.learn(verified(prompt, read, was_drafted=False))
+    assert (draft_state.accounts["a"].balance, union.policies["a"].balance) == before
