@@ -134,7 +134,8 @@ class AnswerState:
     ) -> ForcedContinuation | None:
         """Return the tokens forced after those that a model call confirmed and chose.
 
-        ``None`` where the answer ends. This may take long, and changes nothing.
+        ``None`` where the answer ends, and where the call added nothing to it, as for a part of the
+        prompt. This may take long, and changes nothing.
         """
         path, choice = acceptance.path, acceptance.choice
         length = self.answer_length + len(path) - tree.trunk_length

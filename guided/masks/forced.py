@@ -214,17 +214,16 @@ class _Tail:
 
         Places in the text are in bytes, those that ``Splitting`` returns in characters.
         """
-        first, base = self._speller.through_last_added_token(self.text, self.start)
+        through_added, base = self._speller.through_last_added_token(self.text, self.start)
         data = self.text[base:]
-        text, start = data.decode(), max(self.start - base, 0)
+        text, run_start = data.decode(), max(self.start - base, 0)
         found = []
         for cuts in self._possible_cuts(text):
-            begin = cuts[-1] if cuts else 0
-            state = self._splitting.open_piece_state(text, begin)
+            state = self._splitting.open_piece_state(text, cuts[-1] if cuts else 0)
             places = byte_places(text, cuts)
-            head = first + self._speller.spell_pieces(data, places, start)
-            at = places[-1] if places else 0
-            found.append(_OpenPiece(head, base + at, base + max(at, start), state))
+            head = through_added + self._speller.spell_pieces(data, places, run_start)
+            begin = places[-1] if places else 0
+            found.append(_OpenPiece(head, base + begin, base + max(begin, run_start), state))
         return found
 
     def _possible_cuts(self, text: str) -> list[Cuts]:
@@ -245,6 +244,8 @@ class _Tail:
         remaining: dict[Cuts, None] = {}
         for byte in range(0x80):
             if machine.advance(end, bytes((byte,))) is not None:
+                # A cut at the very end stays: the next character begins a piece, and the open piece
+                # is empty.
                 for cuts in splitting.possible_cuts(text + chr(byte)):
                     remaining.setdefault(tuple([cut for cut in cuts if cut <= len(text)]))
         for byte in _FIRST_BYTES:

@@ -51,7 +51,8 @@ def _next_difference(level: int, walk: Walk) -> tuple[int, int]:
     """Return the next child to which two rows of a level lead differently, and the other's target.
 
     The child is the LAST of the level if there is none. If the other row is DEAD, what it allows is
-    not known, and every child counts as different.
+    not known, and every child counts as different. Both rows are read in the same stack with the
+    same count. The second result means nothing if there is no such child.
 
     A child is passed over only if both rows lead to the same row, or both to none and by the
     same exit action: then the mask of the other row holds for all below it.

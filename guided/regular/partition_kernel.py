@@ -185,11 +185,11 @@ def _count_members(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
 def ranges_by_group(
     intervals: NDArray[np.int32], group: NDArray[np.int32], groups: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
+    """Return ``first``, and the code points of groups of classes: int32 ``[2, ranges]``, by group.
 
-    Those of a group are from ``first[group]`` on. ``group`` has the group of each class, less than
-    ``groups``, and -1 for none. ``intervals`` are as ``class_intervals`` returns them: they must
-    ascend, as adjacent ones of a group become one range.
+    The ranges of a group are from ``first[group]`` on. ``group`` has the group of each class, less
+    than ``groups``, and -1 for none. ``intervals`` are as ``class_intervals`` returns them: they
+    must ascend, as adjacent ones of a group become one range.
     """
     count = intervals.shape[1]
     first = np.zeros(groups + 1, dtype=np.int32)

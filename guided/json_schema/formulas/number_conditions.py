@@ -168,8 +168,9 @@ def multiples_table(
     count, zeros, places = divisor.count, max(divisor.power, 0), max(-divisor.power, 0)
     remainder, digit = np.arange(count), np.arange(10)
     # The first rows of blocks of ``count`` rows, one for each remainder. Before the point, by how
-    # many of the zeros that must end the number are still missing; after it, by how many further
-    # digits count.
+    # many of the zeros that must end the number are still missing, as remainders of the digits
+    # without the zeros that were read: ``shift`` puts these back before the next digit. After the
+    # point, by how many further digits count.
     whole = count * np.arange(zeros + 1)
     fraction = whole[-1] + count + count * np.arange(places + 1)
     failed, exponent = fraction[-1] + count, fraction[-1] + count + 1

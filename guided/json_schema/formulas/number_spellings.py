@@ -68,10 +68,12 @@ def number_syntax(
 ) -> NumberTable:
     """Return the table of all numbers with at most this many digits on each side of the point.
 
-    ``None`` is no limit. Canonical numbers have neither an exponent nor a minus before zero: the
-    states named ``bare`` have read ``-0``, which then needs a nonzero digit after the point. The
-    table is cached and shared, so it must not be changed. Other tables are intersected with it.
+    ``None`` is no limit, and a limit is at least 1. Canonical numbers have neither an exponent nor
+    a minus before zero: the states named ``bare`` have read ``-0``, which then needs a nonzero
+    digit after the point. The table is cached and shared, so it must not be changed. Other tables
+    are intersected with it.
     """
+    assert most_whole != 0 and most_fraction != 0, "no digits are no number"
     whole, fraction = most_whole or 1, most_fraction or 1
     start, minus, zero, point, bare_zero, bare_point, letter, sign, first = range(9)
     wholes = first + np.arange(whole)

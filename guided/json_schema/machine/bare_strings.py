@@ -198,11 +198,11 @@ def _make_block(automaton: ByteDfa, counts_code_points: bool) -> Block | None:
         return make_block(copied)
     min_remaining = min_remaining_code_points(automaton)
     min_remaining = np.concatenate([min_remaining[:1], min_remaining])
-    # Later lines overrule earlier ones.
     count_event = np.full(len(label), INSIDE, dtype=np.int8)
     # The states between two code points come first in ``automaton``.
     count_event[1 : 1 + automaton.num_boundary_states] = CODE_POINT_END
     count_event[0] = START
+    # The last character of the end is a code point too, so this comes before the next assignment.
     completes = count_event == CODE_POINT_END
     # Where the end was read: there is no quote that closes the string, but it ends here.
     count_event[label != DEAD] = CLOSE_STRING

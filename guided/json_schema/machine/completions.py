@@ -81,7 +81,8 @@ class DocumentCompletions:
     def bytes_left(self, machine: Recognizer, state: State) -> int:
         """Return an upper bound on the length of ``shortest_completion``.
 
-        Cheap except for names and items that must not occur twice.
+        Counts by the nearest end of the value, though another may be shorter on the whole. Cheap
+        except for names and items that must not occur twice.
         """
         if state.row == END_ROW:
             return 0
@@ -94,6 +95,7 @@ class DocumentCompletions:
         if state.row in self._rows.structural.between:
             return self._bytes_after(machine, state.stack, _BETWEEN_VALUES, state)
         action = int(self._table.nearest_label[state.row])
+        # No end is possible whatever was read before, so only the search knows the way.
         if action == DEAD:
             return len(self.shortest_completion(machine, state))
         left = int(self._table.distance[state.row])

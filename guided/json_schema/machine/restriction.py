@@ -31,6 +31,7 @@ from guided.json_schema.formulas.formula import (
     Leaf,
     Not,
     SchemaNode,
+    evaluate,
     parts_of,
     postorder,
 )
@@ -254,13 +255,11 @@ class Restriction:
         key = (formula, value)
         if key not in self._booleans:
 
-            def leaf(node: Leaf | SchemaNode) -> Formula:
-                assert isinstance(node, Leaf) and isinstance(node.assertion, Booleans), node
-                return TRUE if value in node.assertion.values else FALSE
+            def leaf(node: Leaf) -> bool:
+                assert isinstance(node.assertion, Booleans), node
+                return value in node.assertion.values
 
-            left = self.formulas.replace(self.to_type(JsonType.BOOLEAN, formula), leaf)
-            assert isinstance(left, Constant), left
-            self._booleans[key] = left.value
+            self._booleans[key] = evaluate(self.to_type(JsonType.BOOLEAN, formula), leaf)
         return self._booleans[key]
 
 
