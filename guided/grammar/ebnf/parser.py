@@ -33,7 +33,7 @@ from guided.grammar.context_free import (
 from guided.grammar.ebnf.tokens import Token, error_at, parse_class, parse_literal, tokenize
 from guided.regular.codepoints import ANY
 from guided.regular.expression import Chars
-from guided.spec.source_position import SourcePosition
+from guided.spec.source_position import SourcePosition, check_encodable
 
 __all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 
@@ -64,6 +64,7 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
             field="constraint",
             hint="move lists of words to a Choice",
         )
+    check_encodable(text)
     parser = _Parser(text)
     bodies = parser.parse_rules()
     for name, position in parser.called_at.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFeatureError
-from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, lone_surrogate
 from guided.regular.expression import Chars, Regular, literal
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
@@ -161,6 +161,12 @@ def parse_class(text: str, token: Token) -> Regular:
         else:
             ranges.append((low.code_point, low.code_point))
             index += 1
+    if not negative and lone_surrogate(ranges) is not None:
+        raise error_at(
+            InvalidConstraintError, text, token.position,
+            "the class lists a surrogate, which is half of a character",
+            r"write the whole one, such as \U0001F600",
+        )  # fmt: skip
     chars = CodePoints.from_ranges(ranges)
     # Implementations disagree on what a class without characters matches.
     if not listed or not (chars := ~chars if negative else chars):

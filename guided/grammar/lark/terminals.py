@@ -24,7 +24,7 @@ from guided.grammar.lark.syntax import (
     Series,
     Tree,
 )
-from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, lone_surrogate
 from guided.regular.expression import (
     EMPTY_TEXT,
     Alternate,
@@ -172,7 +172,7 @@ def parse_literal(tree: Literal, source: Source) -> Regular:
     if not text:
         raise source.error(position, "an empty literal: what may be left out is written with a ?")
     if quote == '"':
-        if any(0xD800 <= ord(character) <= 0xDFFF for character in text):
+        if lone_surrogate((ord(character), ord(character)) for character in text) is not None:
             raise source.error(position, f"{tree.text} has a surrogate, half of a character")
         # ``_unescape`` keeps escaped backslashes, for patterns.
         regular = literal(text.replace("\\\\", "\\"))
@@ -205,7 +205,10 @@ def parse_range(tree: Range, source: Source) -> Regular:
         raise source.error(position, f"{whole} has an escape that stands for nothing") from error
     if len(low) != 1 or len(high) != 1 or low > high:
         raise source.error(position, f"{whole} is no range of characters")
-    return Chars(CodePoints.from_ranges([(ord(low), ord(high))]))
+    ends = (ord(low), ord(high))
+    if lone_surrogate([ends]) is not None:
+        raise source.error(position, f"{whole} has only surrogates, halves of characters")
+    return Chars(CodePoints.from_ranges([ends]))
 
 
 def _unescape(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NoReturn
 
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
-from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, lone_surrogate
 from guided.regular.patterns.character_classes import DIGIT, SPACE, WORD, ecma_case_closure
 from guided.regular.patterns.properties import nearest_property, unicode_property
 from guided.spec.source_position import SourcePosition
@@ -128,7 +128,7 @@ class CharacterReader(PatternText):
             else:
                 ranges.append((low, high))
         chars = CodePoints.from_ranges(ranges)
-        if ranges and not chars:
+        if (ranges and not chars) or (not negated and lone_surrogate(ranges) is not None):
             self.raise_unsupported("surrogates, which no text holds alone,", start)
         chars = self.apply_ignore_case(chars)
         return ~chars if negated else chars

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
-from guided.regular.codepoints import ANY, EMPTY, CodePoints
+from guided.regular.codepoints import ANY, EMPTY, CodePoints, lone_surrogate
 from guided.regular.expression import (
     Alternate,
     Chars,
@@ -119,6 +119,7 @@ class _Translator:
             case op.ANY:
                 return Chars(ANY if flags & _DOTALL else ~_NEWLINE)
             case op.IN:
+                self.check_class(argument)
                 return Chars(_class_members(argument, flags))
             case op.BRANCH:
                 return Alternate(tuple(self.sequence(each, flags) for each in argument[1]))
@@ -142,13 +143,23 @@ class _Translator:
                 return Alternate(())
         self.raise_unsupported(f"the operation {operation}", "")
 
+    def check_class(self, items: Any) -> None:
+        """Raise InvalidConstraintError for a class that lists surrogates, unless it is negated."""
+        kinds = [operation for operation, _ in items]
+        if op.NEGATE not in kinds:
+            ranges = [argument for operation, argument in items if operation is op.RANGE]
+            ranges += [(each, each) for operation, each in items if operation is op.LITERAL]
+            found = lone_surrogate(ranges)
+            if found is not None:
+                self.check_scalar(found)
+
     def check_scalar(self, code_point: int) -> None:
         """Raise InvalidConstraintError for a surrogate, which was written as an escape."""
         if 0xD800 <= code_point <= 0xDFFF:
-            found = re.search(rf"(?i)\\u(0000)?{code_point:x}", self.text)
+            found = re.search(rf"(?i)(?<!\\)(?:\\\\)*(?P<at>\\u(?:0000)?{code_point:x})", self.text)
             raise InvalidConstraintError(
                 f"{code_point:#x} is a surrogate, which no text holds alone",
-                position=found.start() if found else 0,
+                position=found.start("at") if found else 0,
                 hint=r"write the whole character, such as \U0001F600",
             )
 
