@@ -94,7 +94,9 @@ class ArrayCompletion:
         )
         self.low = max((count.low for count in counts), default=0)
         highs = [count.high for count in counts if count.high is not None]
-        self.high = min(highs, default=MAX_COMPLETION_ITEMS)
+        self.highest = min(highs, default=None)
+        """The most items that assertions allow."""
+        self.high = MAX_COMPLETION_ITEMS if self.highest is None else self.highest
         self.num_distinguished = max(
             (len(a.prefix) for a in (*self.items, *items_to_break)), default=0
         )
@@ -146,6 +148,8 @@ class ArrayCompletion:
 
         More than MAX_COMPLETION_ITEMS are noted as exceeding it.
         """
+        if self.highest is not None and self.low > self.highest:
+            return False
         if self.low > MAX_COMPLETION_ITEMS:
             self.values.note_exceeded(MAX_COMPLETION_ITEMS, "items in one array")
             return False

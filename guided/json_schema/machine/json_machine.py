@@ -174,15 +174,15 @@ class JsonMachine(Recognizer):
     def _empty_error(self) -> UnsatisfiableError | LimitExceededError:
         """Return the error for a schema with no known document.
 
-        UnsatisfiableError if there surely is none, else LimitExceededError. Values that are too
-        long are looked at before searches that gave up, as both count in ``num_given_up``.
+        UnsatisfiableError if there surely is none, else LimitExceededError. Limits of values are
+        looked at before searches that gave up, as both count in ``num_given_up``.
         """
         node = self.evaluation.searches.first_incomplete_node
         pointer = "" if node is None else node.pointer
         if (exceeded := self.evaluation.values.exceeded) is not None:
             limit, what = exceeded
             return LimitExceededError(
-                f"the shortest document has more than {limit} {what}",
+                f"no document was found, and none with more than {limit} {what} was tried",
                 limit=limit,
                 field="constraint",
                 pointer=pointer,

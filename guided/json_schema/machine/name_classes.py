@@ -150,6 +150,8 @@ class ShortestTexts:
         """The texts found so far, for all iterators."""
         self._expansions = 0
         """How many entries were taken from the heap; at most MAX_EXPANSIONS."""
+        self._text_bytes = 0
+        """The bytes of all texts that are kept."""
         self._ties = 0
         """How many texts were put into the heap, which orders those that are otherwise equal."""
         # The order: bytes in all, whether it continues, minus the bytes so far, and ``_ties``. Then
@@ -181,7 +183,7 @@ class ShortestTexts:
     @property
     def nbytes(self) -> int:
         """About how many bytes the search takes, and what it found."""
-        return _ENTRY_BYTES * (len(self._heap) + len(self._found))
+        return _ENTRY_BYTES * (len(self._heap) + len(self._found)) + self._text_bytes
 
     def _push(self, text: bytes, last: bytes, state: int, *, ended: bool) -> None:
         """Put ``text`` with each of the ``last`` bytes into the heap, or without one if none is.
@@ -192,6 +194,7 @@ class ShortestTexts:
         total = length + (0 if ended else int(self._left[state]))
         # Complete texts come first among those of equal length.
         heapq.heappush(self._heap, (total, not ended, -length, self._ties, state, text, last))
+        self._text_bytes += len(text) + len(last)
         self._ties += max(1, len(last))
 
     def _find(self) -> bool:
@@ -203,9 +206,12 @@ class ShortestTexts:
             total, continues, key, tie, at, before, last = heapq.heappop(self._heap)
             if len(last) > 1:
                 heapq.heappush(self._heap, (total, continues, key, tie + 1, at, before, last[1:]))
+                self._text_bytes += len(before) + len(last) - 1
+            self._text_bytes -= len(before) + len(last)
             text = before + last[:1]
             if not continues:
                 self._found.append(text)
+                self._text_bytes += len(text)
                 return True
             if self._dfa.label[at] != DEAD:
                 # Back into the heap, or a longer text might come before a shorter one.
@@ -233,6 +239,6 @@ def _sample(bytes_: list[int]) -> list[int]:
 
 _SAMPLE_SIZE: Final = 64
 _ENTRY_BYTES: Final = 150
-"""About the bytes of an entry of the heap, and at most those of a name."""
+"""About the bytes of an entry of the heap, or of a name, besides their texts."""
 _EXPANSION_WORK: Final = 100
 """Units of work per state whose moves are followed, a few bytes of each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice
+from math import inf
 from typing import Final
 
 from guided.json_schema.formulas.assertions import HasMember, MemberCount, Members, Names
@@ -113,10 +114,10 @@ class ObjectCompletion:
         """
         before = (dict(self.named), dict(self.free))
         text = None
-        if self._fill(max((bound.low for bound in self.counts), default=0)):
-            count = len(self.named) + len(self.free)
-            if all(bound.high is None or count <= bound.high for bound in self.counts):
-                text = self._spell()
+        low = max([bound.low for bound in self.counts], default=0)
+        high = min([each.high for each in self.counts if each.high is not None], default=inf)
+        if low <= high and self._fill(low) and len(self.named) + len(self.free) <= high:
+            text = self._spell()
         if text is None:
             self.named, self.free = before
         return text

@@ -55,6 +55,8 @@ class Inliner:
         self.formulas = formulas
         self._cache: dict[SchemaNode, Formula] = {}
         """The results of ``inline`` by node."""
+        self.origin: dict[Formula, SchemaNode] = {}
+        """A node that each of these results came from, whose place errors name."""
 
     def inline(self, formula: Formula) -> Formula:
         """Return the formula of a small node with all its inner nodes inlined.
@@ -70,6 +72,7 @@ class Inliner:
             except _TooLargeError:
                 found = formula
             self._cache[formula] = found
+            self.origin.setdefault(found, formula)
         return found
 
 

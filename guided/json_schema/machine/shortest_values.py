@@ -37,8 +37,7 @@ class ShortestValues:
         self.object: _ShortestContainer = lambda _: None
         """Return a shortest array or object that fits a formula; ``Evaluation`` sets both."""
         self.exceeded: tuple[int, str] | None = None
-        """A limit, and what its values have more of, if some formula counts as unsatisfiable only
-        because of that."""
+        """A limit, and what some values have more of that were therefore not tried."""
         self._cache: dict[Formula, bytes | None] = {}
         """The shortest value that fits, by formula; ``None`` if none was found."""
         self._depth: dict[Formula, int] = {}
@@ -52,7 +51,7 @@ class ShortestValues:
         return self.searches.num_incomplete + (self.exceeded is not None)
 
     def note_exceeded(self, limit: int, what: str) -> None:
-        """Note that all values of a formula have more than ``limit`` of something."""
+        """Note that values with more than ``limit`` of something were not tried."""
         self.exceeded = self.exceeded or (limit, what)
 
     def text(self, formula: Formula) -> bytes | None:
@@ -74,8 +73,10 @@ class ShortestValues:
             text = self.searches.nesting.call(CALLS_OF_A_VALUE, lambda: self._search(formula))
         finally:
             del self._depth[formula]
-            if isinstance(formula, SchemaNode) and self.num_given_up > given_up:
-                self.searches.first_incomplete_node = self.searches.first_incomplete_node or formula
+            if self.num_given_up > given_up:
+                node = self.restriction.inliner.origin.get(formula)
+                node = formula if isinstance(formula, SchemaNode) else node
+                self.searches.first_incomplete_node = self.searches.first_incomplete_node or node
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
         # A failure may depend on a formula further out that counted as having no value.
         if text is not None or lowest >= depth:

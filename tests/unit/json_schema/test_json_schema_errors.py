@@ -83,7 +83,7 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     (
         '{"minLength": 100000, "type": "string"}',
         LimitExceededError,
-        "at the root: the shortest document has more than 100000 bytes; lower the least lengths",
+        "at the root: no document was found, and none with more than 100000 bytes was tried; ",
     ),
     (
         json.dumps({"allOf": [{}] * (MAX_LOCATIONS + 1)}),

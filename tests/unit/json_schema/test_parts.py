@@ -317,11 +317,16 @@ def test_all_names_of_a_class_are_found() -> None:
 
 
 def test_the_search_for_names_takes_little_memory_and_counts_it() -> None:
-    space = _space()
-    before = space.nbytes
-    for _ in itertools.islice(space.unused_names(0, ()), 1000):
-        pass
-    assert 1000 < space.nbytes - before < 4 * 2**20
+    held = []
+    for pattern, least in (("", 2_000), ("^x{2000}", 1000 * 2_000)):
+        space = _space(pattern)
+        number = _class_of(space, "x" * 2_000)
+        assert number is not None
+        for _ in itertools.islice(space.unused_names(number, ()), 1000):
+            pass
+        held.append(space.nbytes)
+        assert space.nbytes > least
+    assert held[0] < 4 * 2**20
 
 
 # --- values -------------------------------------------------------------------------------

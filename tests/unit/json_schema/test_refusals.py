@@ -18,6 +18,8 @@ from tests.unit.json_schema.documents import Schema, accepts, machine_of
 
 EMPTY: list[Schema] = [
     False,
+    {"type": "array", "minItems": 10_001, "maxItems": 5},
+    {"type": "object", "minProperties": 1_001, "maxProperties": 5},
     {"not": {}},
     {"type": "string", "const": 1},
     {"enum": [1, 2], "minimum": 3},
@@ -71,7 +73,7 @@ def _limited(schema: Schema, **limits: int) -> JsonMachine:
 
 
 def test_documents_that_are_all_too_long_are_over_a_limit() -> None:
-    with pytest.raises(LimitExceededError, match="more than 100000 bytes"):
+    with pytest.raises(LimitExceededError, match="none with more than 100000 bytes was tried"):
         machine_of({"type": "string", "minLength": 200_000})
 
 
@@ -88,6 +90,18 @@ def test_containers_that_are_all_too_large_name_the_limit(
     with pytest.raises(LimitExceededError, match=message) as caught:
         machine_of(schema)
     assert caught.value.limit == limit
+
+
+@pytest.mark.parametrize("num_references", [0, 1, 5, 20, 40])
+def test_a_limit_is_told_with_its_place_behind_references(num_references: int) -> None:
+    definitions: dict[str, Any] = {
+        f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(num_references)
+    }
+    definitions[f"d{num_references}"] = {"type": "array", "minItems": 10_001}
+    member = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "required": ["a"]}
+    with pytest.raises(LimitExceededError) as caught:
+        machine_of({"$defs": definitions, "type": "object", **member})
+    assert caught.value.pointer == "/properties/a"
 
 
 @pytest.mark.parametrize("length", [100_001, 2**31, 2**63, 10**300])
