@@ -71,7 +71,7 @@ class _UnderWay:
 class _Finished:
     digest: Digest
     written: bytes
-    """The answer as it is sent, which takes a quarter of the memory of the message's objects."""
+    """The answer as it is sent, which takes less memory than the message's objects."""
 
 
 class Repeats:
@@ -131,9 +131,9 @@ class Repeats:
         # Errors are not kept: a retry may succeed.
         if answer.cancelled() or answer.exception() is not None:
             return
-        finished = _Finished(ended.digest, answer.result().SerializeToString())
-        if _size(finished) <= self._finished.maxsize:
-            self._finished[key] = finished
+        response = answer.result()
+        if _LEAST_BYTES + response.ByteSize() <= self._finished.maxsize:
+            self._finished[key] = _Finished(ended.digest, response.SerializeToString())
             if self._forgetting is None:
                 self._forget_later()
 
@@ -143,8 +143,8 @@ class Repeats:
         self._forgetting = loop.call_later(self._kept_seconds, self._forget)
 
     def _forget(self) -> None:
-        self._finished.expire()
         self._forgetting = None
+        self._finished.expire()
         if self._finished:
             self._forget_later()
 

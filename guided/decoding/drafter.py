@@ -77,7 +77,7 @@ class VerifiedStep:
     scout_logits: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
     """The logits after scouts that want them, ``[vocabulary]`` each, by node."""
     was_drafted: bool = True
-    """Whether drafters were asked for it, even if they proposed nothing."""
+    """Whether a draft was requested for the step, even if nothing was proposed."""
 
     @property
     def judged_nodes(self) -> frozenset[int]:
@@ -321,7 +321,8 @@ class DraftBuilder:
             for forced in run:
                 positions.append(positions[-1].advance(forced))
         except LimitExceededError:
-            return None  # as above
+            # Choosing this token would meet the limit.
+            return None
         self.budget.spend(1 + len(run), chance)
         self._append(node, token, after, certain=False)
         for forced, position in zip(run, positions[1:], strict=True):
