@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import CostCurve, DraftBuilder
+from guided.decoding import CostCurve, DraftBuilder, VerifiedStep
 from guided.drafters import LookupDrafter
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId, Usage
 from tests.engine.architectures import CONFIGS
 from tests.engine.drafters import OneByOne, Prophet
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
-from tests.engine.tiny_models import answers, make_engine, make_model, render, words
+from tests.engine.tiny_models import answers, make_engine, make_model, render, results, words
 from tests.kit.effort import crossed
 
 CONSTRAINT = words(
@@ -220,3 +220,25 @@ def test_drafts_behind_a_stop_count_as_neither_accepted_nor_sampled() -> None:
     stopped = answers(engine, {"r": replace(request, stop=(stop,))})["r"]
     usage = stopped.usage
     assert 0 < usage.accepted_tokens <= usage.sampled_tokens == len(stopped.tokens) < len(tokens)
+
+
+class Records(OneByOne):
+    """Drafts nothing, and records which steps a draft was requested for."""
+
+    def __init__(self) -> None:
+        self.seen: list[bool] = []
+
+    def learn(self, verified: VerifiedStep) -> None:
+        self.seen.append(verified.was_drafted)
+
+
+def test_steps_that_read_a_part_of_the_prompt_are_not_drafted() -> None:
+    """Drafters learn so: what an earlier draft cost must not count in these steps."""
+    records = Records()
+    engine = make_engine(drafters=(records,), widest_draft=8, step_tokens=16)
+    request = GenerationRequest(prompt="zebra " * 8, max_tokens=4, drafters=(records.name,))
+    engine.submit("a", request)
+    results(engine)
+    parts = records.seen.index(True)
+    assert parts == 2
+    assert all(records.seen[parts:])
