@@ -136,9 +136,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         _log.info("serving metrics", url=start_exposition(config, config.metrics_port, collector))
     await server.start()
     if not is_native():
-        _log.warning(
-            "interpreted: schemas and grammars take a quarter longer", see="docs/native.md"
-        )
+        _log.warning("interpreted: schemas and grammars take a third longer", see="docs/native.md")
     typer.echo(f"guided: listening on {config.host}:{port}")
     if web is not None:
         await web.start()
