@@ -65,7 +65,14 @@ def _one_at_a_time(client: Client, forcing: Forcing, name: str) -> list[Answer[B
 
 def _with_forcing(request: Request[BaseModel], forcing: Forcing) -> Request[BaseModel]:
     model: Any = request.response_model
-    return Request(request.prompt, model, max_tokens=request.max_tokens, forcing=forcing)
+    return Request(
+        request.prompt,
+        model,
+        max_tokens=request.max_tokens,
+        forcing=forcing,
+        # The batch had the same answers, which guesses would otherwise be taken from.
+        cache_salt=forcing.value,
+    )
 
 
 def _print_answers(answers: Sequence[Answer[BaseModel]], seconds: float) -> None:
