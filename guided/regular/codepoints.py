@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["ANY", "EMPTY", "MAX_CODE_POINT", "CodePoints", "lone_surrogate"]
+__all__ = ["ANY", "EMPTY", "MAX_CODE_POINT", "CodePoints", "is_surrogate", "lone_surrogate"]
 
 MAX_CODE_POINT: Final = 0x10FFFF
 _FIRST_SURROGATE: Final = 0xD800
@@ -105,14 +105,17 @@ class CodePoints:
         return bool(self.ranges)
 
 
+def is_surrogate(code_point: int) -> bool:
+    """Whether this is half of a pair that UTF-16 writes for one character, and no character."""
+    return _FIRST_SURROGATE <= code_point <= _LAST_SURROGATE
+
+
 def lone_surrogate(ranges: Iterable[tuple[int, int]]) -> int | None:
     """Return the first code point of an inclusive range of nothing but surrogates, if there is one.
 
     A class that lists such a range asks for characters that no text has.
     """
-    return next(
-        (low for low, high in ranges if low >= _FIRST_SURROGATE and high <= _LAST_SURROGATE), None
-    )
+    return next((low for low, high in ranges if is_surrogate(low) and is_surrogate(high)), None)
 
 
 def _remove_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

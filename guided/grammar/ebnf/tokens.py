@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFeatureError
-from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, lone_surrogate
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, is_surrogate, lone_surrogate
 from guided.regular.expression import Chars, Regular, literal
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
@@ -127,7 +127,7 @@ def parse_literal(text: str, token: Token) -> Regular:
     """
     characters = _parse_characters(text, token)
     for one in characters:
-        if 0xD800 <= one.code_point <= 0xDFFF:
+        if is_surrogate(one.code_point):
             raise error_at(
                 InvalidConstraintError, text, one.position,
                 "a surrogate is half of a character and no text",

@@ -24,7 +24,7 @@ from guided.grammar.lark.syntax import (
     Series,
     Tree,
 )
-from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, lone_surrogate
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, is_surrogate, lone_surrogate
 from guided.regular.expression import (
     EMPTY_TEXT,
     Alternate,
@@ -172,7 +172,7 @@ def parse_literal(tree: Literal, source: Source) -> Regular:
     if not text:
         raise source.error(position, "an empty literal: what may be left out is written with a ?")
     if quote == '"':
-        if lone_surrogate((ord(character), ord(character)) for character in text) is not None:
+        if any(is_surrogate(ord(character)) for character in text):
             raise source.error(position, f"{tree.text} has a surrogate, half of a character")
         # ``_unescape`` keeps escaped backslashes, for patterns.
         regular = literal(text.replace("\\\\", "\\"))

@@ -74,8 +74,8 @@ class ShortestValues:
         finally:
             del self._depth[formula]
             if self.num_given_up > given_up:
-                node = self.restriction.inliner.origin.get(formula)
-                node = formula if isinstance(formula, SchemaNode) else node
+                origin = self.restriction.inliner.origin
+                node = formula if isinstance(formula, SchemaNode) else origin.get(formula)
                 self.searches.first_incomplete_node = self.searches.first_incomplete_node or node
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
         # A failure may depend on a formula further out that counted as having no value.

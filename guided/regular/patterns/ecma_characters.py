@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NoReturn
 
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
-from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, lone_surrogate
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, is_surrogate, lone_surrogate
 from guided.regular.patterns.character_classes import DIGIT, SPACE, WORD, ecma_case_closure
 from guided.regular.patterns.properties import nearest_property, unicode_property
 from guided.spec.source_position import SourcePosition
@@ -229,7 +229,7 @@ class CharacterReader(PatternText):
 
     def check_scalar(self, code_point: int, start: int) -> int:
         """Return the code point; raises InvalidConstraintError for a surrogate."""
-        if 0xD800 <= code_point < 0xE000:
+        if is_surrogate(code_point):
             self.raise_invalid(f"{code_point:#x} is a surrogate, which no text holds alone", start)
         return code_point
 

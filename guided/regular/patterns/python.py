@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
-from guided.regular.codepoints import ANY, EMPTY, CodePoints, lone_surrogate
+from guided.regular.codepoints import ANY, EMPTY, CodePoints, is_surrogate, lone_surrogate
 from guided.regular.expression import (
     Alternate,
     Chars,
@@ -155,7 +155,7 @@ class _Translator:
 
     def check_scalar(self, code_point: int) -> None:
         """Raise InvalidConstraintError for a surrogate, which was written as an escape."""
-        if 0xD800 <= code_point <= 0xDFFF:
+        if is_surrogate(code_point):
             found = re.search(rf"(?i)(?<!\\)(?:\\\\)*(?P<at>\\u(?:0000)?{code_point:x})", self.text)
             raise InvalidConstraintError(
                 f"{code_point:#x} is a surrogate, which no text holds alone",
