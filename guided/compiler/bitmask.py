@@ -80,11 +80,13 @@ def row_numbers(rows: list[int] | range, memory: NDArray[np.int32]) -> NDArray[n
     """Return row numbers as int64 ``[rows]``; raises RequestError for a row that does not exist."""
     if not rows:
         return np.empty(0, dtype=np.int64)
-    is_range = isinstance(rows, range)
-    for row in (rows[0], rows[-1]) if is_range else (min(rows), max(rows)):
+    # ``min`` would walk over a range.
+    for row in (rows[0], rows[-1]) if isinstance(rows, range) else (min(rows), max(rows)):
         if not 0 <= row < len(memory):
-            raise row_error(memory, row, 0)
-    return np.arange(rows[0], rows[-1] + 1) if is_range else np.array(rows, dtype=np.int64)
+            raise row_error(memory, row, num_words=0)
+    if isinstance(rows, range):
+        return np.arange(rows.start, rows.stop, rows.step, dtype=np.int64)
+    return np.array(rows, dtype=np.int64)
 
 
 def row_error(memory: NDArray[np.int32], row: int, num_words: int) -> RequestError:

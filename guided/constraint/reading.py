@@ -25,24 +25,25 @@ def read_text(
 ) -> TextReport:
     """Report how far a text, complete or not, fits a constraint.
 
-    The report describes the longest prefix that fits: what may follow it, and its shortest
-    completion. The recogniser is built only for this, so none that answers use grows or is waited
-    for. Raises what ``machine_of`` raises, and LimitExceededError if reading the text takes too
-    much work.
+    The text is UTF-8, and may end within a character. The report describes the longest prefix that
+    fits: what may follow it, and its shortest completion. The recogniser is built only for this, so
+    none that answers use grows or is waited for. Raises what ``machine_of`` raises, and
+    LimitExceededError if reading the text takes too much work or memory.
     """
     limits = limits or ConstraintLimits()
     with limited_work(limits.compile_work):
         machine = machine_of(constraint, limits=limits.recognizer)
+    # Reading is paid for by the length of the text, what it builds by the limit of one position.
     with limited_work(limits.step_work + _BYTE_WORK * len(text), "reading the text"):
         state, offset = _follow(machine, text)
-        following = bytes(
+        allowed = bytes(
             byte for byte in range(256) if machine.advance(state, bytes((byte,))) is not None
         )
         may_end = machine.is_accepting(state)
         fit = TextFit.COMPLETE if may_end else TextFit.PREFIX
         if offset < len(text):
             fit = TextFit.REFUSED
-        return TextReport(fit, offset, following, may_end, machine.shortest_completion(state))
+        return TextReport(fit, offset, allowed, may_end, machine.shortest_completion(state))
 
 
 def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:

@@ -115,6 +115,11 @@ class BeamSearch:
         end_ids: frozenset[TokenId],
         is_constrained: bool,
     ) -> None:
+        """``matcher`` is at the first token of the answer.
+
+        ``is_constrained`` says whether the answer itself, apart from thoughts, has a constraint; it
+        decides only finish reasons. Raises LimitExceededError if its first tokens exceed a limit.
+        """
         self.width = beams.width
         """The beam width: the most beams."""
         self._beams = beams
@@ -128,10 +133,10 @@ class BeamSearch:
         """Rounds in which the model chose: the others only counted tokens of forced runs."""
         self.answers: list[BeamAnswer] = []
         """The best answers, best first; at most as many as the beam width."""
-        root = self._append_forced_run(Hypothesis((), matcher, None), matcher)
+        root = self._append_forced_run(Hypothesis((), matcher, None))
         self.live: tuple[Hypothesis, ...] = (root,)
         """The beams that are not answers yet, likeliest first."""
-        # Nothing can be chosen: the empty text is the only answer.
+        # The empty text is the only answer: the search is over without a model call.
         if not root.tokens and root.finish_reason is not None:
             self.live = ()
             self.answers = [BeamAnswer((), root.finish_reason, 0.0, 0)]
@@ -214,7 +219,7 @@ class BeamSearch:
         found = []
         for beam in self.live:
             # If the end of a beam is known, its last tokens are there already.
-            closed = self._close(beam, beam.matcher) if beam.finish_reason is None else beam
+            closed = self._close(beam) if beam.finish_reason is None else beam
             count = len(closed.scores)
             # The model has not scored the tokens of a completion.
             score = self._apply_length_penalty(closed.score(count), max(1, count))
@@ -258,11 +263,12 @@ class BeamSearch:
         longer = replace(
             hypothesis,
             tokens=(*hypothesis.tokens, chosen.token),
+            matcher=chosen.after,
             scores=(*hypothesis.scores, extension.score),
             budget_limited=hypothesis.budget_limited or chosen.budget_limited,
             continuations=None,
         )
-        return self._append_forced_run(longer, chosen.after)
+        return self._append_forced_run(longer)
 
     def _finish(self, extension: _Extension) -> BeamAnswer:
         """Return the answer of an extension that ends one."""
@@ -279,13 +285,15 @@ class BeamSearch:
         score = self._apply_length_penalty(extension.score, count)
         return BeamAnswer(hypothesis.tokens, reason, score, hypothesis.num_forced)
 
-    def _append_forced_run(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """Return the hypothesis with the tokens that ``matcher`` forces after its last one.
+    def _append_forced_run(self, hypothesis: Hypothesis) -> Hypothesis:
+        """Return the hypothesis with the tokens that are forced after it, which have no score yet.
 
-        It ends if nothing may follow, or with the shortest completion if the run is too long.
+        It ends if nothing may follow or no token is left. If the run leaves no room for an end, or
+        the constraint exceeds a limit, the shortest completion comes instead; that fits, as at
+        every position that a beam reaches.
         """
-        position = len(hypothesis.tokens)
-        # As ``AnswerState`` does for sampled answers.
+        matcher, position = hypothesis.matcher, len(hypothesis.tokens)
+        # As ``answer_state._forced_at`` does for sampled answers.
         try:
             run = matcher.forced_run(self._forcing)
             after = advance(matcher, run)
@@ -296,7 +304,7 @@ class BeamSearch:
                 raise  # no token is out yet, so the request can still be refused
             fits = False
         if not fits:
-            return self._close(hypothesis, matcher)
+            return self._close(hypothesis)
         reason = None
         if after.is_complete:
             reason = FinishReason.COMPLETE
@@ -310,9 +318,9 @@ class BeamSearch:
             num_forced=hypothesis.num_forced + len(run),
         )
 
-    def _close(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
+    def _close(self, hypothesis: Hypothesis) -> Hypothesis:
         """Return the hypothesis followed by the shortest completion."""
-        completion = matcher.shortest_completion()
+        completion = hypothesis.matcher.shortest_completion()
         return replace(
             hypothesis,
             tokens=hypothesis.tokens + completion,
@@ -337,7 +345,7 @@ class BeamSearch:
         except LimitExceededError:
             found = []
         if not found:
-            return self._close(hypothesis, matcher)
+            return self._close(hypothesis)
         continuations = [
             replace(one, budget_limited=one.logprob < rejected_logprob) for one in found
         ]

@@ -45,9 +45,9 @@ class DraftKind(StrEnum):
     COPY_3 = "copy after 3 bytes"
     COPY_2 = "copy after 2 bytes"
     SPELLING = "spelling"
-    """The tokenizer's spelling of certain bytes, where later text could still change it."""
+    """The tokenizer's token for bytes that must come, where later text could still change it."""
     SHORTER_SPELLING = "shorter spelling"
-    """The same bytes in a shorter token."""
+    """The longest token that this token begins with, without being it."""
     CHOICE = "choice"
     """One of few allowed tokens."""
 
@@ -235,7 +235,10 @@ class LookupDrafter:
         return tokens
 
     def _spellings(self, matcher: Matcher) -> list[DraftToken]:
-        """Return proposals for the text that the constraint makes likely next."""
+        """Return how the bytes that must come next may begin, likeliest first; maybe nothing.
+
+        That is the token which the tokenizer would take, and the longest one that it begins with.
+        """
         # Only the first token: the rest is considered again once it is in the tree.
         run = matcher.likely_run()
         if not run:

@@ -60,11 +60,12 @@ class BeamGroup(Group):
         ]
 
     def own_usage(self) -> Usage:
-        """The tokens of its answers once the search is over.
+        """The tokens of the answers that are returned, once the search is over; none before.
 
-        Until then a better answer with fewer chosen tokens may come, but counts must never fall.
+        Until then a better answer with fewer tokens may come, and the counts that ``Engine.stats``
+        adds up over open requests must never fall. Tokens of given-up beams are never counted.
         """
-        # Forced tokens are counted once for each answer returned, as for sampled answers.
+        # A forced token counts once in each answer that has it.
         best = self._search.answers[: self.submission.request.n] if self.is_finished else []
         num_forced = sum([found.num_forced for found in best])
         num_tokens = sum([len(found.tokens) for found in best])

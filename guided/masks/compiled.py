@@ -230,10 +230,15 @@ class CompiledConstraint:
             return mask_of(len(vocabulary), tokens)
 
     def can_complete_within(self, state: State, budget: int) -> bool:
-        """Return whether at most ``budget`` tokens end the document."""
+        """Return whether a way to end within ``budget`` tokens is known, end token not counted.
+
+        False may be wrong: only the shortest ways that were found are tried. Raises
+        LimitExceededError.
+        """
         limit = self._work_limit
         if state == self.machine.start:
-            # The first completion is part of compiling, deferred until a budget has to be checked.
+            # The first completion is part of compiling, with its limit and its name in errors; it
+            # is found when it is first needed.
             limit = limited_work(self._limits.compile_work, lock=self.lock)
         limit.enter()
         try:

@@ -84,6 +84,7 @@ class IndependentMasks:
     """The most recently used context-independent masks; safe to use from several threads."""
 
     def __init__(self, trie: TokenTrie, max_bytes: int) -> None:
+        """``max_bytes`` bounds the masks that are kept, by their ``nbytes``."""
         self.trie = trie
         self._masks: LRUCache[tuple[bytes, int], IndependentMask] = LRUCache(
             max_bytes, lambda mask: mask.nbytes
@@ -96,8 +97,9 @@ class IndependentMasks:
             np.empty((0, SITE_WIDTH), dtype=np.int32),
             0,
         )
-        """No tokens, and no sites."""
+        """No tokens, and no sites: for walks without a context-independent mask."""
         self._lock = threading.Lock()
+        """Guards ``_masks``."""
 
     def get(
         self, arrays: MachineArrays, row: int, outline: Outline, node: int = 0

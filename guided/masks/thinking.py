@@ -107,12 +107,13 @@ class ThinkingMatcher:
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         """See ``Matcher``: what ends the thoughts where they must, and what the answer begins with.
 
-        Close to the end of the budget a run might take more tokens than the mask leaves; a run
-        along the shortest end does not.
+        Only bytes of the end are forced in thoughts, so a run fits above ``check_from``. Closer to
+        the end of the budget, only a run along the shortest end is sure to be in the masks.
         """
         if forcing is Forcing.OFF:
             return ()
         if self.tokens_left <= self.num_closing:
+            # The masks allow these alone, one at a time, whatever spelling is forced elsewhere.
             run = self.thoughts.shortest_completion()
         else:
             run = self.thoughts.forced_run(forcing)
@@ -124,7 +125,7 @@ class ThinkingMatcher:
         after: Matcher = self
         for token in run:
             after = after.advance(token)
-        return run + after.forced_run(forcing) if run and after is self.answer else run
+        return run + after.forced_run(forcing) if after is self.answer else run
 
     def likely_run(self) -> tuple[TokenId, ...]:
         """See ``Matcher``."""

@@ -57,8 +57,8 @@ MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """Most states before equal ones are merged."""
 MAX_INTERSECTIONS: Final = 200
 """Most ``Intersection`` nested in each other. In compiled code, recursion has no other limit."""
-_COUNTED_CODES: Final = 1_000
-"""Codes below their number plus this are counted, which is quicker than sorting them."""
+_COUNTED_NUMBERS: Final = 1_000
+"""A table of this many counters always costs less than sorting."""
 
 
 class Dfa:
@@ -230,11 +230,13 @@ def dfa_from_nfa(
 ) -> Dfa | None:
     """Return the minimal automaton of an NFA; ``search`` is as for ``dfa_from_regular``.
 
-    ``None`` for more than ``max_states`` states before equal ones are merged; with look-around
-    ``max_states`` is ignored, and too many states raise LimitExceededError.
+    ``None`` for more than ``max_states`` states before equal ones are merged. With look-around
+    ``max_states`` is ignored, and more than MAX_DFA_STATES raise LimitExceededError, as does all
+    else that grows too large. All accepting states have the label 0.
     """
     spend(nfa.count)
     if nfa.looks:
+        # ANY comes last, as moves name sets by their index.
         parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
         subsets = LookaroundSubsets(nfa, parts, search=search)
         return dfa_from_steps(parts.classes, subsets.first, subsets.step, subsets.label)
@@ -312,23 +314,23 @@ class _Product(NamedTuple):
 
 def _product_of_one(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Product:
     """Return the product of one automaton, whose table is complete: none of its moves is DEAD."""
-    # Labels are shifted, as ``_number_codes`` takes numbers from 0 on and DEAD is -1.
-    labels, label_index = _number_codes(label.astype(np.int64) - DEAD)
+    # Labels are shifted, as ``_index_distinct`` takes numbers from 0 on and DEAD is -1.
+    labels, label_index = _index_distinct(label.astype(np.int64) - DEAD)
     return _Product(table, label_index, [(number + DEAD,) for number in labels])
 
 
-def _number_codes(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
-    """Return the distinct codes, ascending, and for each code its index among them.
+def _index_distinct(numbers: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
+    """Return the distinct numbers, ascending, and for each number its index among them.
 
-    Codes are at least 0.
+    Numbers are at least 0. Both ways return the same.
     """
-    if codes.max(initial=0) > len(codes) + _COUNTED_CODES:
-        distinct, indices = np.unique(codes, return_inverse=True)
-        return distinct.tolist(), indices.reshape(-1)
-    # Few different numbers: counting them is faster than sorting.
-    counts = np.bincount(codes)
+    if numbers.max(initial=0) > len(numbers) + _COUNTED_NUMBERS:
+        distinct, indices = np.unique(numbers, return_inverse=True)
+        return distinct.tolist(), indices
+    # No number is far above their count: counting takes a small table, and is faster than sorting.
+    counts = np.bincount(numbers)
     index = np.cumsum(counts != 0) - 1
-    return np.flatnonzero(counts).tolist(), index[codes]
+    return np.flatnonzero(counts).tolist(), index[numbers]
 
 
 def _multiply(left: _Product, right: _Product) -> _Product:
@@ -343,9 +345,11 @@ def _multiply(left: _Product, right: _Product) -> _Product:
     if pairs is None:
         raise too_many_states_error()
     table, lefts, rights = pairs
-    # A pair of label tuples as one number, so that ``_number_codes`` finds the distinct pairs.
+    # A pair of label tuples as one number, so that ``_index_distinct`` finds the distinct pairs.
     width = len(right.label_tuples)
-    codes, label_index = _number_codes(left.label_index[lefts] * width + right.label_index[rights])
+    codes, label_index = _index_distinct(
+        left.label_index[lefts] * width + right.label_index[rights]
+    )
     # Before the tuples are joined: many long ones take much memory.
     num_labels = len(left.label_tuples[0]) + len(right.label_tuples[0])
     spend(200 + table.size // 16 + len(codes) * (1 + num_labels // 16))

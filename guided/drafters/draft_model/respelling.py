@@ -135,12 +135,12 @@ class RespelledText:
     def update(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
         """Make ``tokens`` the text, and return its spelling.
 
-        Only new tokens are spelled, unless the beginning has changed. The result is not to be
-        changed.
+        Only new tokens are spelled, unless the text is shorter or begins otherwise than before.
+        The result is not to be changed, and grows with the next call.
         """
         if list(tokens[: len(self._target)]) != self._target:
             self._target, self._spelled = [], []
         for token in tokens[len(self._target) :]:
-            self._target.append(token)
             self._spelled += self._respelling.spell(token)
+            self._target.append(token)
         return self._spelled

@@ -265,7 +265,10 @@ class EagleHead(nn.Module):
         self._target_embedding = [weight]
 
     def embed(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return the rows of tokens in the target's vocabulary, ``[..., hidden]``."""
+        """Return the embeddings of tokens of the target, ``[..., hidden]``, in the table's type.
+
+        Tokens are ids of the target's vocabulary, not of the head's own.
+        """
         if self.shape.has_embedding:
             weight = self.embed_tokens.weight
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,14 @@ import torch
 from guided.errors import ModelError
 from guided.model.transformers_calls import reading
 
-__all__ = ["read_config", "read_tensors", "write_card", "write_config", "write_tensors"]
+__all__ = [
+    "has_tensors",
+    "read_config",
+    "read_tensors",
+    "write_card",
+    "write_config",
+    "write_tensors",
+]
 
 _INDEX: Final = ".index.json"
 CONFIG: Final = "config.json"
@@ -33,20 +40,30 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def has_tensors(folder: Path, *names: str) -> bool:
+    """Return whether ``read_tensors`` finds one of these files."""
+    return _find(folder, names) is not None
+
+
 def read_tensors(folder: Path, *names: str) -> dict[str, torch.Tensor]:
     """Read the tensors of the first of these files that exists, or of the parts that it is in.
 
     Files that are not safetensors are read as tensors only, so nothing in them is run.
     """
-    for name in names:
-        for file in (folder / name, folder / (name + _INDEX)):
-            if file.is_file():
-                with reading("weights", folder):
-                    return _tensors(file)
-    raise ModelError(
-        f"cannot read the weights of {folder}: there is no {' and no '.join(names)}",
-        hint="fetch the rest of it, or name the folder that holds them",
-    )
+    file = _find(folder, names)
+    if file is None:
+        raise ModelError(
+            f"cannot read the weights of {folder}: there is no {' and no '.join(names)}",
+            hint="fetch the rest of it, or name the folder that holds them",
+        )
+    with reading("weights", folder):
+        return _tensors(file)
+
+
+def _find(folder: Path, names: Iterable[str]) -> Path | None:
+    """Return the first of these files that exists, or the index of its parts."""
+    files = [folder / (name + suffix) for name in names for suffix in ("", _INDEX)]
+    return next((file for file in files if file.is_file()), None)
 
 
 def _tensors(file: Path) -> dict[str, torch.Tensor]:
@@ -62,8 +79,11 @@ def _tensors(file: Path) -> dict[str, torch.Tensor]:
     if file.suffix == ".safetensors":
         return load_file(file)
     tensors = torch.load(file, map_location="cpu", weights_only=True)
-    if not isinstance(tensors, dict):
-        raise ModelError(f"cannot read the weights of {file}: it holds no named tensors")
+    if not isinstance(tensors, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, torch.Tensor)
+        for name, tensor in tensors.items()
+    ):
+        raise ModelError(f"cannot read the weights of {file}: it must hold named tensors alone")
     return tensors
 
 

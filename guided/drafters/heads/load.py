@@ -23,7 +23,7 @@ from guided.drafters.heads.eagle import EagleDrafter
 from guided.drafters.heads.eagle_files import load_eagle
 from guided.drafters.heads.eagle_module import EagleHead
 from guided.drafters.heads.eagle_rows import head_layer
-from guided.drafters.heads.head_files import read_config
+from guided.drafters.heads.head_files import has_tensors, read_config
 from guided.drafters.heads.medusa import MedusaDrafter
 from guided.drafters.heads.medusa_files import MEDUSA_FILES, load_medusa
 from guided.drafters.heads.medusa_module import MedusaHeads
@@ -120,7 +120,7 @@ def read_heads(
 def _is_medusa(folder: Path) -> bool:
     """Whether a folder holds Medusa heads, and not an EAGLE-3 head; refuses other kinds."""
     config = read_config(folder)
-    if any((folder / name).is_file() for name in MEDUSA_FILES):
+    if has_tensors(folder, *MEDUSA_FILES):
         return True
     kind = config.get("speculators_model_type", "eagle3")
     has_name = any("eagle3" in name.lower() for name in config.get("architectures") or ())

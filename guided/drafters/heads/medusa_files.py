@@ -40,7 +40,10 @@ positions after the state that it reads. Layout of FasterDecoding/Medusa.
 
 
 def load_medusa(folder: str | Path) -> MedusaHeads:
-    """Read heads, in the type of their files; raises ``ModelError`` if there are none."""
+    """Read heads, in the type of their files.
+
+    Raises ``ModelError`` if there are none, or their names or shapes do not fit each other.
+    """
     tensors = read_tensors(Path(folder), *MEDUSA_FILES)
     shape = _shape(Path(folder), tensors)
     with torch.device("meta"):
@@ -105,7 +108,10 @@ def _check_names(folder: Path, tensors: Mapping[str, torch.Tensor], module: Medu
     found = {name: tensor.shape for name, tensor in tensors.items()}
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
-            raise ModelError(
-                f"the weights of {folder} are no Medusa heads: {name!r} has the shape "
-                f"{tuple(found.get(name, ()))}, not {tuple(wanted.get(name, ()))}"
-            )
+            if name not in found:
+                fault = f"there is no {name!r}"
+            elif name not in wanted:
+                fault = f"{name!r} belongs to none"
+            else:
+                fault = f"{name!r} has the shape {tuple(found[name])}, not {tuple(wanted[name])}"
+            raise ModelError(f"the weights of {folder} are no Medusa heads: {fault}")

@@ -40,7 +40,7 @@ __all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 MAX_GRAMMAR_LENGTH: Final = 1_000_000
 """The most characters of a grammar."""
 MAX_DEPTH: Final = 100
-"""How deep parentheses, and repeats of repeats, may nest."""
+"""How deep parentheses and repeats may nest."""
 MAX_BOUND: Final = 1_000_000
 """The largest bound of a repeat; what would make too large an automaton anyway."""
 
@@ -94,7 +94,9 @@ class _Parser:
         self._tokens = list(tokenize(text))
         self._index = 0
         self._depth = 0
-        """The number of open parentheses and repeats."""
+        """The number of open parentheses."""
+        self._height = 0
+        """How deep parentheses and repeats nest in the body that was parsed last."""
         self.called_at: dict[str, int] = {}
         """The position at which each rule is first called, by name."""
 
@@ -115,20 +117,27 @@ class _Parser:
     def _parse_choice(self) -> Body:
         """Parse sequences separated by bars; a single one is returned as itself."""
         options = [self._parse_sequence()]
+        height = self._height
         while self._current.kind == "|":
             self._index += 1
             options.append(self._parse_sequence())
+            height = max(height, self._height)
+        self._height = height
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
     def _parse_sequence(self) -> Body:
         parts: list[Body] = []
+        height = 0
         while (item := self._parse_item()) is not None:
             parts.append(self._parse_repeats(item))
+            height = max(height, self._height)
+        self._height = height
         return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _parse_item(self) -> Body | None:
         """Parse one item without its repeats; ``None`` if the sequence ends here."""
         token = self._current
+        self._height = 0
         match token.kind:
             case "literal":
                 body: Body = Terminal(parse_literal(self._text, token))
@@ -164,25 +173,26 @@ class _Parser:
     def _parse_group(self) -> Body:
         """Parse what is between the current parenthesis and the closing one."""
         opening = self._current
-        self._enter_level()
+        self._depth += 1
+        self._check_nesting(self._depth)
         self._index += 1
         body = self._parse_choice()
         # A name that is not part of the body begins the next rule.
         if self._current.kind in ("end", "name"):
             raise self._invalid_at(opening, "this ( is not closed")
+        self._height += 1
+        self._check_nesting(self._height)
         self._expect(")", "expected )")
         self._depth -= 1
         return body
 
     def _parse_repeats(self, item: Body) -> Body:
         """Parse the repeats after an item, which apply one after another: ``x+?`` is ``(x+)?``."""
-        num_repeats = 0
         while (token := self._current).kind in (*_REPEAT_BOUNDS, "bounds"):
-            num_repeats += 1
-            self._enter_level()
+            self._height += 1
+            self._check_nesting(self._height)
             item = Repetition(item, *(_REPEAT_BOUNDS.get(token.kind) or self._parse_bounds(token)))
             self._index += 1
-        self._depth -= num_repeats
         return item
 
     def _parse_bounds(self, token: Token) -> tuple[int, int | None]:
@@ -221,10 +231,12 @@ class _Parser:
                 "an attribute of a rule is not supported", "leave it out",
             )  # fmt: skip
 
-    def _enter_level(self) -> None:
-        """Count a parenthesis or a repeat; the caller lowers ``_depth`` again at its end."""
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
+    def _check_nesting(self, levels: int) -> None:
+        """Raise LimitExceededError, at the current token, for more levels than may nest.
+
+        The parser calls itself for each open parenthesis, and passes over bodies for each level.
+        """
+        if levels > MAX_DEPTH:
             raise self._limit_error(
                 f"the rule nests deeper than {MAX_DEPTH}",
                 MAX_DEPTH,

@@ -18,7 +18,8 @@ __all__ = ["CompositeCalls"]
 class CompositeCalls(Calls):
     """Adds calls and returns to configurations that may also contain states in holes.
 
-    ``Holes`` numbers the states in holes after those of the network.
+    States in holes have numbers from ``network.first_hole`` on: first the start of each hole, which
+    is a state of the network, then, after those of the network, the others (``Holes``).
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class CompositeCalls(Calls):
 
     def call_closure(self, configuration: dict[int, int]) -> dict[int, int]:
         """Return the closure of a configuration under calls, see ``Calls.call_closure``."""
-        # States in holes call no rules.
+        # States in holes call no rules; nor do the starts of holes, which the network knows.
         first = len(self._network)
         inside = {
             state: continuation for state, continuation in configuration.items() if state >= first
@@ -64,12 +65,14 @@ class CompositeCalls(Calls):
         return state >= self._network.first_hole or state == END or self.is_kept[state]
 
     def single_hole_state(self, closure: Mapping[int, int]) -> int | None:
-        """Return the only parse of a configuration if it is in a hole, else ``None``.
+        """Return the state that is in a hole, if it is the only one to keep, else ``None``.
 
-        ``closure`` has at least one parse. ``None`` also for a fork (see ``Holes.is_fork``), which
-        is handled as several parses, as the text of its hole may end or go on.
+        ``closure`` has the continuation of each state, those that are called included, and at least
+        one to keep (``must_keep``). ``None`` also for a fork (see ``Holes.is_fork``), which is
+        handled as several parses, as the text of its hole may end or go on.
         """
         kept = [state for state in closure if self.must_keep(state)]
+        # END is below all states of holes too.
         if len(kept) > 1 or kept[0] < self._network.first_hole:
             return None
         return None if self._holes.is_fork(self._holes.hole_state(kept[0]), self._rows) else kept[0]

@@ -133,6 +133,15 @@ class SchemaNode(_Node):
             found = self._formula = self._lower()
         return found
 
+    @property
+    def target(self) -> SchemaNode:
+        """The node that it refers to, if its schema is but a reference; else itself."""
+        node = self
+        # It ends: the reader refuses a schema that refers to nothing but itself.
+        while isinstance(node.formula, SchemaNode):
+            node = node.formula
+        return node
+
     def release(self) -> None:
         """Let go of the formula, which may lead back here; the node is not to be used any more."""
         self._formula, self._lower = None, _released

@@ -321,12 +321,14 @@ class _PowerTable:
     def _write_fraction(self) -> None:
         """Write the moves from digits after the point."""
         table, fraction = self.table, self.fraction
-        # A nonzero digit makes the kind of the least exponent that is the number of digits.
+        # A nonzero ``n``-th digit leads to the kind with the least exponent ``n``: kinds are in the
+        # order of their exponents, from -MAX_WHOLE_ZEROS on.
         after_nonzero = np.diag(fraction[MAX_WHOLE_ZEROS + 1 : -1, 1:])
         table[fraction[:, :-1], 0] = fraction[:, 1:]
         table[fraction[:, :-1], NONZERO] = after_nonzero[:, None]
         last = fraction[:, -1]
         table[last, 0] = np.where(self.fails_plain, _Row.LONG_OTHER, _Row.LONG_MULTIPLE)
+        # A nonzero digit beyond ``max_digits`` is no multiple: it has no fewer than ``places``.
         table[last, NONZERO] = _Row.LONG_OTHER
         table[_Row.LONG_MULTIPLE, 0] = _Row.LONG_MULTIPLE
         table[_Row.LONG_MULTIPLE, NONZERO] = _Row.LONG_OTHER

@@ -196,10 +196,16 @@ class JsonMachine(Recognizer):
                 pointer=pointer,
                 hint="say with fewer alternatives what is meant",
             )
+        empty = self.evaluation.values.empty_node
+        if empty is not None and empty.pointer:
+            message, pointer = "no value fits, so no document satisfies the schema", empty.pointer
+        else:
+            message, pointer = "no document satisfies the schema", ""
         return UnsatisfiableError(
-            "no document satisfies the schema",
-            pointer="",
-            hint="look for bounds that cross, and for required members that may not be there",
+            message,
+            pointer=pointer,
+            hint="look for bounds that cross, for required members that may not be there, and for "
+            "values that must contain another of their own schema",
         )
 
 

@@ -75,11 +75,12 @@ class NumberRules:
     def block(self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]) -> Block | None:
         """Return the block of the numbers whose truth vector is one of ``truth_vectors``.
 
-        ``None`` if there are none. It is cached for the whole process (``shared_block``) and must
-        not be changed.
+        ``None`` if there are none. The block is cached for the whole process (``shared_block``) and
+        must not be changed. Raises LimitExceededError for an automaton that grows too large.
         """
-        spelling = (self.options.spelling, self.options.max_number_digits, self.unavailable_bytes)
-        key = ("number", spelling, tuple(map(self._signatures.of, formulas)), truth_vectors)
+        # With the formulas, all that ``_new_block`` depends on.
+        options = (self.options.spelling, self.options.max_number_digits, self.unavailable_bytes)
+        key = ("number", options, tuple(map(self._signatures.of, formulas)), truth_vectors)
         return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
 
     def _new_block(
@@ -96,13 +97,15 @@ class NumberRules:
         """Return an automaton of numbers with some truth vectors, and the vector of each label.
 
         ``truth_vectors`` of ``None`` means all. A label is an index in the list, which has only
-        vectors that some number has.
+        vectors that some number has, or REQUIRED alone. The automaton must not be changed.
         """
         merged = tuple(_merge_ranges(formula, self.formulas) for formula in formulas)
         leaves = leaves_of(merged)
+        # Constants have no leaf, but still only numbers may be read; this label decides nothing.
         assertions = [_number_assertion(leaf) for leaf in leaves] or [Numbers()]
         # All automata have to read as many digits as the longest number in an assertion.
         digits = digit_limit(assertions, self.options.max_number_digits)
+        # A shortcut without a product: the only label of ``number_dfa`` is 0, the first index.
         if len(leaves) == 1 and merged == (leaves[0],) and truth_vectors == ONLY_REQUIRED:
             return number_dfa(assertions[0], self.options.spelling, digits), [REQUIRED]
         label_of = VectorLabels(leaves, merged, truth_vectors)

@@ -41,7 +41,9 @@ from guided.runtime.work_budget import spend
 __all__ = ["MAX_INLINED_NODES", "Inliner", "Restriction"]
 
 MAX_INLINED_NODES: Final = 30
-"""The most nodes inlined in one. Keeps out recursion and schemas that fan out."""
+"""The most nodes inlined in one, itself included. Keeps out recursion and schemas that fan out."""
+MAX_INLINED_LEVELS: Final = 30
+"""The most containers inlined inside one another; each takes five nested calls."""
 
 
 class Inliner:
@@ -55,8 +57,8 @@ class Inliner:
         self.formulas = formulas
         self._cache: dict[SchemaNode, Formula] = {}
         """The results of ``inline`` by node."""
-        self.origin: dict[Formula, SchemaNode] = {}
-        """A node that each of these results came from, whose place errors name."""
+        self.origin: dict[Formula, SchemaNode | None] = {}
+        """The node that a formula came from, whose place errors name; ``None`` if several did."""
 
     def inline(self, formula: Formula) -> Formula:
         """Return the formula of a small node with all its inner nodes inlined.
@@ -68,38 +70,51 @@ class Inliner:
         found = self._cache.get(formula)
         if found is None:
             try:
-                found = _Inlining(self.formulas).visit(formula)
+                found = _Inlining(self).visit(formula)
             except _TooLargeError:
                 found = formula
             self._cache[formula] = found
-            self.origin.setdefault(found, formula)
         return found
+
+    def note_origin(self, formula: Formula, node: SchemaNode) -> None:
+        """Note that a formula is that of a node, with the nodes in it inlined."""
+        if self.origin.setdefault(formula, node) is not node:
+            self.origin[formula] = None
 
 
 class _Inlining:
-    """Inlines the nodes in one node."""
+    """Inlines the nodes in one node, once, and notes where each formula came from."""
 
-    def __init__(self, formulas: Formulas) -> None:
-        self._formulas = formulas
+    def __init__(self, inliner: Inliner) -> None:
+        self._inliner = inliner
+        self._formulas = inliner.formulas
         self._nodes_left = MAX_INLINED_NODES
+        self._levels_left = MAX_INLINED_LEVELS
 
     def visit(self, formula: Formula) -> Formula:
         """Return a formula with the nodes in it inlined; raises _TooLargeError if they are many."""
         return self._formulas.replace(formula, self._inline)
 
-    def _inline(self, node: Leaf | SchemaNode) -> Formula:
+    def _inline(self, part: Leaf | SchemaNode) -> Formula:
         """Return a leaf with the nodes in it inlined, or the formula of a node."""
-        if isinstance(node, Leaf):
-            assertion = _replace_children(node.assertion, self.visit)
-            return node if assertion is node.assertion else self._formulas.leaf(assertion)
+        if isinstance(part, Leaf):
+            self._levels_left -= 1
+            if self._levels_left < 0:
+                raise _TooLargeError
+            assertion = _replace_children(part.assertion, self.visit)
+            self._levels_left += 1
+            return part if assertion is part.assertion else self._formulas.leaf(assertion)
+        # Before the descent: a node may contain itself. One that is met twice counts twice.
         self._nodes_left -= 1
         if self._nodes_left < 0:
             raise _TooLargeError
-        return self.visit(node.formula)
+        inlined = self.visit(part.formula)
+        self._inliner.note_origin(inlined, part.target)
+        return inlined
 
 
 class _TooLargeError(Exception):
-    """A node with too many nodes inside, or that contains itself."""
+    """A node with too many nodes or levels inside, or that contains itself."""
 
 
 def _replace_children(assertion: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:

@@ -38,6 +38,8 @@ class ShortestValues:
         """Return a shortest array or object that fits a formula; ``Evaluation`` sets both."""
         self.exceeded: tuple[int, str] | None = None
         """A limit, and what some values have more of that were therefore not tried."""
+        self.empty_node: SchemaNode | None = None
+        """The first node that no value fits, innermost, in what the current search has tried."""
         self._cache: dict[Formula, bytes | None] = {}
         """The shortest value that fits, by formula; ``None`` if none was found."""
         self._depth: dict[Formula, int] = {}
@@ -60,7 +62,10 @@ class ShortestValues:
         Raises LimitExceededError if values or automata grow too deep or too large.
         """
         if formula in self._cache:
-            return self._cache[formula]
+            found = self._cache[formula]
+            if found is None:
+                self._note_empty(formula)
+            return found
         # A cycle: a value that contains another of the same formula is never the shortest.
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
@@ -68,20 +73,36 @@ class ShortestValues:
         spend(5)
         depth = self._depth[formula] = len(self._depth)
         outer, self._lowest = self._lowest, depth
-        given_up = self.num_given_up
+        given_up, empty_node = self.num_given_up, self.empty_node
         try:
             text = self.searches.nesting.call(CALLS_OF_A_VALUE, lambda: self._search(formula))
         finally:
             del self._depth[formula]
             if self.num_given_up > given_up:
-                origin = self.restriction.inliner.origin
-                node = formula if isinstance(formula, SchemaNode) else origin.get(formula)
+                node = self._node_of(formula)
                 self.searches.first_incomplete_node = self.searches.first_incomplete_node or node
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
         # A failure may depend on a formula further out that counted as having no value.
         if text is not None or lowest >= depth:
             self._cache[formula] = text
+            if text is None:
+                self._note_empty(formula)
+        if text is not None:
+            # What was empty inside was not needed.
+            self.empty_node = empty_node
         return text
+
+    def _note_empty(self, formula: Formula) -> None:
+        self.empty_node = self.empty_node or self._node_of(formula)
+
+    def _node_of(self, formula: Formula) -> SchemaNode | None:
+        """Return the node that a formula is, or was inlined from; ``None`` if there is none.
+
+        None for FALSE either, as nodes all over the schema may become it.
+        """
+        if isinstance(formula, SchemaNode):
+            return formula.target
+        return None if formula is FALSE else self.restriction.inliner.origin.get(formula)
 
     def _search(self, formula: Formula) -> bytes | None:
         """Compute ``text``: a scalar, or a container if that is shorter.

@@ -122,10 +122,13 @@ def _ranges_after_digit(
 ) -> dict[int, list[DeltaRange]]:
     """Return the ranges of the rest of a delta after a digit that is not the last one.
 
-    Only for ``threshold`` and for the digits after which they differ from those after the digit
-    before. Ranges keep their order, so that equal ones are equal keys in ``_digit_state``.
+    Such a digit is at least ``threshold``, and the delta is ``digit + weight * rest``. The ranges
+    after a key hold for all digits up to the next key; an empty list means that no delta has these
+    digits. Ranges keep their order, so that equal ones are equal keys in ``_digit_state``.
     """
     weight = _BASE - threshold
+    # The digits at which the least and the greatest rest change, and where a range that is shorter
+    # than ``weight`` begins and ends: it has only some of the digits, which may wrap around.
     first = [threshold + (low - threshold) % weight for low, _, _ in ranges]
     beyond = [threshold + (high + 1 - threshold) % weight for _, high, _ in ranges]
     by_digit: dict[int, list[DeltaRange]] = {digit: [] for digit in (threshold, *first, *beyond)}

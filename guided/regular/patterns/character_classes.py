@@ -141,13 +141,13 @@ def _code_points(chars: CodePoints) -> list[int]:
 
 @functools.cache
 def _lower_case() -> Mapping[int, int]:
-    """Return the simple lower case of each character whose lower case differs."""
+    """Return the lower case that ``re`` compares by, for each code point that it changes."""
     found: dict[int, int] = {}
-    for code_point in range(sys.maxunicode + 1):
+    for code_point in with_pauses(range(sys.maxunicode + 1)):
         # Only the first of several code points is the simple one: U+0130 becomes i and a dot.
-        folds = ord(chr(code_point).lower()[0])
-        if folds != code_point:
-            found[code_point] = folds
+        lower = ord(chr(code_point).lower()[0])
+        if lower != code_point:
+            found[code_point] = lower
     return found
 
 

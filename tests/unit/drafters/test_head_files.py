@@ -281,11 +281,41 @@ def test_medusa_heads_that_do_not_fit_are_refused(tmp_path: Path, target: ModelF
         read(target, tmp_path / "a")
     save_medusa(tmp_path / "b", random_medusa(MedusaShape(32, 60, heads=2)), base_model="a/b")
     change_weights(tmp_path / "b", lambda tensors: tensors.pop("1.0.linear.bias"))
-    with pytest.raises(ModelError, match=r"'1\.0\.linear\.bias' has the shape"):
+    with pytest.raises(ModelError, match=r"there is no '1\.0\.linear\.bias'"):
+        read(target, tmp_path / "b")
+    bias = "1.0.linear.bias"
+    change_weights(tmp_path / "b", lambda tensors: tensors.update({bias: torch.zeros(3)}))
+    with pytest.raises(ModelError, match=r"linear\.bias' has the shape \(3,\), not \(32,\)"):
+        read(target, tmp_path / "b")
+    extra = {bias: torch.zeros(32), "1.0.linear.scale": torch.ones(1)}
+    change_weights(tmp_path / "b", lambda tensors: tensors.update(extra))
+    with pytest.raises(ModelError, match=r"'1\.0\.linear\.scale' belongs to none"):
         read(target, tmp_path / "b")
     change_weights(tmp_path / "b", lambda tensors: tensors.pop("0.1.weight"))
     with pytest.raises(ModelError, match=r"there is no matrix '0\.1\.weight'"):
         read(target, tmp_path / "b")
+
+
+def test_medusa_heads_in_several_files_are_recognised(tmp_path: Path, target: ModelFiles) -> None:
+    save_medusa(tmp_path, random_medusa(MedusaShape(32, 60, heads=2)), base_model="a/b")
+    file = tmp_path / MEDUSA_FILES[0]
+    part = file.rename(tmp_path / "part.safetensors")
+    weight_map = dict.fromkeys(load_file(part), part.name)
+    Path(f"{file}.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    assert read(target, tmp_path).medusa is not None
+
+
+def test_a_pickle_of_heads_and_more_is_refused(tmp_path: Path, target: ModelFiles) -> None:
+    save_medusa(
+        tmp_path,
+        random_medusa(MedusaShape(32, 60, heads=1)),
+        base_model="a/b",
+        file=MEDUSA_FILES[1],
+    )
+    tensors = torch.load(tmp_path / MEDUSA_FILES[1])
+    torch.save({**tensors, "epoch": 3}, tmp_path / MEDUSA_FILES[1])
+    with pytest.raises(ModelError, match="must hold named tensors alone"):
+        read(target, tmp_path)
 
 
 def test_one_set_of_each_kind_where_something_drafts(tmp_path: Path, target: ModelFiles) -> None:

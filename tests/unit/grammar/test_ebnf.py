@@ -167,6 +167,10 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "no way out": ('root ::= "a" root', UnsatisfiableError, ["no text"]),
     "depth": ("root ::= " + "(" * 5_000, LimitExceededError, [f"deeper than {MAX_DEPTH}"]),
+    "repeats of groups": (
+        "root ::= " + "(" * 10 + '"a"' + (")" + "*" * 90) * 10, LimitExceededError,
+        [f"than {MAX_DEPTH}", "column 123"],
+    ),
     "stacked repeats": ('root ::= "a"' + "*" * 5_000, LimitExceededError, [f"than {MAX_DEPTH}"]),
     "large bound": ('root ::= "a"{1' + "0" * 6_000 + "}", LimitExceededError, [f"{MAX_BOUND}"]),
     "length": ("#" * (MAX_GRAMMAR_LENGTH + 1), LimitExceededError, [f"{MAX_GRAMMAR_LENGTH}"]),

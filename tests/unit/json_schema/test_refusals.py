@@ -60,11 +60,47 @@ EMPTY: list[Schema] = [
 ]  # fmt: skip
 
 
+CROSSED: Schema = {"type": "integer", "minimum": 5, "maximum": 3}
+
+EMPTY_PARTS: list[tuple[Schema, str]] = [
+    (CROSSED, ""),
+    ({"type": "object", "required": ["a"], "properties": {"a": CROSSED}}, "/properties/a"),
+    # The innermost: its parents have no value either.
+    ({"type": "object", "required": ["x"], "properties": {"x": {
+        "type": "object", "required": ["a"], "properties": {"a": CROSSED}}}}, "/properties/x/properties/a"),
+    # Not what may be left out, also where it has the same schema as what may not.
+    ({"type": "object", "required": ["b"], "properties": {
+        "a": {"type": "string", "minLength": 3, "maxLength": 2}, "b": CROSSED}}, "/properties/b"),
+    ({"type": "object", "required": ["a", "b"], "properties": {
+        "a": {"anyOf": [CROSSED, {"type": "null"}]}, "b": {"type": "array", "minItems": 1, "items": CROSSED}}}, "/properties/b"),
+    ({"anyOf": [{"type": "object", "required": ["a"], "properties": {"a": CROSSED}}, False]}, "/anyOf/0/properties/a"),
+    ({"type": "array", "minItems": 2, "prefixItems": [{}, CROSSED]}, "/prefixItems/1"),
+    ({"type": "array", "minItems": 1, "items": CROSSED}, "/items"),
+    # What is referred to, wherever from.
+    ({"$defs": {"c": CROSSED}, "type": "object", "required": ["b"], "properties": {
+        "a": {"anyOf": [{"$ref": "#/$defs/c"}, {}]}, "b": {"$ref": "#/$defs/c"}}}, "/$defs/c"),
+    # A required member that no name may have: what stands in the way is the object.
+    ({"type": "object", "required": ["a"], "properties": {"a": {
+        "type": "object", "required": ["z"], "additionalProperties": False}}}, "/properties/a"),
+    # Two parts that only disagree with each other.
+    ({"allOf": [{"type": "object", "required": ["a"], "properties": {"a": {"type": "null"}}},
+                {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}]}, ""),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("schema", EMPTY, ids=repr)
 def test_a_schema_without_documents_is_refused(schema: Schema) -> None:
-    with pytest.raises(UnsatisfiableError, match="no document satisfies the schema") as caught:
+    with pytest.raises(UnsatisfiableError, match="no document satisfies the schema"):
         machine_of(schema)
-    assert caught.value.pointer == ""
+
+
+@pytest.mark.parametrize(("schema", "pointer"), EMPTY_PARTS, ids=repr)
+def test_a_schema_without_documents_names_a_part_that_no_value_fits(
+    schema: Schema, pointer: str
+) -> None:
+    with pytest.raises(UnsatisfiableError) as caught:
+        machine_of(schema)
+    assert caught.value.pointer == pointer
 
 
 def _limited(schema: Schema, **limits: int) -> JsonMachine:
@@ -101,7 +137,7 @@ def test_a_limit_is_told_with_its_place_behind_references(num_references: int) -
     member = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "required": ["a"]}
     with pytest.raises(LimitExceededError) as caught:
         machine_of({"$defs": definitions, "type": "object", **member})
-    assert caught.value.pointer == "/properties/a"
+    assert caught.value.pointer == f"/$defs/d{num_references}"
 
 
 @pytest.mark.parametrize("length", [100_001, 2**31, 2**63, 10**300])
