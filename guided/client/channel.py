@@ -18,7 +18,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
 )
 """Options of both the blocking and the asyncio channel."""
 
-_RESOLVERS = ("dns", "unix")
+_RESOLVERS = ("dns:", "unix:", "unix-abstract:")
 """Schemes of addresses that the transport itself understands."""
 
 
@@ -29,10 +29,16 @@ def checked_address(address: str) -> str:
             f"{address!r} is not an address", field="address", hint="pass host:port as a string"
         )
     scheme, separator, rest = address.partition("://")
-    if separator and scheme not in _RESOLVERS:
+    if separator and f"{scheme}:" not in _RESOLVERS:
         raise RequestError(
             "an address is host:port, without a scheme",
             field="address",
-            hint=f"write {rest.rstrip('/')!r}",
+            hint=f"write {rest.partition('/')[0]!r}",
+        )
+    if "/" in address and not address.startswith(_RESOLVERS):
+        raise RequestError(
+            "an address is host:port, without a path",
+            field="address",
+            hint=f"write {address.partition('/')[0]!r}",
         )
     return address

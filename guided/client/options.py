@@ -6,8 +6,9 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from enum import StrEnum
-from functools import cache, partial, reduce
+from functools import cache, partial, reduce, wraps
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
@@ -32,6 +33,7 @@ __all__ = [
     "Options",
     "Schema",
     "engine_options",
+    "naming_misspelt_options",
     "reasoning_of",
     "with_options",
 ]
@@ -122,6 +124,25 @@ def with_options(kind: AnyClass) -> AnyClass:
         kind.__annotations__[name] = hint
         made: Any = {"default_factory": dict} if name in _MAPPINGS else {"default": defaults[name]}
         setattr(kind, name, field(kw_only=True, **made))
+    return kind
+
+
+def naming_misspelt_options(kind: AnyClass) -> AnyClass:
+    """Have a dataclass raise TypeError, with the closest option, for one that does not exist."""
+    made: Any = kind
+    initialise = made.__init__
+    known = [each.name for each in fields(made) if each.init]
+
+    @wraps(initialise)
+    def checked(self: object, *arguments: object, **given: object) -> None:
+        for name in given:
+            if name not in known:
+                close = get_close_matches(name, known, 1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"there is no option {name!r}{hint}")
+        initialise(self, *arguments, **given)
+
+    made.__init__ = checked
     return kind
 
 

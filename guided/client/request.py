@@ -17,6 +17,7 @@ from guided.client.options import (
     Options,
     Schema,
     engine_options,
+    naming_misspelt_options,
     reasoning_of,
     with_options,
 )
@@ -51,6 +52,7 @@ NO_MODEL: Final[Any] = None
 """The response model of a request that has none."""
 
 
+@naming_misspelt_options
 @dataclass(frozen=True)
 @with_options
 class Request(Generic[T]):

@@ -78,6 +78,13 @@ _HINTS: Mapping[grpc.StatusCode, str] = {
     grpc.StatusCode.UNAVAILABLE: "check the address, and that the server runs",
 }
 
+_HTTP1_PEER = "http1.x server"
+"""In the transport's message if what answered speaks HTTP/1 alone."""
+_HTTP1_HINT = (
+    "that port speaks HTTP; this client needs the one of gRPC, which is 50051 unless the server "
+    "was told another"
+)
+
 _CODES: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -141,7 +148,8 @@ def _told_error(status: status_pb2.Status) -> GuidedError:
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
     # A status OK in an error is a fault of the server, like an unknown one.
     error = ERRORS.get(code, InternalServiceError)
-    return error(f"{code.name}: {status.message}", hint=_HINTS.get(code))
+    hint = _HTTP1_HINT if _HTTP1_PEER in status.message else _HINTS.get(code)
+    return error(f"{code.name}: {status.message}", hint=hint)
 
 
 @contextmanager

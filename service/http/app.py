@@ -70,7 +70,8 @@ def _application(face: Face, health: HealthServicer) -> ASGIApp:
         *(Route(path, _OneMethod(("GET", "HEAD"), app, face)) for path, app in gets.items()),
         *(Route(path, _OneMethod(("POST",), app, face)) for path, app in posts.items()),
     ]
-    return Router(routes, redirect_slashes=False, default=partial(_refuse_path, face))
+    paths = frozenset(gets | posts)
+    return Router(routes, redirect_slashes=False, default=partial(_refuse_path, face, paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,13 @@ class _OneMethod:
         await fail(_unlogged(self.face, scope, send), error, self.face)
 
 
-async def _refuse_path(face: Face, scope: Scope, _: Receive, send: Send) -> None:
-    """Answer a call of any other path."""
-    error = RefusedCallError(f"there is no path {scope['path'][:200]!r}", status=404, hint=_PATHS)
+async def _refuse_path(
+    face: Face, paths: frozenset[str], scope: Scope, _: Receive, send: Send
+) -> None:
+    """Answer a call of any other path than ``paths``."""
+    is_base_short = f"/v1{scope['path']}" in paths
+    hint = "the base URL that a client is given ends in /v1" if is_base_short else _PATHS
+    error = RefusedCallError(f"there is no path {scope['path'][:200]!r}", status=404, hint=hint)
     await fail(_unlogged(face, scope, send), error, face)
 
 

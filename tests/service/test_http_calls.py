@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from guided.bearer import bearer_of
 from guided.client import AsyncClient, Client, RawPrompt, Request, Tls
-from guided.errors import ServiceError
+from guided.errors import ServiceError, ServiceUnavailableError
 from guided_service.config import ServerConfig
 from guided_service.http.web_server import WebServer
 from tests.service.http_server import HttpServer, chat, completion, error_of, serving_http
@@ -131,9 +131,24 @@ ERRORS: list[tuple[str, str, dict[str, Any], int, str, str | None, str]] = [
     ("POST", "/v1/models", {}, 405, "invalid_request", None, "/v1/models takes GET, not POST"),
     ("GET", COMPLETIONS, {}, 405, "invalid_request", None, "/v1/completions takes POST, not GET"),
     ("POST", "/v1/embeddings", {}, 404, "invalid_request", None, "there is no path"),
+    (
+        "POST",
+        "/chat/completions",
+        {},
+        404,
+        "invalid_request",
+        None,
+        "there is no path '/chat/completions'; the base URL that a client is given ends in /v1",
+    ),
     ("POST", "/v1/completions/", {}, 404, "invalid_request", None, "there is no path"),
     ("GET", "/v1/models/x", {}, 404, "model_not_found", "model", "there is no model 'x'"),
 ]
+
+
+def test_a_client_of_grpc_at_the_port_of_http_is_told_so(echo: HttpServer) -> None:
+    client = Client(echo.url.removeprefix("http://"), timeout=2)
+    with client, pytest.raises(ServiceUnavailableError, match="that port speaks HTTP; this client"):
+        client.generate("Hello.")
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "code", "param", "told"), ERRORS)

@@ -20,6 +20,7 @@ from guided.errors import RequestError
             "an address is host:port, without a scheme; write 'localhost:50051'",
         ),
         ("grpc://[::1]:1/", "an address is host:port, without a scheme; write '[::1]:1'"),
+        ("localhost:8000/v1", "an address is host:port, without a path; write 'localhost:8000'"),
         (50051, "50051 is not an address; pass host:port as a string"),
     ],
 )
