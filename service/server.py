@@ -176,7 +176,8 @@ async def _drain(
     seconds: float,
 ) -> None:
     admission = servicer.admission
-    _log.info("draining", requests=admission.in_flight, queued=admission.waiting, seconds=seconds)
+    in_flight, queued = admission.in_flight, admission.waiting
+    _log.info("draining", requests=in_flight, queued=queued, at_most_seconds=seconds)
     admission.close()
     # A little longer than requests have, so that the errors of those cut off are still sent.
     stopped = asyncio.create_task(_stop(server, web, seconds + _FLUSH_SECONDS))

@@ -159,6 +159,12 @@ def print_report(report: SchemaReport, *, stderr: bool = False) -> None:
             place = validator.place or "the whole answer"
             code.add_row(Text(validator.name), Text(place), Text(validator.kind))
         _print_whole(console, code)
+    if report.empty_parts:
+        empty = Table()
+        empty.add_column("part that no value fits, so that it is never written", overflow="fold")
+        for pointer in report.empty_parts:
+            empty.add_row(Text(pointer))
+        _print_whole(console, empty)
     if report.likely_limits:
         limits = Table()
         for name in ("limit that answers are likely to hit, and end", "at"):
@@ -203,6 +209,7 @@ def report_json(report: SchemaReport) -> str:
             ],
             "omitted_keywords": report.omitted_verdicts,
             "shortest_answer": report.shortest_answer,
+            "empty_parts": list(report.empty_parts),
             "likely_limits": [asdict(likely) for likely in report.likely_limits],
             "unenforced_validators": [asdict(each) for each in report.unenforced_validators],
         }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 
+from guided.constraint.empty_parts import empty_parts
 from guided.constraint.likely_limits import likely_limits
 from guided.constraint.machine import BuiltMachine, build_machine
 from guided.json_schema.machine.json_machine import JsonMachine
@@ -49,8 +50,10 @@ def check_structure(
         shortest = visible_text(machine.shortest_completion(machine.start))
     with limited_work(limits.compile_work, "judging each keyword"):
         verdicts = tuple(_verdicts(built))
-    ahead = likely_limits(machine, limits) if isinstance(machine, JsonMachine) else ()
-    report = SchemaReport(verdicts, shortest, likely_limits=ahead)
+    report = SchemaReport(verdicts, shortest)
+    if isinstance(machine, JsonMachine):
+        ahead, empty = likely_limits(machine, limits), empty_parts(machine)
+        report = replace(report, likely_limits=ahead, empty_parts=empty)
     return CheckedConstraint(constraint.digest(), report, cost)
 
 

@@ -29,9 +29,9 @@ class KernelProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        if len(os.sched_getaffinity(0)) > 1 and not _LAST_COMPILED._cache.is_on_disk(
-            _LAST_COMPILED.targetctx
-        ):
+        self.is_needed: Final = not _LAST_COMPILED._cache.is_on_disk(_LAST_COMPILED.targetctx)
+        """Whether kernels are to be compiled, as at the first start."""
+        if self.is_needed and len(os.sched_getaffinity(0)) > 1:
             command, none = (sys.executable, "-P", "-c", _PREPARE), subprocess.DEVNULL
             self._process = subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 

@@ -31,7 +31,7 @@ from guided.engine.gc_freeze import freeze_heap
 from guided.engine.hardware import Hardware, instruction_set_of
 from guided.engine.kernel_process import KernelProcess
 from guided.engine.load_drafters import DraftPlan, check_widths, load_drafters, plan_drafters
-from guided.engine.load_runner import OnLoss, load_runner
+from guided.engine.load_runner import OnLoss, Report, load_runner
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
 from guided.engine.rank_settings import check_ranks, choose_split
 from guided.engine.scoring import Judge
@@ -272,9 +272,9 @@ def _load_parts(
         adapters=adapters,
         on_loss=on_loss,
     )
-    size = files.checkpoint.nbytes
-    with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
-        compiler, runner = _prepare(texts.vocabulary, kernel_process, partial(make_runner, report))
+    compiler, runner = _prepare(
+        texts.vocabulary, kernel_process, make_runner, progress, files.checkpoint.nbytes
+    )
     context_window = runner.context_window(texts.context_window)
     if context_window < texts.context_window:
         _log.warning(
@@ -328,9 +328,16 @@ def _build_engine(
 
 
 def _prepare(
-    vocabulary: Vocabulary, kernel_process: KernelProcess, make_runner: Callable[[], ModelRunner]
+    vocabulary: Vocabulary,
+    kernel_process: KernelProcess,
+    make_runner: Callable[[Report], ModelRunner],
+    progress: Progress,
+    nbytes: int,
 ) -> tuple[ConstraintCompiler, ModelRunner]:
-    """Make the constraint compiler and the runner at once: one is Python, the other matrices."""
+    """Make the constraint compiler and the runner at once: one is Python, the other matrices.
+
+    ``nbytes`` is the size of the weights.
+    """
 
     def compiling() -> ConstraintCompiler:
         compiler = ConstraintCompiler(vocabulary)
@@ -340,8 +347,11 @@ def _prepare(
 
     with ThreadPoolExecutor(1) as beside:
         compiler = beside.submit(compiling)
-        runner = make_runner()
-        return compiler.result(), runner
+        with progress.step("packing weights", total_bytes=nbytes) as report:
+            runner = make_runner(report)
+        is_first = kernel_process.is_needed
+        with progress.step(f"preparing kernels{', only at the first start' if is_first else ''}"):
+            return compiler.result(), runner
 
 
 def _warm_up(engine: Engine) -> None:

@@ -874,6 +874,7 @@ class EnforcementReport(_message.Message):
     OMITTED_VERDICTS_FIELD_NUMBER: _builtins.int
     SHORTEST_ANSWER_FIELD_NUMBER: _builtins.int
     LIKELY_LIMITS_FIELD_NUMBER: _builtins.int
+    EMPTY_PARTS_FIELD_NUMBER: _builtins.int
     omitted_verdicts: _builtins.int
     """Number of verdicts that were left out because the message would be too large."""
     shortest_answer: _builtins.str
@@ -888,6 +889,12 @@ class EnforcementReport(_message.Message):
         written there takes more work, or more room, than an answer has.
         """
 
+    @_builtins.property
+    def empty_parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """JSON pointers of parts of a schema that no value fits, as where bounds cross: answers are written
+        without them. Parts that say so themselves, as "false" does, are not listed.
+        """
+
     def __init__(
         self,
         *,
@@ -895,10 +902,11 @@ class EnforcementReport(_message.Message):
         omitted_verdicts: _builtins.int = ...,
         shortest_answer: _builtins.str = ...,
         likely_limits: _abc.Iterable[Global___LikelyLimit] | None = ...,
+        empty_parts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["likely_limits", b"likely_limits", "omitted_verdicts", b"omitted_verdicts", "shortest_answer", b"shortest_answer", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["empty_parts", b"empty_parts", "likely_limits", b"likely_limits", "omitted_verdicts", b"omitted_verdicts", "shortest_answer", b"shortest_answer", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -62,6 +62,7 @@ def test_another_process_compiles_what_is_missing_where_it_has_a_core(
     monkeypatch.setattr(KernelCache, "is_on_disk", looked_for)
     monkeypatch.setattr(os, "sched_getaffinity", allowed)
     kernels = KernelProcess()
+    assert kernels.is_needed != is_there
     assert (kernels._process is not None) == is_started
     if kernels._process is not None:
         begun.open().close()  # after the other process has opened it as well

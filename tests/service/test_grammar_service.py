@@ -36,7 +36,10 @@ from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import eventually
 from tests.unit.engine.test_constraint_tasks import LONG
 
-SCHEMA = {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"day": {"type": "string", "format": "date"}},
+}
 
 
 def even(value: int) -> int:
@@ -344,12 +347,14 @@ def test_answers_go_on_while_a_constraint_is_checked(client: Client) -> None:
 
 def test_the_command_checks_at_a_server(shared_server: ServerProcess, tmp_path: Path) -> None:
     schema, grammar = tmp_path / "schema.json", tmp_path / "grammar.lark"
-    schema.write_text(json.dumps(SCHEMA))
+    never = {"type": "string", "enum": [1]}
+    schema.write_text(json.dumps(SCHEMA | {"properties": SCHEMA["properties"] | {"never": never}}))
     grammar.write_text('start: "x" missing')
     there = ("--address", shared_server.address)
     here, asked = (guided_command("check", str(schema), "--json", *at) for at in ((), there))
     assert (here.returncode, asked.returncode) == (0, 0), asked.stderr
     assert here.stdout == asked.stdout
+    assert json.loads(asked.stdout)["empty_parts"] == ["/properties/never"]
     refused = guided_command("check", str(grammar), *there)
     assert refused.returncode == 1
     assert "error: " in refused.stderr

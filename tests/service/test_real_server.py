@@ -152,7 +152,8 @@ def test_a_start_tells_its_phases_before_it_is_ready(server: ServerProcess) -> N
         "loading torch and transformers",
         "memory: weights",
         "loading SmolLM2-135M-Instruct",
-        "preparing kernels and packing weights",
+        "packing weights",
+        "preparing kernels",
         "timing model calls",
         "warming up",
     ]

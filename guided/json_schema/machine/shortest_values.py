@@ -46,6 +46,10 @@ class ShortestValues:
         """The nesting depth of each formula that is being searched."""
         self._lowest = 0
         """The least depth of a formula that the current search has requested again, or its own."""
+        self._gave_up = False
+        """Whether the current search may have missed values of what it has tried."""
+        self._uncertain: set[Formula] = set()
+        """Formulas of which no value was found, though one may have been missed."""
 
     @property
     def num_given_up(self) -> int:
@@ -54,6 +58,7 @@ class ShortestValues:
 
     def note_exceeded(self, limit: int, what: str) -> None:
         """Note that values with more than ``limit`` of something were not tried."""
+        self._gave_up = True
         self.exceeded = self.exceeded or (limit, what)
 
     def text(self, formula: Formula) -> bytes | None:
@@ -62,10 +67,9 @@ class ShortestValues:
         Raises LimitExceededError if values or automata grow too deep or too large.
         """
         if formula in self._cache:
-            found = self._cache[formula]
-            if found is None:
-                self._note_empty(formula)
-            return found
+            if self._cache[formula] is None:
+                self._note_failure(formula)
+            return self._cache[formula]
         # A cycle: a value that contains another of the same formula is never the shortest.
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
@@ -73,6 +77,7 @@ class ShortestValues:
         spend(5)
         depth = self._depth[formula] = len(self._depth)
         outer, self._lowest = self._lowest, depth
+        outer_gave_up, self._gave_up = self._gave_up, False
         given_up, empty_node = self.num_given_up, self.empty_node
         try:
             text = self.searches.nesting.call(CALLS_OF_A_VALUE, lambda: self._search(formula))
@@ -82,18 +87,36 @@ class ShortestValues:
                 node = self._node_of(formula)
                 self.searches.first_incomplete_node = self.searches.first_incomplete_node or node
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
+            gave_up = self._gave_up or self.num_given_up > given_up
+            self._gave_up = outer_gave_up
         # A failure may depend on a formula further out that counted as having no value.
         if text is not None or lowest >= depth:
             self._cache[formula] = text
-            if text is None:
-                self._note_empty(formula)
         if text is not None:
             # What was empty inside was not needed.
             self.empty_node = empty_node
-        return text
+            return text
+        if gave_up:
+            self._uncertain.add(formula)
+        if gave_up or lowest >= depth:
+            self._note_failure(formula)
+        return None
 
-    def _note_empty(self, formula: Formula) -> None:
-        self.empty_node = self.empty_node or self._node_of(formula)
+    def innermost_empty(self, node: SchemaNode) -> SchemaNode | None:
+        """Return the first node without a value that the search for one of ``node`` met, innermost.
+
+        That may be ``node`` itself. ``None`` if it has a value, or if none is known to be without.
+        Raises what ``text`` raises.
+        """
+        self.empty_node = None
+        return None if self.text(node) is not None else self.empty_node
+
+    def _note_failure(self, formula: Formula) -> None:
+        """Note for the current search that no value was found for a formula."""
+        if formula in self._uncertain:
+            self._gave_up = True
+        else:
+            self.empty_node = self.empty_node or self._node_of(formula)
 
     def _node_of(self, formula: Formula) -> SchemaNode | None:
         """Return the node that a formula is, or was inlined from; ``None`` if there is none.

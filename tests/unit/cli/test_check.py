@@ -122,6 +122,17 @@ def test_a_report_is_printed_as_json(tmp_path: Path) -> None:
     ]
 
 
+def test_a_part_that_no_value_fits_is_told(tmp_path: Path) -> None:
+    schema = {"properties": {"[b]a[/b]": {"type": "object", "enum": ["x"]}}}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    done = call_guided("check", "schema.json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "part that no value fits" in done.stdout
+    assert "│ /properties/[b]a[~1b] " in done.stdout
+    done = call_guided("check", "schema.json", "--json", folder=tmp_path)
+    assert json.loads(done.stdout)["empty_parts"] == ["/properties/[b]a[~1b]"]
+
+
 def test_what_is_refused_is_printed_as_json_as_well(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text('{"items": {"type": "strin"}}')
     done = call_guided("check", "schema.json", "--json", folder=tmp_path)
