@@ -66,6 +66,8 @@ class ShortestValues:
 
         Raises LimitExceededError if values or automata grow too deep or too large.
         """
+        if not self._depth:  # a search of its own
+            self.empty_node = None
         if formula in self._cache:
             if self._cache[formula] is None:
                 self._note_failure(formula)
@@ -108,7 +110,6 @@ class ShortestValues:
         That may be ``node`` itself. ``None`` if it has a value, or if none is known to be without.
         Raises what ``text`` raises.
         """
-        self.empty_node = None
         return None if self.text(node) is not None else self.empty_node
 
     def _note_failure(self, formula: Formula) -> None:

@@ -289,8 +289,9 @@ def test_a_compiled_pattern_is_a_grammar_with_its_flags() -> None:
     ],
 )
 def test_a_misspelt_option_is_told_its_name(option: str, message: str) -> None:
+    given: dict[str, Any] = {option: 1}
     with pytest.raises(TypeError) as caught:
-        Request("Hi", **{option: 1})
+        Request("Hi", **given)
     assert str(caught.value) == message
 
 
