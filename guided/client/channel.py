@@ -30,15 +30,12 @@ def checked_address(address: str) -> str:
         )
     scheme, separator, rest = address.partition("://")
     if separator and f"{scheme}:" not in _RESOLVERS:
-        raise RequestError(
-            "an address is host:port, without a scheme",
-            field="address",
-            hint=f"write {rest.partition('/')[0]!r}",
-        )
-    if "/" in address and not address.startswith(_RESOLVERS):
-        raise RequestError(
-            "an address is host:port, without a path",
-            field="address",
-            hint=f"write {address.partition('/')[0]!r}",
-        )
-    return address
+        fault, close = "without a scheme", rest.strip("/").partition("/")[0]
+    elif "/" in address and not address.startswith(_RESOLVERS):
+        is_socket = address.startswith("/")
+        fault = "without a path"
+        close = f"unix:{address}" if is_socket else address.partition("/")[0]
+    else:
+        return address
+    hint = f"write {close!r}" if close else None
+    raise RequestError(f"an address is host:port, {fault}", field="address", hint=hint)

@@ -78,11 +78,11 @@ _HINTS: Mapping[grpc.StatusCode, str] = {
     grpc.StatusCode.UNAVAILABLE: "check the address, and that the server runs",
 }
 
-_HTTP1_PEER = "http1.x server"
-"""In the transport's message if what answered speaks HTTP/1 alone."""
+_NOT_HTTP2 = "Failed parsing HTTP/2"
+"""In the transport's message if what answered does not speak HTTP/2, as gRPC does."""
 _HTTP1_HINT = (
-    "that port speaks HTTP; this client needs the one of gRPC, which is 50051 unless the server "
-    "was told another"
+    "that port does not speak gRPC; is it the one for HTTP? The one for gRPC is 50051, unless the "
+    "server was told another"
 )
 
 _CODES: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
@@ -148,7 +148,7 @@ def _told_error(status: status_pb2.Status) -> GuidedError:
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
     # A status OK in an error is a fault of the server, like an unknown one.
     error = ERRORS.get(code, InternalServiceError)
-    hint = _HTTP1_HINT if _HTTP1_PEER in status.message else _HINTS.get(code)
+    hint = _HTTP1_HINT if _NOT_HTTP2 in status.message else _HINTS.get(code)
     return error(f"{code.name}: {status.message}", hint=hint)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from guided.errors import UnsatisfiableError, naming
 from guided.grammar.composition import Composition, FilledHole, drop_empty_holes, lower_composition
@@ -16,6 +17,7 @@ from guided.json_schema.reader import LoweredSchema, lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
+from guided.runtime.depth import call_on_new_stack
 from guided.runtime.tracebacks import drop_tracebacks
 from guided.spec import JsonSchema, Structure
 from guided.spec.bare_string import BareString
@@ -62,6 +64,12 @@ def build_machine(
         machine = builder.json_machine(constraint)
         look_ahead(machine)
         return BuiltMachine(machine, tuple(builder.schemas))
+    # Passes over grammars recurse as deep as rules nest, and our caller may be deep already.
+    return call_on_new_stack(partial(_build_grammar, constraint, builder))
+
+
+def _build_grammar(constraint: Structure, builder: _Builder) -> BuiltMachine:
+    """Compute ``build_machine`` for all constraints except a schema alone."""
     composition = lower_composition(constraint)
     whole = builder.grammar_machine(composition)
     return BuiltMachine(whole, tuple(builder.schemas), composition.special)

@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 
 from guided.errors import LimitExceededError
 
-__all__ = ["MAX_CALLS", "NestedCalls"]
+__all__ = ["MAX_CALLS", "NestedCalls", "call_on_new_stack"]
 
 MAX_CALLS: Final = 20_000
 """How many calls may be nested, on all stacks together: enough for a thousand nested values."""
@@ -46,7 +46,7 @@ class NestedCalls:
             # fewer than that plus ``most_calls``.
             if before // CALLS_PER_STACK == self.count // CALLS_PER_STACK:
                 return function()
-            return _call_on_new_stack(function)
+            return call_on_new_stack(function)
         finally:
             self.count = before
 
@@ -67,7 +67,7 @@ class _ThreadCall(Generic[_Result]):
             self.raised.append(error)
 
 
-def _call_on_new_stack(function: Callable[[], _Result]) -> _Result:
+def call_on_new_stack(function: Callable[[], _Result]) -> _Result:
     """Return or raise what ``function`` does; another thread calls it while this one waits."""
     call = _ThreadCall(function)
     thread = threading.Thread(target=call.run, name="guided-depth", daemon=True)

@@ -98,7 +98,7 @@ async def _refuse_path(
     face: Face, paths: frozenset[str], scope: Scope, _: Receive, send: Send
 ) -> None:
     """Answer a call of any other path than ``paths``."""
-    is_base_short = f"/v1{scope['path']}" in paths
+    is_base_short = f"/v1{scope['path']}" in paths or scope["path"].startswith("/models/")
     hint = "the base URL that a client is given ends in /v1" if is_base_short else _PATHS
     error = RefusedCallError(f"there is no path {scope['path'][:200]!r}", status=404, hint=hint)
     await fail(_unlogged(face, scope, send), error, face)

@@ -140,6 +140,15 @@ ERRORS: list[tuple[str, str, dict[str, Any], int, str, str | None, str]] = [
         None,
         "there is no path '/chat/completions'; the base URL that a client is given ends in /v1",
     ),
+    (
+        "GET",
+        "/models/x",
+        {},
+        404,
+        "invalid_request",
+        None,
+        "there is no path '/models/x'; the base URL that a client is given ends in /v1",
+    ),
     ("POST", "/v1/completions/", {}, 404, "invalid_request", None, "there is no path"),
     ("GET", "/v1/models/x", {}, 404, "model_not_found", "model", "there is no model 'x'"),
 ]
@@ -147,7 +156,10 @@ ERRORS: list[tuple[str, str, dict[str, Any], int, str, str | None, str]] = [
 
 def test_a_client_of_grpc_at_the_port_of_http_is_told_so(echo: HttpServer) -> None:
     client = Client(echo.url.removeprefix("http://"), timeout=2)
-    with client, pytest.raises(ServiceUnavailableError, match="that port speaks HTTP; this client"):
+    with (
+        client,
+        pytest.raises(ServiceUnavailableError, match="that port does not speak gRPC; is it"),
+    ):
         client.generate("Hello.")
 
 

@@ -40,7 +40,7 @@ __all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 MAX_GRAMMAR_LENGTH: Final = 1_000_000
 """The most characters of a grammar."""
 MAX_DEPTH: Final = 100
-"""How deep parentheses and repeats may nest."""
+"""How deep parentheses may nest, and how deep repeats."""
 MAX_BOUND: Final = 1_000_000
 """The largest bound of a repeat; what would make too large an automaton anyway."""
 
@@ -96,7 +96,7 @@ class _Parser:
         self._depth = 0
         """The number of open parentheses."""
         self._height = 0
-        """How deep parentheses and repeats nest in the body that was parsed last."""
+        """How deep repeats nest in the body that was parsed last."""
         self.called_at: dict[str, int] = {}
         """The position at which each rule is first called, by name."""
 
@@ -180,8 +180,6 @@ class _Parser:
         # A name that is not part of the body begins the next rule.
         if self._current.kind in ("end", "name"):
             raise self._invalid_at(opening, "this ( is not closed")
-        self._height += 1
-        self._check_nesting(self._height)
         self._expect(")", "expected )")
         self._depth -= 1
         return body

@@ -163,7 +163,7 @@ class ArrayCompletion:
         """
         texts: list[bytes] = []
         for index in range(min(self.low, self.num_distinguished + 1)):
-            text = self.values.text(self.formulas.all_of(self._required_at(index)))
+            text = self.values.text(self.inliner.join(self._required_at(index)))
             if text is None:
                 return None
             texts.append(text)
@@ -265,7 +265,7 @@ class ArrayCompletion:
         # No item that helps comes after one that does not: where items are not distinguished, the
         # two could be exchanged. Not together with ``failed``, whose keys ignore the last step.
         helps_too_late = index > self.num_distinguished and not last.helps and bool(self.unique)
-        for step in self._choose_broken(self.formulas.all_of(base), steps, 0, ()):
+        for step in self._choose_broken(self.inliner.join(base), steps, 0, ()):
             if step.helps:
                 if not helps_too_late:
                     yield step

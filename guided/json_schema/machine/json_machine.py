@@ -198,7 +198,10 @@ class JsonMachine(Recognizer):
             )
         empty = self.evaluation.values.empty_node
         if empty is not None and empty.pointer:
-            message, pointer = "no value fits, so no document satisfies the schema", empty.pointer
+            message, pointer = (
+                "no value fits here, and no document satisfies the schema",
+                empty.pointer,
+            )
         else:
             message, pointer = "no document satisfies the schema", ""
         return UnsatisfiableError(

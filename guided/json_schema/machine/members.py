@@ -55,7 +55,7 @@ class MemberRules:
         key = (members, name)
         if key not in self._value_formulas:
             parts = [self.leaf_formula(leaf, name) for leaf in members]
-            self._value_formulas[key] = self.formulas.all_of(parts)
+            self._value_formulas[key] = self.inliner.join(parts)
         return self._value_formulas[key]
 
     def leaf_formula(self, leaf: Leaf, name: str | NameClass) -> Formula:
@@ -66,7 +66,7 @@ class MemberRules:
         key = (leaf, name)
         if key not in self._leaf_formulas:
             parts = map(self.inliner.inline, self._value_formula_parts(leaf, name))
-            self._leaf_formulas[key] = self.formulas.all_of(parts)
+            self._leaf_formulas[key] = self.inliner.join(parts)
         return self._leaf_formulas[key]
 
     def _value_formula_parts(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:

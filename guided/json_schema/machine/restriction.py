@@ -58,7 +58,8 @@ class Inliner:
         self._cache: dict[SchemaNode, Formula] = {}
         """The results of ``inline`` by node."""
         self.origin: dict[Formula, SchemaNode | None] = {}
-        """The node that a formula came from, whose place errors name; ``None`` if several did."""
+        """The node that a formula came from, whose place errors name; ``None`` if it is not the
+        only one: others say the same, or say it together."""
 
     def inline(self, formula: Formula) -> Formula:
         """Return the formula of a small node with all its inner nodes inlined.
@@ -75,6 +76,14 @@ class Inliner:
                 found = formula
             self._cache[formula] = found
         return found
+
+    def join(self, parts: Iterable[Formula]) -> Formula:
+        """Return the conjunction of inlined formulas; unless it is one of them, no node says it."""
+        parts = list(parts)
+        joined = self.formulas.all_of(parts)
+        if joined not in parts:
+            self.origin[joined] = None
+        return joined
 
     def note_origin(self, formula: Formula, node: SchemaNode) -> None:
         """Note that a formula is that of a node, with the nodes in it inlined."""

@@ -21,6 +21,9 @@ from guided.errors import RequestError
         ),
         ("grpc://[::1]:1/", "an address is host:port, without a scheme; write '[::1]:1'"),
         ("localhost:8000/v1", "an address is host:port, without a path; write 'localhost:8000'"),
+        ("/run/socket", "an address is host:port, without a path; write 'unix:/run/socket'"),
+        ("ipv4:///1.2.3.4:5", "an address is host:port, without a scheme; write '1.2.3.4:5'"),
+        ("xds:///", "an address is host:port, without a scheme"),
         (50051, "50051 is not an address; pass host:port as a string"),
     ],
 )
@@ -39,7 +42,17 @@ def test_an_address_that_would_be_misread_is_refused(address: Any, text: str) ->
 
 
 @pytest.mark.parametrize(
-    "address", ["localhost:50051", "[::1]:1", "dns:///host:1", "unix:///tmp/socket", "unix:socket"]
+    "address",
+    [
+        "localhost:50051",
+        "[::1]:1",
+        "dns:///host:1",
+        "unix:///tmp/socket",
+        "unix:socket",
+        "unix-abstract:a/b",
+        "ipv6:[::1]:5",
+        "[fe80::1%eth0]:5",
+    ],
 )
 def test_whatever_the_transport_reads_is_an_address(address: str) -> None:
     assert checked_address(address) == address

@@ -35,6 +35,13 @@ REPORTED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"properties": {"a": {"type": "array", "items": False}}}, ()),
     ({"properties": {"a": {"type": "array", "items": False, "minItems": 1}}}, ("/properties/a",)),
     ({"type": "object", "properties": {"a": {"enum": [1, 2]}}}, ()),
+    # Empty where one dynamic scope reads it, but not in another.
+    ({"$id": "https://a.example/s",
+      "$defs": {"l": {"$id": "l", "type": "array", "minItems": 1,
+                      "items": {"allOf": [{"$dynamicRef": "#T"}, {"type": "integer"}]},
+                      "$defs": {"T": {"$dynamicAnchor": "T", "type": "string"}}},
+                "bound": {"$id": "bound", "$ref": "l", "$defs": {"T": {"$dynamicAnchor": "T", "type": "integer"}}}},
+      "properties": {"bound": {"$ref": "bound"}, "unbound": {"$ref": "l"}}}, ()),
 ]  # fmt: skip
 
 
@@ -54,6 +61,12 @@ def test_at_most_a_hundred_are_reported() -> None:
 def test_a_part_where_the_search_gave_up_is_not_reported() -> None:
     long = {"type": "array", "minItems": 10_001}
     assert guided.check({"properties": {"a": long, "b": CROSSED}}).empty_parts == ("/properties/b",)
+
+
+def test_long_pointers_are_reported_up_to_a_length() -> None:
+    members = {f"m{number}": CROSSED | {"minimum": 10 + number} for number in range(10)}
+    schema = {"properties": {"n" * 30_000: {"properties": members}}}
+    assert len(guided.check(schema).empty_parts) == 3
 
 
 def test_a_pattern_has_no_parts() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guided.constraint.machine import machine_of
 from guided.errors import (
     GuidedError,
     InvalidConstraintError,
@@ -23,6 +24,9 @@ from guided.grammar.ebnf import lower_ebnf
 from guided.grammar.ebnf.parser import MAX_BOUND, MAX_DEPTH, MAX_GRAMMAR_LENGTH
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
+from guided.machine.recognizer import Recognizer
+from guided.spec import Ebnf
+from guided.spec.composition import Sequence, Text
 from tests.kit.grammars import accepted_by, language, mutated, random_grammar, random_text
 from tests.kit.written_ebnf import written
 
@@ -167,9 +171,12 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "no way out": ('root ::= "a" root', UnsatisfiableError, ["no text"]),
     "depth": ("root ::= " + "(" * 5_000, LimitExceededError, [f"deeper than {MAX_DEPTH}"]),
+    "repeats of one of two": (
+        'root ::= ("a"' + "*" * 99 + ' | "b")**', LimitExceededError, [f"than {MAX_DEPTH}"]
+    ),
     "repeats of groups": (
         "root ::= " + "(" * 10 + '"a"' + (")" + "*" * 90) * 10, LimitExceededError,
-        [f"than {MAX_DEPTH}", "column 123"],
+        [f"than {MAX_DEPTH}", "column 125"],
     ),
     "stacked repeats": ('root ::= "a"' + "*" * 5_000, LimitExceededError, [f"than {MAX_DEPTH}"]),
     "large bound": ('root ::= "a"{1' + "0" * 6_000 + "}", LimitExceededError, [f"{MAX_BOUND}"]),
@@ -185,6 +192,21 @@ def test_an_error_says_what_and_where(name: str) -> None:
     assert type(caught.value) is kind
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_groups_and_repeats_nest_to_their_limits_from_a_deep_stack() -> None:
+    nested = '"a"'
+    for _ in range(MAX_DEPTH):
+        nested = f'("b" | "c" {nested} "d")*'
+
+    def built(frames: int) -> Recognizer:
+        if frames:
+            return built(frames - 1)
+        return machine_of(Sequence((Ebnf(f"root ::= {nested}"), Text("x"))))
+
+    machine = built(400)
+    assert machine.advance(machine.start, b"bcbdx") is not None
+    assert _machine("root ::= " + '("a")* ' * 300) is not None
 
 
 def test_random_grammars_have_the_texts_that_are_counted_out() -> None:

@@ -68,7 +68,11 @@ EMPTY_PARTS: list[tuple[Schema, str]] = [
     # The innermost: its parents have no value either.
     ({"type": "object", "required": ["x"], "properties": {"x": {
         "type": "object", "required": ["a"], "properties": {"a": CROSSED}}}}, "/properties/x/properties/a"),
-    # Not what may be left out, also where it has the same schema as what may not.
+    # Not what may be left out, or written otherwise.
+    ({"type": "object", "required": ["a", "b"], "properties": {
+        "a": {"anyOf": [{"type": "object", "required": ["q"], "properties": {"q": {"enum": ["x"], "type": "null"}}},
+                        {"type": "object", "required": ["r"]}]},
+        "b": CROSSED}}, "/properties/b"),
     ({"type": "object", "required": ["b"], "properties": {
         "a": {"type": "string", "minLength": 3, "maxLength": 2}, "b": CROSSED}}, "/properties/b"),
     ({"type": "object", "required": ["a", "b"], "properties": {
@@ -82,7 +86,11 @@ EMPTY_PARTS: list[tuple[Schema, str]] = [
     # A required member that no name may have: what stands in the way is the object.
     ({"type": "object", "required": ["a"], "properties": {"a": {
         "type": "object", "required": ["z"], "additionalProperties": False}}}, "/properties/a"),
-    # Two parts that only disagree with each other.
+    # Two parts that only disagree with each other, though a third says what they say together.
+    ({"type": "object", "required": ["u", "v"], "properties": {
+        "u": {"type": "array", "items": {"allOf": [{"type": "string", "minLength": 5}, {"maxLength": 3}]}},
+        "v": {"type": "array", "minItems": 1,
+              "allOf": [{"items": {"type": "string", "minLength": 5}}, {"items": {"maxLength": 3}}]}}}, "/properties/v"),
     ({"allOf": [{"type": "object", "required": ["a"], "properties": {"a": {"type": "null"}}},
                 {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}]}, ""),
 ]  # fmt: skip
