@@ -144,7 +144,9 @@ def _find_fewest_reaching(keys: Scores, scores: Scores, p: float) -> Indices:
 
 
 def smallest_indices(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the indices of the ``count`` smallest keys, ascending; of equals the lower first."""
+    """Return the indices of the ``count`` smallest keys, in the order of these; of equals the lower
+    first.
+    """
     if count == 0:
         return np.empty(0, np.int64)
     if count < len(keys):

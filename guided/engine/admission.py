@@ -150,9 +150,14 @@ class Admission:
         _check_tokens(request, self._vocabulary)
 
     def _check_width(self, request: GenerationRequest) -> None:
-        """Refuse more answers, or wider beams, than one step can serve."""
+        """Refuse more answers, or wider beams, than one step can serve.
+
+        The width is that of ``Runnable.batch_slots``: a request that needs more than there are
+        would never start, nor would any behind it.
+        """
         if request.beams is not None:
             field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
+        # Before ``best_of``, which may be 1 here.
         elif request.sampling.is_contrastive:
             field, width, hint = (
                 "sampling.top_k",
@@ -186,8 +191,9 @@ class Admission:
     def _check_room(self, request: GenerationRequest, prompt_length: int) -> None:
         """Refuse a request that could not run to its end even with the cache to itself.
 
-        Sampled answers can wait for each other; beams are all present at once. Each beam may have a
-        partly filled block of the prompt, a block that it grows into, and one still to be copied.
+        Sampled answers can wait for each other's blocks; beams are all present at once. Each beam
+        may have a partly filled block of the prompt, a block that it grows into, and one still to
+        be copied.
         """
         # Otherwise it would wait for ever, and so would every request after it.
         room = self._largest_request - prompt_length

@@ -294,9 +294,13 @@ def plan_model(
     *,
     extra_nbytes: int = 0,
 ) -> tuple[Footprint, MemoryPlan]:
-    """Plan for a model that is not loaded, by the layers that its config describes."""
+    """Plan for a model that is not loaded, by the layers that its config describes.
+
+    Raises what ``plan_memory`` raises.
+    """
     footprint = measure_footprint(files, dtype, cache_request, device, extra_nbytes=extra_nbytes)
     split = footprint.split
+    # Each share has an entry for every layer of the model, as ``files.windows`` has.
     every = [files.layers] if split is None else [share.layers for share in split.shares]
     caches = [cache_request.size(layers, files.windows, footprint.cache_dtype) for layers in every]
     return footprint, plan_memory(footprint, caches, cache_request)

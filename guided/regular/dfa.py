@@ -252,9 +252,10 @@ def dfa_from_nfa(
 def length_dfa(low: int, high: int | None) -> Dfa:
     """Return the automaton of texts of ``low`` to ``high`` code points; ``None`` is no bound.
 
-    ``low`` must not be above ``high``: a ``Dfa`` has no states from which no text is accepted.
-    Raises LimitExceededError past MAX_DFA_STATES.
+    It is empty if ``low`` is above ``high``. Raises LimitExceededError past MAX_DFA_STATES.
     """
+    if high is not None and low > high:
+        return combine([], lambda _: DEAD)
     size = (low if high is None else high) + 1
     if size > MAX_DFA_STATES:
         raise too_many_states_error()

@@ -2,7 +2,14 @@
 
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
 from guided.spec.findings import TextFit, TextReport
-from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
+from guided.spec.json_options import (
+    FREE_WHITESPACE,
+    FormatMode,
+    JsonOptions,
+    KeyOrder,
+    Spelling,
+    UnknownKeywords,
+)
 from guided.spec.message import Message
 from guided.spec.option import named_pairs, word_of
 from guided.spec.reasoning import Reasoning
@@ -104,6 +111,7 @@ __all__ = [
     "ToolCall",
     "ToolUse",
     "UnenforcedValidator",
+    "UnknownKeywords",
     "Usage",
     "Verdict",
     "Verification",

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from guided.errors import RequestError
 from guided.spec.option import Option, at_least, between, check_rules, word_of
 
-__all__ = ["FREE_WHITESPACE", "MAX_DIGITS", "FormatMode", "JsonOptions", "KeyOrder", "Spelling"]
+__all__ = [
+    "FREE_WHITESPACE",
+    "MAX_DIGITS",
+    "FormatMode",
+    "JsonOptions",
+    "KeyOrder",
+    "Spelling",
+    "UnknownKeywords",
+]
 
 MAX_DIGITS: Final = 2_000
 """The most digits of a number on either side of the point, as automata have states for each."""
@@ -41,6 +49,15 @@ class Spelling(StrEnum):
     """Numbers without exponent and without needless zeros, strings without needless escapes."""
     ANY = "any"
     """Any JSON spelling; names, and strings under a pattern, format or list, stay canonical."""
+
+
+class UnknownKeywords(StrEnum):
+    """What becomes of keywords that the draft of their schema does not define."""
+
+    NOTE = "note"
+    """They are notes for people, as the specification has it."""
+    REFUSE = "refuse"
+    """The schema is refused, as one may be misspelt; those that begin with ``x-`` are notes."""
 
 
 _WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}
@@ -75,6 +92,9 @@ class JsonOptions:
             between(1, MAX_DIGITS),
         ),
     ] = 20
+    unknown_keywords: Annotated[
+        UnknownKeywords, Option("What becomes of keywords that no draft defines.")
+    ] = UnknownKeywords.NOTE
 
     if TYPE_CHECKING:
         # Arguments may have wider types than the fields that store them.
@@ -86,6 +106,7 @@ class JsonOptions:
             spelling: Spelling | Literal["canonical", "any"] = ...,
             max_string_length: int | None = ...,
             max_number_digits: int | None = ...,
+            unknown_keywords: UnknownKeywords | Literal["note", "refuse"] = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:

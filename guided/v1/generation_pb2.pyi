@@ -269,6 +269,30 @@ SPELLING_ANY: Spelling.ValueType  # 2
 """Any JSON spelling; names, and strings under a pattern, format or list, stay canonical."""
 Global___Spelling: _TypeAlias = Spelling  # noqa: Y015
 
+class _UnknownKeywords:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UnknownKeywordsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UnknownKeywords.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    UNKNOWN_KEYWORDS_UNSPECIFIED: _UnknownKeywords.ValueType  # 0
+    """The server's choice, which is that they are notes."""
+    UNKNOWN_KEYWORDS_NOTE: _UnknownKeywords.ValueType  # 1
+    """They are notes for people, as the specification has it."""
+    UNKNOWN_KEYWORDS_REFUSE: _UnknownKeywords.ValueType  # 2
+    """The schema is refused, as one may be misspelt; those that begin with "x-" are notes."""
+
+class UnknownKeywords(_UnknownKeywords, metaclass=_UnknownKeywordsEnumTypeWrapper):
+    """What becomes of keywords that the draft of their schema does not define."""
+
+UNKNOWN_KEYWORDS_UNSPECIFIED: UnknownKeywords.ValueType  # 0
+"""The server's choice, which is that they are notes."""
+UNKNOWN_KEYWORDS_NOTE: UnknownKeywords.ValueType  # 1
+"""They are notes for people, as the specification has it."""
+UNKNOWN_KEYWORDS_REFUSE: UnknownKeywords.ValueType  # 2
+"""The schema is refused, as one may be misspelt; those that begin with "x-" are notes."""
+Global___UnknownKeywords: _TypeAlias = UnknownKeywords  # noqa: Y015
+
 class _Forcing:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1870,12 +1894,17 @@ class JsonOptions(_message.Message):
     SPELLING_FIELD_NUMBER: _builtins.int
     MAX_STRING_LENGTH_FIELD_NUMBER: _builtins.int
     MAX_NUMBER_DIGITS_FIELD_NUMBER: _builtins.int
+    UNKNOWN_KEYWORDS_FIELD_NUMBER: _builtins.int
     key_order: Global___KeyOrder.ValueType
     """The order in which the members of an object are written. Unspecified: that of the schema."""
     format: Global___FormatMode.ValueType
     """The meaning of "format". Unspecified: an assertion."""
     spelling: Global___Spelling.ValueType
     """How scalars are spelled. Unspecified: canonical."""
+    unknown_keywords: Global___UnknownKeywords.ValueType
+    """What becomes of keywords that the draft of their schema does not define. Unspecified: they are
+    notes.
+    """
     @_builtins.property
     def whitespace(self) -> Global___Bound:
         """Maximum number of white space characters between two JSON tokens; not negative. Absent: 0, which
@@ -1903,10 +1932,11 @@ class JsonOptions(_message.Message):
         spelling: Global___Spelling.ValueType = ...,
         max_string_length: Global___Bound | None = ...,
         max_number_digits: Global___Bound | None = ...,
+        unknown_keywords: Global___UnknownKeywords.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "whitespace", b"whitespace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "key_order", b"key_order", "max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "spelling", b"spelling", "whitespace", b"whitespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "key_order", b"key_order", "max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "spelling", b"spelling", "unknown_keywords", b"unknown_keywords", "whitespace", b"whitespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

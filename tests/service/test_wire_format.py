@@ -38,6 +38,7 @@ from guided.spec import (
     Timing,
     TokenId,
     TokenLogprobs,
+    UnknownKeywords,
     Usage,
     Verification,
 )
@@ -102,6 +103,7 @@ json_options = st.builds(
     spelling=st.sampled_from(Spelling),
     max_string_length=bounds,
     max_number_digits=st.none() | st.integers(1, MAX_DIGITS),
+    unknown_keywords=st.sampled_from(UnknownKeywords),
 )
 documents = st.dictionaries(text, text, max_size=3).map(lambda named: tuple(named.items()))
 constraints = st.builds(JsonSchema, text, json_options | st.just(JsonOptions()), documents)

@@ -86,6 +86,7 @@ DECLARED = (
     Declared(JsonOptions, "spelling", "any"),
     Declared(JsonOptions, "max_string_length", 7),
     Declared(JsonOptions, "max_number_digits", None),
+    Declared(JsonOptions, "unknown_keywords", "refuse"),
 )
 _each_option = pytest.mark.parametrize("option", DECLARED, ids=str)
 _of_requests = pytest.mark.parametrize(

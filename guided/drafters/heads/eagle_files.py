@@ -144,6 +144,9 @@ def _shape(
     num_heads = int(_required_setting(folder, layer_config, "num_attention_heads"))
     _check_layer(folder, layer_config, len(query_weight), len(key_weight), num_heads)
     head_dim = len(query_weight) // num_heads
+    norm_before_fc, fc_norm = "input_norm.weight" in tensors, "fc_norm.0.weight" in tensors
+    if norm_before_fc and fc_norm:
+        raise ModelError(f"the head of {folder} has both norms of taps, input_norm and fc_norm")
     return EagleShape(
         hidden_size=fc.shape[0],
         intermediate_size=gate.shape[0],
@@ -161,8 +164,8 @@ def _shape(
         attention_bias="layers.0.self_attn.q_proj.bias" in tensors,
         has_head_norms="layers.0.self_attn.q_norm.weight" in tensors,
         norm_before_residual=bool(config.get("norm_before_residual", False)),
-        norm_before_fc="input_norm.weight" in tensors,
-        fc_norm="fc_norm.0.weight" in tensors,
+        norm_before_fc=norm_before_fc,
+        fc_norm=fc_norm,
         norm_output=bool(config.get("norm_output", False)),
     )
 

@@ -156,8 +156,9 @@ def _read_bundled(name: str) -> tuple[str, list[Statement]]:
 def _define(source: Source, statement: Define) -> None:
     """Add a definition, replace an earlier one (%override) or add a body to it (%extend).
 
-    Raises InvalidConstraintError if the earlier one is missing, does not fit, or should not
-    exist.
+    As in Lark, an imported grammar's own terminals see what extends a definition, which changes the
+    shared object, but not what overrides it, which is another in its place. Raises
+    InvalidConstraintError if the earlier one is missing, does not fit, or should not exist.
     """
     parameters = tuple(source.full_name(each.text) for each in statement.parameters)
     definition = Definition(statement.name, parameters, source)

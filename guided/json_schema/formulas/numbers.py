@@ -259,8 +259,8 @@ def _divisor(assertion: Numbers) -> Divisor | None:
     """Return what the number has to be a multiple of; ``None`` for an assertion without that.
 
     An integer that is a multiple of a number is one of the least common multiple of that and 1. A
-    divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, so divisors of the same
-    multiples are equal.
+    divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, as significant digits
+    do not end in 0, so divisors of the same multiples are equal.
     """
     if assertion.multiple_of is None:
         return Divisor(1, 0) if assertion.integer else None
@@ -270,8 +270,6 @@ def _divisor(assertion: Numbers) -> Divisor | None:
         # lcm(1, count / 10**p) = count / gcd(count, 10**p)
         count //= math.gcd(count, 10**-power)
         power = 0
-    while count % 10 == 0:
-        count, power = count // 10, power + 1
     return Divisor(count, power)
 
 
@@ -280,6 +278,7 @@ def _is_multiple(divisor: Divisor, value: Decimal) -> bool:
     digits, last = significant_digits(value)
     if not digits:
         return True
+    # As ``digits`` do not end in 0, a number with places after the divisor's last is no multiple.
     shift = last - divisor.power
     # Zeros beyond the factors of the divisor change nothing, and 1E+999999 would have too many.
     shift = min(shift, divisor.count.bit_length())

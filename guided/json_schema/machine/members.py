@@ -44,7 +44,7 @@ class MemberRules:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the searches for additional names take."""
+        """About how many bytes the automata of additional names and searches for them take."""
         # Copied first: another thread may add spaces meanwhile.
         return sum([space.nbytes for space in list(self._spaces.values())])
 

@@ -120,8 +120,14 @@ class NameSpace:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the searches for names take."""
-        # Copied first: another thread may add searches meanwhile.
+        """About how many bytes its automata and the searches for names take."""
+        if not (self.patterns or self.formulas):
+            return self._nbytes_of_searches()  # the automaton is shared by all recognisers
+        # Copied first: another thread may add blocks meanwhile.
+        blocks = [block.nbytes for block in list(self._blocks.values()) if block is not None]
+        return self._content.nbytes + sum(blocks) + self._nbytes_of_searches()
+
+    def _nbytes_of_searches(self) -> int:
         return sum([names.nbytes for names in list(self._names_by_class.values())])
 
     def gave_up(self, class_id: int) -> bool:

@@ -44,18 +44,21 @@ class NextItems:
         """Compute ``enter_item``."""
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
-        awaited = self.arrays.expect_item(frame)
+        awaited = expected = self.arrays.expect_item(frame)
         if awaited is not None:
             self.completions.record_next_item(frame, awaited)
         if awaited is not None and awaited.remembers_text:  # its items are compared with later ones
             awaited = self._forbid_dead_ends(stack, awaited)
         item = self.value_stacks.enter(stack, awaited)
-        if item is None and awaited is not None and not self.value_stacks.may_close(stack):
-            # A completion is known whose first item has none of the likely truth vectors.
+        if item is None and expected is not None and not self.value_stacks.may_close(stack):
+            # The array must go on, as its known completion does. The truth vector of that item may
+            # be none of the likely ones, or the value tried for it, or all that was left of it, a
+            # dead end: then only the item itself is allowed.
             value = read_value(b"[" + self.completions.shortest(stack).lstrip(b","))[0]
-            item = self.value_stacks.enter_by_value(stack, awaited, value)
+            if awaited is not None:
+                item = self.value_stacks.enter_by_value(stack, awaited, value)
             if item is None:
-                item = self.value_stacks.enter_only_value(stack, awaited, value)
+                item = self.value_stacks.enter_only_value(stack, expected, value)
         return item
 
     def _forbid_dead_ends(self, stack: int, awaited: AwaitedValue) -> AwaitedValue | None:

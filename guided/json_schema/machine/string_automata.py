@@ -315,7 +315,10 @@ class StringAutomata:
         return found
 
     def _build_leaf_dfa(self, assertion: Assertion) -> Dfa:
-        """Compute ``leaf_dfa``."""
+        """Compute ``leaf_dfa``; all accepting states have the label 0, as ``_build_dfa`` relies on.
+
+        ``_string_holds`` says the same of one text.
+        """
         if isinstance(assertion, Matches):
             return pattern_dfa(assertion.pattern)
         if isinstance(assertion, Length):

@@ -158,16 +158,18 @@ class ValueEdges:
     ) -> dict[int, int] | None:
         """Return the state of listed strings as an overlay on all others, by the opening quote.
 
-        ``None`` if nothing is listed, or that is not possible. Rows that were added before that was
-        found stay in the table unused.
+        ``None`` if nothing is listed, no other string fits, or the overlay cannot be made: then the
+        caller builds one automaton. Rows that were added before that was found stay unused.
         """
         others, texts = self._scalars.strings.split_listed(formulas)
         if not texts:
             return None
         block = self._scalars.strings.block(others, truth_vectors)
-        if block is None or ord('"') in self._scalars.unavailable_bytes:
+        if block is None:
             return None
         start = self._add_block(block)
+        # The block knows no lists, so it reads listed texts as well: each needs a label of its own,
+        # DEAD if it is forbidden.
         labels = {
             text: self._done_action(truth_vector) if truth_vector in truth_vectors else DEAD
             for text, truth_vector in texts.items()

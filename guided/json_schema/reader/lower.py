@@ -22,10 +22,11 @@ from guided.json_schema.reader.schema_context import Lowering, SchemaContext
 from guided.json_schema.reader.schema_index import SchemaIndex
 from guided.json_schema.reader.text import read_schema
 from guided.json_schema.reader.unevaluated import UNEVALUATED_FORMULAS
+from guided.json_schema.reader.unknown_keywords import refuse_unknown
 from guided.json_schema.reader.value_keywords import LISTED_FORMULAS, SCALAR_FORMULAS
 from guided.json_schema.reader.verdicts import judge_keywords
 from guided.runtime.at_drop import AtDrop
-from guided.spec import JsonOptions, JsonSchema, Verdict
+from guided.spec import JsonOptions, JsonSchema, UnknownKeywords, Verdict
 
 __all__ = ["LoweredSchema", "lower_json_schema"]
 
@@ -56,6 +57,8 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
         # Start over: what was recorded before an error is incomplete.
         lowering, grammar = _begin(root, schema)
         refuse_infinite_recursion(lowering.nodes)
+    if schema.options.unknown_keywords is UnknownKeywords.REFUSE:
+        refuse_unknown(lowering.index)
     return LoweredSchema(grammar, lowering.index, schema.options)
 
 

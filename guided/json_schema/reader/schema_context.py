@@ -56,7 +56,7 @@ class Lowering:
         self._node_by_key: dict[tuple[int, Scope], SchemaNode] = {}
         """By schema and scope. The index keeps the schemas, so that identities stay theirs."""
         self._scope_by_key: dict[tuple[Scope, Resource, int], Scope] = {}
-        """By outer scope, entered resource, and how many anchors that has so far."""
+        """By outer scope, entered resource, and how many dynamic anchors that has so far."""
         self._regular_by_pattern: dict[str, Regular] = {}
         """The parsed form of each pattern."""
 
@@ -73,10 +73,12 @@ class Lowering:
         key = (scope, resource, len(resource.dynamic_anchors))
         found = self._scope_by_key.get(key)
         if found is None:
-            found = self._scope_by_key[key] = enter_resource(scope, resource)
+            found = enter_resource(scope, resource)
             if found is not scope:
-                bound = _BINDING_BYTES * (len(found) - len(scope))
-                self.index.count_bytes(sys.getsizeof(found) + bound)
+                bindings = _BINDING_BYTES * (len(found) - len(scope))
+                # Before anything is recorded, since this may raise and lowering be tried again.
+                self.index.count_bytes(sys.getsizeof(found) + bindings)
+            self._scope_by_key[key] = found
         return found
 
     @property

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from guided.json_schema.reader.formats import MAX_FORMAT_LENGTHS, NARROWED_FORMA
 from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
 from guided.json_schema.reader.text import child_pointer
-from guided.runtime.work_budget import spend
+from guided.json_schema.reader.unknown_keywords import note_on_unknown
 from guided.spec import Enforcement, FormatMode, JsonOptions, KeyOrder, Verdict
 
 __all__ = ["judge_keywords", "replace_table"]
@@ -44,7 +43,7 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
         here = child_pointer(location.pointer, keyword)
         definition = defined.get(keyword)
         if definition is None:
-            yield Verdict(here, Enforcement.ANNOTATION, _note_on_unknown(keyword, location))
+            yield Verdict(here, Enforcement.ANNOTATION, note_on_unknown(keyword, location))
         elif keyword == "$schema" and location.schema is not location.resource.root:
             yield Verdict(here, Enforcement.ANNOTATION, "only a schema with a URI chooses a draft")
         elif definition.role in (Role.ANNOTATION, Role.IDENTIFIER):
@@ -144,17 +143,6 @@ _SWITCHED_BOUND = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 """Keywords that say, where they are ``true`` or ``false``, whether another one is exclusive."""
 
 
-def _note_on_unknown(keyword: str, location: Location) -> str:
-    """Return the note on a keyword that the dialect does not define."""
-    if keyword in _ALL_NAMES:
-        draft = location.resource.dialect.draft
-        return f"means nothing in {draft.label}"
-    spend(100)
-    close = difflib.get_close_matches(keyword, _ALL_NAMES, n=1, cutoff=0.8)
-    return "no draft defines it" + (f"; close to {close[0]!r}" if close else "")
-
-
-_ALL_NAMES = sorted({definition.name for definition in KEYWORDS})
 _START, _END = "<!-- keywords -->\n", "<!-- end of keywords -->\n"
 _OUTCOMES = {
     Role.ASSERTION: "enforced",

@@ -189,13 +189,14 @@ class _Parser(CharacterReader):
             self.raise_invalid(
                 f"ECMA-262 knows no flag {min(other)!r} for a part of a pattern", start
             )
-        if end == ")":
-            hint = f"write (?{on}{minus}{off}:…) around what it is for"
-            self.raise_invalid("a flag for all that follows stands at the start alone", start, hint)
         if not on + off or len(set(on + off)) < len(on + off):
             self.raise_invalid(
                 "each flag stands once, and one at least, before or after '-'", start
             )
+        if end == ")":
+            hint = f"write (?{on}{minus}{off}:…) around what it is for"
+            fault = "flags for all that follows are switched on, and at the start alone"
+            self.raise_invalid(fault, start, hint)
         self.position = found.end()
         outside = self.flags
         self.flags = (outside | set(on)) - set(off)

@@ -23,6 +23,7 @@ from guided.spec import (
     Spelling,
     TokenId,
     TokenLogprobs,
+    UnknownKeywords,
 )
 
 FLAGS = (
@@ -32,6 +33,7 @@ FLAGS = (
     "spelling",
     "max_string_length",
     "max_number_digits",
+    "unknown_keywords",
 )
 
 
@@ -44,10 +46,12 @@ def test_without_flags_the_options_are_those_of_python(command: object) -> None:
 
 
 def test_words_and_numbers_are_read() -> None:
-    said = ("free", KeyOrder.ANY, FormatMode.ANNOTATE, Spelling.ANY, "12", "unbounded")
+    words = (KeyOrder.ANY, FormatMode.ANNOTATE, Spelling.ANY)
+    said = ("free", *words, "12", "unbounded", UnknownKeywords.REFUSE)
     options = read_json_options(dict(zip(FLAGS, said, strict=True)))
-    assert options == JsonOptions(FREE_WHITESPACE, "any", "annotate", "any", 12, None)
-    said = ("compact", KeyOrder.SCHEMA, FormatMode.ASSERT, Spelling.CANONICAL, "10000", "20")
+    assert options == JsonOptions(FREE_WHITESPACE, "any", "annotate", "any", 12, None, "refuse")
+    words = (KeyOrder.SCHEMA, FormatMode.ASSERT, Spelling.CANONICAL)
+    said = ("compact", *words, "10000", "20", UnknownKeywords.NOTE)
     assert read_json_options(dict(zip(FLAGS, said, strict=True))) == JsonOptions()
 
 

@@ -231,6 +231,15 @@ EAGLE_FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "has a tensor 'second.weight' that EAGLE-3 does not know",
     ),
+    "two norms of taps": (
+        lambda folder: change_weights(
+            folder,
+            lambda tensors: tensors.update(
+                {"input_norm.weight": torch.ones(2), "fc_norm.0.weight": torch.ones(2)}
+            ),
+        ),
+        "has both norms of taps",
+    ),
     "a matrix of another shape": (
         lambda folder: change_weights(
             folder,

@@ -137,6 +137,15 @@ def test_code_points_that_need_a_missing_byte_are_left_out() -> None:
     assert block.run("b\U00020000".encode()) == 0
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "lengths"), [(0, 0, {0}), (1, 2, {1, 2}), (2, None, {2, 3}), (3, 2, set())]
+)
+def test_lengths_are_counted(low: int, high: int | None, lengths: set[int]) -> None:
+    dfa = length_dfa(low, high)
+    dfa.check()
+    assert {length for length in range(4) if dfa.accepts("é" * length)} == lengths
+
+
 def test_an_automaton_without_a_spelling_left_is_empty() -> None:
     block = byte_dfa_from_dfa(
         dfa_from_regular(literal("ab")), utf8_sequences, unavailable_bytes={ord("b")}

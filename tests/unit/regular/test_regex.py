@@ -135,6 +135,8 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     ("(?<>x)", InvalidConstraintError, "the name of a group is not an identifier"),
     ("(?<a", InvalidConstraintError, "the name of a group is not an identifier"),
     ("(?x:a)", InvalidConstraintError, "no flag 'x' for a part of a pattern"),
+    ("a(?ii)", InvalidConstraintError, "wrong at character 1: each flag stands once"),
+    ("(?-i)a", InvalidConstraintError, "are switched on, and at the start alone"),
     ("(?ii:a)", InvalidConstraintError, "wrong at character 0: each flag stands once"),
     ("(?i-i:a)", InvalidConstraintError, "wrong at character 0: each flag stands once"),
     ("(?-:a)", InvalidConstraintError, "wrong at character 0: each flag stands once, and one"),

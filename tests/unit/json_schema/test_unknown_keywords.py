@@ -1,0 +1,61 @@
+"""Keywords that their draft does not define are notes, or errors if that is asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import guided
+from guided.errors import InvalidConstraintError
+from guided.spec import JsonOptions
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"type": "string", "maxlength": 4},
+        "at /maxlength: no draft defines 'maxlength'; did you mean 'maxLength'?",
+    ),
+    (
+        {"properties": {"a": {"items": {"requred": []}}}},
+        "at /properties/a/items/requred: no draft defines 'requred'; did you mean 'required'?",
+    ),
+    (
+        {"nullable": True},
+        "at /nullable: no draft defines 'nullable'; leave it out, or let it begin with 'x-'",
+    ),
+    # Not reachable from the root, but a schema.
+    (
+        {"$defs": {"a": {"exemple": 1}}},
+        "at /$defs/a/exemple: no draft defines 'exemple'; did you mean 'examples'?",
+    ),
+    (
+        {"$schema": "http://json-schema.org/draft-07/schema#", "dependentRequired": {}},
+        "at /dependentRequired: 'dependentRequired' means nothing in draft 7; leave it out, or "
+        "name the draft that it belongs to with '$schema'",
+    ),
+]
+
+TAKEN: list[dict[str, Any]] = [
+    {"type": "string", "maxLength": 4, "title": "A", "examples": ["a"], "$comment": "b"},
+    {"x-order": 1, "x-internal": {"maxlength": 1}},
+    # No keywords: names of members, and values.
+    {"properties": {"maxlength": {}}, "default": {"requred": 1}, "enum": [{"nullable": 1}]},
+    {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}},
+]
+
+
+@pytest.mark.parametrize(("schema", "message"), REFUSED, ids=repr)
+def test_unknown_keywords_are_refused_where_it_is_asked_for(
+    schema: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidConstraintError) as caught:
+        guided.check(schema, json_options=JsonOptions(unknown_keywords="refuse"))
+    assert str(caught.value) == message
+    assert guided.check(schema).shortest_answer
+
+
+@pytest.mark.parametrize("schema", TAKEN, ids=json.dumps)
+def test_known_keywords_and_those_for_other_programs_are_taken(schema: dict[str, Any]) -> None:
+    strict = guided.check(schema, json_options=JsonOptions(unknown_keywords="refuse"))
+    assert strict == guided.check(schema)
