@@ -312,8 +312,8 @@ def test_broken_grammars_are_refused_where_lark_refuses_them(seed: int) -> None:
             # Here a name stands for one grammar, with a dot before it or without.
             is_right = "base_path" in str(error)
         refusal = _refusal(text)
-        # Lark refuses bounds, aliases, empty terminals and texts like "\\" when it compiles the
-        # grammar.
+        # Lark refuses bounds, aliases, empty terminals and a backslash at the end of a text when it
+        # compiles the grammar.
         assert is_right == (refusal is None) or re.search(
             "out of order|an alias stands|is empty|text is not closed", refusal or ""
         ), text
