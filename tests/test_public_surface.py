@@ -85,6 +85,7 @@ def test_the_public_names_are_these() -> None:
         "Tool",
         "ToolCall",
         "UnenforcedValidator",
+        "UnknownKeywords",
         "Until",
         "Usage",
         "ValueEvent",
