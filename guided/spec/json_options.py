@@ -57,7 +57,8 @@ class UnknownKeywords(StrEnum):
     NOTE = "note"
     """They are notes for people, as the specification has it."""
     REFUSE = "refuse"
-    """The schema is refused, as one may be misspelt; those that begin with ``x-`` are notes."""
+    """The schema is refused, as one may be misspelt. Those that begin with ``x-`` are notes, as are
+    ``discriminator``, ``example``, ``externalDocs`` and ``xml`` of OpenAPI."""
 
 
 _WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}

@@ -14,8 +14,10 @@ from guided.runtime.work_budget import spend
 __all__ = ["note_on_unknown", "refuse_unknown"]
 
 _ALL_NAMES: Final = sorted({definition.name for definition in KEYWORDS})
-_FOR_PEOPLE: Final = "x-"
-"""Keywords that begin so are never misspelt: by custom they are for other programs."""
+_PREFIX_OF_OTHERS: Final = "x-"
+"""Keywords that begin so are for other programs, by custom."""
+_OF_OPENAPI: Final = frozenset({"discriminator", "example", "externalDocs", "xml"})
+"""Keywords of OpenAPI's base vocabulary, which are notes; Pydantic writes the first."""
 
 
 def note_on_unknown(keyword: str, location: Location) -> str:
@@ -29,7 +31,8 @@ def note_on_unknown(keyword: str, location: Location) -> str:
 def refuse_unknown(index: SchemaIndex) -> None:
     """Raise InvalidConstraintError for the first keyword that its draft does not define.
 
-    Metaschemas are not looked at, nor are keywords for other programs (``x-…``).
+    Metaschemas are not looked at, nor are keywords for other programs (``x-…``) and those of
+    OpenAPI's base vocabulary (https://spec.openapis.org/oas/3.1/dialect/base), which are notes.
     """
     for location in index.locations.values():
         if location.resource.is_standard:
@@ -37,7 +40,8 @@ def refuse_unknown(index: SchemaIndex) -> None:
         defined = location.resource.dialect.keywords
         for keyword in location.schema:
             spend(1)
-            if keyword not in defined and not keyword.startswith(_FOR_PEOPLE):
+            is_known = keyword in defined or keyword in _OF_OPENAPI
+            if not is_known and not keyword.startswith(_PREFIX_OF_OTHERS):
                 raise _unknown_error(keyword, location)
 
 

@@ -39,6 +39,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 TAKEN: list[dict[str, Any]] = [
     {"type": "string", "maxLength": 4, "title": "A", "examples": ["a"], "$comment": "b"},
     {"x-order": 1, "x-internal": {"maxlength": 1}},
+    # As Pydantic writes a union that a member tells apart.
+    {"oneOf": [{"type": "null"}], "discriminator": {"propertyName": "kind"}, "example": None},
     # No keywords: names of members, and values.
     {"properties": {"maxlength": {}}, "default": {"requred": 1}, "enum": [{"nullable": 1}]},
     {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}},
