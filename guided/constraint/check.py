@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from guided.constraint.report import check_structure
 from guided.constraint.structure import structure_of
+from guided.errors import RequestError
 from guided.response_types import adapter_of, is_response_type, unenforced_validators
 from guided.spec import JsonOptions, SchemaReport, Structure, UnenforcedValidator
 
@@ -24,14 +25,20 @@ def check(
     json_options: JsonOptions | None = None,
     documents: Mapping[str, str | Mapping[str, object]] | None = None,
 ) -> SchemaReport:
-    """Check a JSON Schema, given as text or dict, or anything that can be a response model.
+    """Check a JSON Schema, given as text or dict, or a type or constraint for a response model.
 
-    A grammar or another constraint is checked as it is: ``json_options`` and ``documents`` (the
-    texts that references of the schema may name) apply only to schemas and types. Raises
+    ``json_options`` and ``documents`` (the texts that references of the schema may name) are only
+    for schemas and types: RequestError for a constraint with them, which has its own. Raises
     InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError; if
     the error is about a schema, it names the place by its JSON pointer. Raises RequestError for a
     type that has no schema.
     """
+    if isinstance(schema, Structure) and (documents or json_options not in (None, JsonOptions())):
+        raise RequestError(
+            "options and documents are for a schema or a type, not for a grammar",
+            field="json_options",
+            hint="give them to the guided.JsonSchema in it",
+        )
     validators: tuple[UnenforcedValidator, ...] = ()
     if not isinstance(schema, Structure) and is_response_type(schema):
         schema = adapter_of(schema)  # type: ignore[arg-type]

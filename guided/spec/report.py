@@ -79,8 +79,9 @@ class SchemaReport:
     """Places where answers are likely to be closed by their shortest completion, because what may
     be written there takes more work, or more room, than an answer has."""
     empty_parts: tuple[str, ...] = ()
-    """JSON pointers of parts of a schema that no value fits, as where bounds cross: answers are
-    written without them. Parts that say so themselves, as ``false`` does, are not listed."""
+    """JSON pointers of parts that no value fits, as where bounds cross, in a schema that is the
+    whole constraint: the first 100, as far as a bounded search comes. Parts that say so themselves,
+    as ``false`` does, are not listed."""
     omitted_verdicts: int = 0
     """Verdicts that a server left out to bound the size of its message."""
 

@@ -919,8 +919,9 @@ class EnforcementReport(_message.Message):
 
     @_builtins.property
     def empty_parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """JSON pointers of parts of a schema that no value fits, as where bounds cross: answers are written
-        without them. Parts that say so themselves, as "false" does, are not listed.
+        """JSON pointers of parts that no value fits, as where bounds cross, in a schema that is the whole
+        constraint: the first 100, as far as a bounded search comes. Parts that say so themselves, as
+        "false" does, are not listed.
         """
 
     def __init__(

@@ -51,7 +51,9 @@ def draft_dialect(draft: Draft) -> Dialect:
 
 @functools.cache
 def _draft_dialects() -> dict[str, Dialect]:
-    return {draft.uri: draft_dialect(draft) for draft in Draft}
+    """Return the dialects of all drafts, by URI, also with ``https``, as many write all of them."""
+    by_uri = {draft.uri: draft_dialect(draft) for draft in Draft}
+    return by_uri | {uri.replace("http:", "https:", 1): dialect for uri, dialect in by_uri.items()}
 
 
 class Dialects:

@@ -58,7 +58,7 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
         lowering, grammar = _begin(root, schema)
         refuse_infinite_recursion(lowering.nodes)
     if schema.options.unknown_keywords is UnknownKeywords.REFUSE:
-        refuse_unknown(lowering.index)
+        refuse_unknown(lowering.index, schema.options)
     return LoweredSchema(grammar, lowering.index, schema.options)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import Final
 
 from guided.errors import InvalidConstraintError
+from guided.json_schema.reader.dialects import draft_dialect
+from guided.json_schema.reader.formats import known_formats
 from guided.json_schema.reader.keywords import KEYWORDS
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.runtime.work_budget import spend
+from guided.spec import FormatMode, JsonOptions
 
 __all__ = ["note_on_unknown", "refuse_unknown"]
 
@@ -18,46 +22,76 @@ _PREFIX_OF_OTHERS: Final = "x-"
 """Keywords that begin so are for other programs, by custom."""
 _OF_OPENAPI: Final = frozenset({"discriminator", "example", "externalDocs", "xml"})
 """Keywords of OpenAPI's base vocabulary, which are notes; Pydantic writes the first."""
+_INSTEAD: Final = {
+    "$defs": "name it 'definitions', in the references to it as well",
+    "dependentRequired": "write 'dependencies'",
+    "dependentSchemas": "write 'dependencies'",
+    "nullable": "add \"null\" to 'type'",
+}
+"""What says the same where a keyword means nothing."""
 
 
 def note_on_unknown(keyword: str, location: Location) -> str:
     """Return the note on a keyword that the draft of a schema does not define."""
     if keyword in _ALL_NAMES:
-        return f"means nothing in {location.resource.dialect.draft.label}"
-    close = _closest(keyword)
+        return _meaningless(location, keyword)
+    close = _closest(keyword, _ALL_NAMES)
     return "no draft defines it" + (f"; close to {close!r}" if close else "")
 
 
-def refuse_unknown(index: SchemaIndex) -> None:
+def refuse_unknown(index: SchemaIndex, options: JsonOptions) -> None:
     """Raise InvalidConstraintError for the first keyword that its draft does not define.
 
-    Metaschemas are not looked at, nor are keywords for other programs (``x-…``) and those of
-    OpenAPI's base vocabulary (https://spec.openapis.org/oas/3.1/dialect/base), which are notes.
+    So it is for a format without a rule, if formats are asserted. Metaschemas are not looked at,
+    nor are keywords for other programs (``x-…``) and those of OpenAPI's base vocabulary
+    (https://spec.openapis.org/oas/3.1/dialect/base), which are notes.
     """
     for location in index.locations.values():
         if location.resource.is_standard:
             continue
-        defined = location.resource.dialect.keywords
-        for keyword in location.schema:
+        dialect = location.resource.dialect
+        for keyword, value in location.schema.items():
             spend(1)
-            is_known = keyword in defined or keyword in _OF_OPENAPI
+            is_known = keyword in dialect.keywords or keyword in _OF_OPENAPI
             if not is_known and not keyword.startswith(_PREFIX_OF_OTHERS):
                 raise _unknown_error(keyword, location)
+            asserts = options.format is FormatMode.ASSERT or dialect.asserts_format
+            if keyword == "format" and asserts and value not in known_formats():
+                raise _error_at(
+                    keyword, location, f"there is no rule for the format {value!r:.80}",
+                    _hint(str(value), known_formats()),
+                )  # fmt: skip
 
 
 def _unknown_error(keyword: str, location: Location) -> InvalidConstraintError:
+    fault, hint = f"no draft defines {keyword!r:.80}", _hint(keyword, _ALL_NAMES)
     if keyword in _ALL_NAMES:
-        fault = f"{keyword!r} means nothing in {location.resource.dialect.draft.label}"
-        hint = "leave it out, or name the draft that it belongs to with '$schema'"
-    else:
-        fault, close = f"no draft defines {keyword!r:.80}", _closest(keyword)
-        hint = f"did you mean {close!r}?" if close else "leave it out, or let it begin with 'x-'"
-    pointer = child_pointer(location.pointer, keyword)
-    return InvalidConstraintError(fault, pointer=pointer, hint=hint)
+        fault = f"{keyword!r} {_meaningless(location, keyword)}"
+        hint = "leave it out, or name a draft that has it with '$schema'"
+    return _error_at(keyword, location, fault, _INSTEAD.get(keyword, hint))
 
 
-def _closest(keyword: str) -> str | None:
-    """Return the keyword of any draft that one resembles most, if it resembles one."""
+def _error_at(keyword: str, location: Location, fault: str, hint: str) -> InvalidConstraintError:
+    return InvalidConstraintError(
+        fault, pointer=child_pointer(location.pointer, keyword), hint=hint
+    )
+
+
+def _meaningless(location: Location, keyword: str) -> str:
+    """Say that a keyword of some draft has no meaning in a schema."""
+    draft = location.resource.dialect.draft
+    if keyword in draft_dialect(draft).keywords:
+        return "is in none of the vocabularies of the schema's metaschema"
+    return f"means nothing in {draft.label}"
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    close = _closest(name, known)
+    return f"did you mean {close!r}?" if close else "leave it out, or let it begin with 'x-'"
+
+
+def _closest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that one resembles most, if it resembles one."""
     spend(100)
-    close = difflib.get_close_matches(keyword, _ALL_NAMES, n=1, cutoff=0.8)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     return close[0] if close else None

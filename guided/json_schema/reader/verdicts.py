@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from guided.json_schema.formulas.values import is_number
-from guided.json_schema.reader.formats import MAX_FORMAT_LENGTHS, NARROWED_FORMATS, format_regular
+from guided.json_schema.reader.formats import (
+    MAX_FORMAT_LENGTHS,
+    NARROWED_FORMATS,
+    format_regular,
+    known_formats,
+)
 from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
 from guided.json_schema.reader.text import child_pointer
@@ -163,12 +168,15 @@ def replace_table(page: str) -> str:
 
 
 def _table_lines() -> Iterator[str]:
-    """Yield the lines of the table of keywords, in the order of ``KEYWORDS``."""
+    """Yield the lines of the table of keywords, in the order of ``KEYWORDS``, and the formats."""
     yield "| keyword | drafts | what becomes of it |"
     yield "|---|---|---|"
     for definition in KEYWORDS:
         outcome = _OUTCOMES[definition.role] + (f": {definition.note}" if definition.note else "")
         yield f"| `{definition.name}` | {_drafts(definition)} | {outcome} |"
+    yield ""
+    names = ", ".join(f"`{name}`" for name in known_formats())
+    yield f"Formats with a rule: {names}. Others are notes, as each verdict says."
 
 
 def _drafts(definition: Keyword) -> str:

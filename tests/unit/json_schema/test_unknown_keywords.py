@@ -22,7 +22,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"nullable": True},
-        "at /nullable: no draft defines 'nullable'; leave it out, or let it begin with 'x-'",
+        "at /nullable: no draft defines 'nullable'; add \"null\" to 'type'",
+    ),
+    ({"zz": True}, "at /zz: no draft defines 'zz'; leave it out, or let it begin with 'x-'"),
+    (
+        {"properties": {"a": {"type": "string", "format": "datetime"}}},
+        "at /properties/a/format: there is no rule for the format 'datetime'; "
+        "did you mean 'date-time'?",
     ),
     # Not reachable from the root, but a schema.
     (
@@ -31,8 +37,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"$schema": "http://json-schema.org/draft-07/schema#", "dependentRequired": {}},
-        "at /dependentRequired: 'dependentRequired' means nothing in draft 7; leave it out, or "
-        "name the draft that it belongs to with '$schema'",
+        "at /dependentRequired: 'dependentRequired' means nothing in draft 7; write 'dependencies'",
+    ),
+    (
+        {"$schema": "http://json-schema.org/draft-04/schema#", "const": 1},
+        "at /const: 'const' means nothing in draft 4; leave it out, or name a draft that has it "
+        "with '$schema'",
     ),
 ]
 
@@ -55,6 +65,25 @@ def test_unknown_keywords_are_refused_where_it_is_asked_for(
         guided.check(schema, json_options=JsonOptions(unknown_keywords="refuse"))
     assert str(caught.value) == message
     assert guided.check(schema).shortest_answer
+
+
+def test_a_keyword_outside_of_the_vocabularies_is_told_so() -> None:
+    meta = {
+        "$id": "https://a.example/meta",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$vocabulary": {"https://json-schema.org/draft/2020-12/vocab/core": True},
+    }
+    with pytest.raises(InvalidConstraintError, match="in none of the vocabularies of the schema's"):
+        guided.check(
+            {"$schema": "https://a.example/meta", "minLength": 1},
+            json_options=JsonOptions(unknown_keywords="refuse"),
+            documents={"https://a.example/meta": meta},
+        )
+
+
+def test_formats_that_are_notes_may_be_any() -> None:
+    options = JsonOptions(unknown_keywords="refuse", format="annotate")
+    assert guided.check({"format": "datetime"}, json_options=options).shortest_answer
 
 
 @pytest.mark.parametrize("schema", TAKEN, ids=json.dumps)
