@@ -29,6 +29,7 @@ from guided.cli.flags import (
 from guided.errors import GuidedError
 from guided.response_types import is_response_type
 from guided.spec import JsonOptions, Structure
+from guided.spec.json_options import check_takes_none
 
 if TYPE_CHECKING:
     from guided.spec import SchemaReport
@@ -111,6 +112,7 @@ def _checked_there(
 
     with Client(address, **connection) as client:
         if isinstance(schema, Structure):
+            check_takes_none(options, documents)
             return client.grammars.check(grammar=schema)
         if is_response_type(schema):
             return client.grammars.check(schema, json_options=options, documents=documents)

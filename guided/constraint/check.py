@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from guided.constraint.report import check_structure
 from guided.constraint.structure import structure_of
-from guided.errors import RequestError
 from guided.response_types import adapter_of, is_response_type, unenforced_validators
 from guided.spec import JsonOptions, SchemaReport, Structure, UnenforcedValidator
 
@@ -33,12 +32,6 @@ def check(
     the error is about a schema, it names the place by its JSON pointer. Raises RequestError for a
     type that has no schema.
     """
-    if isinstance(schema, Structure) and (documents or json_options not in (None, JsonOptions())):
-        raise RequestError(
-            "options and documents are for a schema or a type, not for a grammar",
-            field="json_options",
-            hint="give them to the guided.JsonSchema in it",
-        )
     validators: tuple[UnenforcedValidator, ...] = ()
     if not isinstance(schema, Structure) and is_response_type(schema):
         schema = adapter_of(schema)  # type: ignore[arg-type]

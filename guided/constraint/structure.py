@@ -13,6 +13,7 @@ from guided.response_types import (
     schema_text,
 )
 from guided.spec import JsonOptions, JsonSchema, Structure
+from guided.spec.json_options import check_takes_none
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -28,10 +29,11 @@ def structure_of(
 ) -> Structure:
     """Return the constraint of ``source``: a JSON Schema as text or dict, or a Python type.
 
-    A grammar or another constraint is returned unchanged, and the JSON options do not apply to it.
-    Raises RequestError for a type that has no schema.
+    A grammar or another constraint is returned unchanged. Raises RequestError for a type that has
+    no schema, and for JSON options or documents beside a constraint.
     """
     if isinstance(source, Structure):
+        check_takes_none(json_options, documents)
         return source
     options = json_options or JsonOptions()
     if is_response_type(source):

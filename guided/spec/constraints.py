@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
@@ -33,7 +33,13 @@ class JsonSchema(Structure):
         object.__setattr__(self, "documents", documents)
 
     def digest(self) -> str:
-        return digest_of("json_schema", (self.options, self.documents), self.text)
+        # Only what differs from the defaults, so that options added later change no digest.
+        options = {
+            each.name: getattr(self.options, each.name)
+            for each in fields(self.options)
+            if getattr(self.options, each.name) != each.default
+        }
+        return digest_of("json_schema", (options, self.documents), self.text)
 
 
 @dataclass(frozen=True, slots=True)

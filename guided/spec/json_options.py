@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -17,6 +18,7 @@ __all__ = [
     "KeyOrder",
     "Spelling",
     "UnknownKeywords",
+    "check_takes_none",
 ]
 
 MAX_DIGITS: Final = 2_000
@@ -57,8 +59,9 @@ class UnknownKeywords(StrEnum):
     NOTE = "note"
     """They are notes for people, as the specification has it."""
     REFUSE = "refuse"
-    """The schema is refused, as one may be misspelt. Those that begin with ``x-`` are notes, as are
-    ``discriminator``, ``example``, ``externalDocs`` and ``xml`` of OpenAPI."""
+    """The schema is refused, as one may be misspelt, and so is a format without a rule. Those that
+    begin with ``x-`` are notes, as are ``discriminator``, ``example``, ``externalDocs`` and ``xml``
+    of OpenAPI."""
 
 
 _WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}
@@ -94,7 +97,7 @@ class JsonOptions:
         ),
     ] = 20
     unknown_keywords: Annotated[
-        UnknownKeywords, Option("What becomes of keywords that no draft defines.")
+        UnknownKeywords, Option("What becomes of unknown keywords and formats.")
     ] = UnknownKeywords.NOTE
 
     if TYPE_CHECKING:
@@ -122,6 +125,16 @@ class JsonOptions:
             if isinstance(each.default, int):
                 _check_integer(value, each.name)
         check_rules(self, "json_options.")
+
+
+def check_takes_none(options: JsonOptions | None, documents: Sized | None) -> None:
+    """Raise RequestError for options or documents that are given beside a constraint."""
+    if documents or options not in (None, JsonOptions()):
+        raise RequestError(
+            "JSON options and documents are for a schema or a type, not for a constraint",
+            field="json_options",
+            hint="leave them out; a guided.JsonSchema in a constraint has its own",
+        )
 
 
 def _check_integer(value: object, name: str) -> None:

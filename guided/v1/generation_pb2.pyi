@@ -280,8 +280,8 @@ class _UnknownKeywordsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Unkno
     UNKNOWN_KEYWORDS_NOTE: _UnknownKeywords.ValueType  # 1
     """They are notes for people, as the specification has it."""
     UNKNOWN_KEYWORDS_REFUSE: _UnknownKeywords.ValueType  # 2
-    """The schema is refused, as one may be misspelt. Those that begin with "x-" are notes, as are
-    "discriminator", "example", "externalDocs" and "xml" of OpenAPI.
+    """The schema is refused, as one may be misspelt, and so is a format without a rule. Those that
+    begin with "x-" are notes, as are "discriminator", "example", "externalDocs" and "xml" of OpenAPI.
     """
 
 class UnknownKeywords(_UnknownKeywords, metaclass=_UnknownKeywordsEnumTypeWrapper):
@@ -292,8 +292,8 @@ UNKNOWN_KEYWORDS_UNSPECIFIED: UnknownKeywords.ValueType  # 0
 UNKNOWN_KEYWORDS_NOTE: UnknownKeywords.ValueType  # 1
 """They are notes for people, as the specification has it."""
 UNKNOWN_KEYWORDS_REFUSE: UnknownKeywords.ValueType  # 2
-"""The schema is refused, as one may be misspelt. Those that begin with "x-" are notes, as are
-"discriminator", "example", "externalDocs" and "xml" of OpenAPI.
+"""The schema is refused, as one may be misspelt, and so is a format without a rule. Those that
+begin with "x-" are notes, as are "discriminator", "example", "externalDocs" and "xml" of OpenAPI.
 """
 Global___UnknownKeywords: _TypeAlias = UnknownKeywords  # noqa: Y015
 

@@ -51,9 +51,12 @@ def draft_dialect(draft: Draft) -> Dialect:
 
 @functools.cache
 def _draft_dialects() -> dict[str, Dialect]:
-    """Return the dialects of all drafts, by URI, also with ``https``, as many write all of them."""
-    by_uri = {draft.uri: draft_dialect(draft) for draft in Draft}
-    return by_uri | {uri.replace("http:", "https:", 1): dialect for uri, dialect in by_uri.items()}
+    """Return the dialects of all drafts, by URI, with ``http`` or ``https``: many confuse them."""
+    return {
+        scheme + draft.uri.partition(":")[2]: draft_dialect(draft)
+        for draft in Draft
+        for scheme in ("http:", "https:")
+    }
 
 
 class Dialects:

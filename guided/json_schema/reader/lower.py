@@ -53,12 +53,14 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
     """
     root = read_schema(schema.text)
     lowering, grammar = _begin(root, schema)
-    if not can_be_lowered(lowering):
+    can_be_made = can_be_lowered(lowering)
+    if schema.options.unknown_keywords is UnknownKeywords.REFUSE:
+        # In all documents: those of a second start are only the ones that the root reaches.
+        refuse_unknown(lowering.index, schema.options)
+    if not can_be_made:
         # Start over: what was recorded before an error is incomplete.
         lowering, grammar = _begin(root, schema)
         refuse_infinite_recursion(lowering.nodes)
-    if schema.options.unknown_keywords is UnknownKeywords.REFUSE:
-        refuse_unknown(lowering.index, schema.options)
     return LoweredSchema(grammar, lowering.index, schema.options)
 
 

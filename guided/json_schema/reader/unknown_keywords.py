@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from guided.errors import InvalidConstraintError
+from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.dialects import draft_dialect
 from guided.json_schema.reader.formats import known_formats
 from guided.json_schema.reader.keywords import KEYWORDS
@@ -56,18 +57,27 @@ def refuse_unknown(index: SchemaIndex, options: JsonOptions) -> None:
             if not is_known and not keyword.startswith(_PREFIX_OF_OTHERS):
                 raise _unknown_error(keyword, location)
             asserts = options.format is FormatMode.ASSERT or dialect.asserts_format
-            if keyword == "format" and asserts and value not in known_formats():
-                raise _error_at(
-                    keyword, location, f"there is no rule for the format {value!r:.80}",
-                    _hint(str(value), known_formats()),
-                )  # fmt: skip
+            # ``keywords`` has no format that ``$ref`` hides.
+            if keyword == "format" and asserts and keyword in location.keywords:
+                _check_format(value, location)
+
+
+def _check_format(name: Json, location: Location) -> None:
+    if name not in known_formats():
+        close = _closest(str(name), known_formats())
+        hint = f"did you mean {close!r}?" if close else "leave it out, or write a 'pattern'"
+        fault = f"there is no rule for the format {name!r:.80}"
+        raise _error_at("format", location, fault, hint)
 
 
 def _unknown_error(keyword: str, location: Location) -> InvalidConstraintError:
-    fault, hint = f"no draft defines {keyword!r:.80}", _hint(keyword, _ALL_NAMES)
     if keyword in _ALL_NAMES:
         fault = f"{keyword!r} {_meaningless(location, keyword)}"
         hint = "leave it out, or name a draft that has it with '$schema'"
+    else:
+        fault = f"no draft defines {keyword!r:.80}"
+        close = _closest(keyword, sorted(location.resource.dialect.keywords))
+        hint = f"did you mean {close!r}?" if close else "leave it out, or let it begin with 'x-'"
     return _error_at(keyword, location, fault, _INSTEAD.get(keyword, hint))
 
 
@@ -83,11 +93,6 @@ def _meaningless(location: Location, keyword: str) -> str:
     if keyword in draft_dialect(draft).keywords:
         return "is in none of the vocabularies of the schema's metaschema"
     return f"means nothing in {draft.label}"
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    close = _closest(name, known)
-    return f"did you mean {close!r}?" if close else "leave it out, or let it begin with 'x-'"
 
 
 def _closest(name: str, known: Sequence[str]) -> str | None:

@@ -176,7 +176,7 @@ def _table_lines() -> Iterator[str]:
         yield f"| `{definition.name}` | {_drafts(definition)} | {outcome} |"
     yield ""
     names = ", ".join(f"`{name}`" for name in known_formats())
-    yield f"Formats with a rule: {names}. Others are notes, as each verdict says."
+    yield f"Formats with a rule: {names}. Others are notes, or refused beside unknown keywords."
 
 
 def _drafts(definition: Keyword) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import guided
-from guided.errors import InvalidConstraintError
+from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import JsonOptions
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -23,6 +23,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"nullable": True},
         "at /nullable: no draft defines 'nullable'; add \"null\" to 'type'",
+    ),
+    (
+        {"format": "zzz"},
+        "at /format: there is no rule for the format 'zzz'; leave it out, or write a 'pattern'",
+    ),
+    (
+        {"$schema": "http://json-schema.org/draft-04/schema#", "constt": 1},
+        "at /constt: no draft defines 'constt'; leave it out, or let it begin with 'x-'",
     ),
     ({"zz": True}, "at /zz: no draft defines 'zz'; leave it out, or let it begin with 'x-'"),
     (
@@ -47,6 +55,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 TAKEN: list[dict[str, Any]] = [
+    # Up to draft 7 ``$ref`` hides what is beside it.
+    {
+        "$schema": "https://json-schema.org/draft-07/schema#",
+        "$ref": "#/definitions/a",
+        "definitions": {"a": {}},
+        "format": ["date"],
+    },
     {"type": "string", "maxLength": 4, "title": "A", "examples": ["a"], "$comment": "b"},
     {"x-order": 1, "x-internal": {"maxlength": 1}},
     # As Pydantic writes a union that a member tells apart.
@@ -79,6 +94,20 @@ def test_a_keyword_outside_of_the_vocabularies_is_told_so() -> None:
             json_options=JsonOptions(unknown_keywords="refuse"),
             documents={"https://a.example/meta": meta},
         )
+
+
+def test_options_are_not_taken_beside_a_constraint() -> None:
+    with pytest.raises(RequestError, match="are for a schema or a type, not for a constraint"):
+        guided.check(guided.Regex("a"), json_options=JsonOptions(unknown_keywords="refuse"))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    "uri", ["json-schema.org/draft-07/schema#", "json-schema.org/draft/2020-12/schema"]
+)
+def test_a_draft_is_known_by_either_scheme(scheme: str, uri: str) -> None:
+    schema = {"$schema": f"{scheme}://{uri}", "type": "string", "minLength": 3}
+    assert guided.check(schema).shortest_answer == '"aaa"'
 
 
 def test_formats_that_are_notes_may_be_any() -> None:
