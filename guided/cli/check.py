@@ -163,7 +163,7 @@ def print_report(report: SchemaReport, *, stderr: bool = False) -> None:
         _print_whole(console, code)
     if report.empty_parts:
         empty = Table()
-        empty.add_column("part that no value fits, so that it is never written", overflow="fold")
+        empty.add_column("part that no value fits", overflow="fold")
         for pointer in report.empty_parts:
             empty.add_row(Text(pointer))
         _print_whole(console, empty)

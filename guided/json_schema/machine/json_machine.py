@@ -197,15 +197,10 @@ class JsonMachine(Recognizer):
                 hint="say with fewer alternatives what is meant",
             )
         empty = self.evaluation.values.empty_node
-        if empty is not None and empty.pointer:
-            message, pointer = (
-                "no value fits here, and no document satisfies the schema",
-                empty.pointer,
-            )
-        else:
-            message, pointer = "no document satisfies the schema", ""
+        pointer = "" if empty is None else empty.pointer
+        message = "no document satisfies the schema"
         return UnsatisfiableError(
-            message,
+            f"no value fits here, and {message}" if pointer else message,
             pointer=pointer,
             hint="look for bounds that cross, for required members that may not be there, and for "
             "values that must contain another of their own schema",

@@ -14,6 +14,7 @@ from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.documents import Documents
 from guided.json_schema.reader.keywords import KEYWORDS, LATEST, Draft, Keyword
 from guided.json_schema.reader.text import child_pointer
+from guided.spec import FormatMode, JsonOptions
 
 __all__ = ["Dialect", "Dialects", "draft_dialect", "metaschema"]
 
@@ -29,6 +30,10 @@ class Dialect:
     keywords: Mapping[str, Keyword]
     asserts_format: bool = False
     """Whether the metaschema requires ``format`` to be enforced, whatever the options say."""
+
+    def enforces_format(self, options: JsonOptions) -> bool:
+        """Return whether ``format`` is enforced under these options."""
+        return self.asserts_format or options.format is FormatMode.ASSERT
 
     @property
     def id_keyword(self) -> str:

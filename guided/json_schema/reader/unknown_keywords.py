@@ -14,7 +14,7 @@ from guided.json_schema.reader.keywords import KEYWORDS
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.runtime.work_budget import spend
-from guided.spec import FormatMode, JsonOptions
+from guided.spec import JsonOptions
 
 __all__ = ["note_on_unknown", "refuse_unknown"]
 
@@ -51,15 +51,14 @@ def refuse_unknown(index: SchemaIndex, options: JsonOptions) -> None:
         if location.resource.is_standard:
             continue
         dialect = location.resource.dialect
-        for keyword, value in location.schema.items():
+        for keyword in location.schema:
             spend(1)
             is_known = keyword in dialect.keywords or keyword in _OF_OPENAPI
             if not is_known and not keyword.startswith(_PREFIX_OF_OTHERS):
                 raise _unknown_error(keyword, location)
-            asserts = options.format is FormatMode.ASSERT or dialect.asserts_format
-            # ``keywords`` has no format that ``$ref`` hides.
-            if keyword == "format" and asserts and keyword in location.keywords:
-                _check_format(value, location)
+        # ``keywords`` has no format that ``$ref`` hides.
+        if "format" in location.keywords and dialect.enforces_format(options):
+            _check_format(location.keywords["format"], location)
 
 
 def _check_format(name: Json, location: Location) -> None:

@@ -13,7 +13,6 @@ from guided.json_schema.formulas.values import one_of_values
 from guided.json_schema.reader.formats import format_regular
 from guided.json_schema.reader.keywords import Draft
 from guided.json_schema.reader.schema_context import SchemaContext, count_formula
-from guided.spec import FormatMode
 
 __all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
 
@@ -101,7 +100,7 @@ def _format(context: SchemaContext) -> Formula:
     an unknown one.
     """
     dialect = context.location.resource.dialect
-    if context.lowering.options.format is not FormatMode.ASSERT and not dialect.asserts_format:
+    if not dialect.enforces_format(context.lowering.options):
         return TRUE
     name = context.keywords["format"]
     regular = format_regular(name)

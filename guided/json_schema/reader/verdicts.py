@@ -20,7 +20,7 @@ from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.json_schema.reader.unknown_keywords import note_on_unknown
-from guided.spec import Enforcement, FormatMode, JsonOptions, KeyOrder, Verdict
+from guided.spec import Enforcement, JsonOptions, KeyOrder, Verdict
 
 __all__ = ["judge_keywords", "replace_table"]
 
@@ -91,7 +91,7 @@ def _format_enforcement(location: Location, options: JsonOptions) -> tuple[Enfor
     Change both together.
     """
     name = location.keywords["format"]
-    if options.format is not FormatMode.ASSERT and not location.resource.dialect.asserts_format:
+    if not location.resource.dialect.enforces_format(options):
         return Enforcement.ANNOTATION, "the options make formats notes"
     if format_regular(name) is None:
         return Enforcement.ANNOTATION, f"no rule for the format {name!r}"
