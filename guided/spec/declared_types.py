@@ -13,6 +13,9 @@ __all__ = ["DeclaredTypes", "types_of_value"]
 class DeclaredTypes:
     """Returns the types of parts of a schema by pointer; reads each part once.
 
+    Formats of tool calls ask it which arguments are written as text and which as words
+    (``tool_members``, ``literal_schema``).
+
     Only ``type``, ``enum``, ``const``, ``allOf``, ``anyOf``, ``oneOf`` and references within the
     schema count. Parts with an invalid keyword, which the compiler refuses, and very deep parts
     count as unrestricted.
@@ -21,11 +24,15 @@ class DeclaredTypes:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._types_by_pointer: dict[str, frozenset[str]] = {}
-        """Types by pointer; a part that is being read counts as having none."""
+        """Types by pointer; a part that is being read counts as having none.
+
+        So where parts refer to themselves, types are too few, and depend on which part was asked
+        for first.
+        """
         self._in_progress: list[str] = []
         """Pointers of the parts that are being read."""
         self.circular: set[str] = set()
-        """Pointers of parts that refer to themselves, whose types are unknown."""
+        """Pointers of parts that refer to themselves: schemas with any are to be refused."""
 
     def of_property(self, name: str) -> frozenset[str]:
         """Return the types of a member of an object."""

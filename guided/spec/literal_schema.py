@@ -99,7 +99,9 @@ class LiteralSchema:
     def resolve_container(self, pointer: str) -> tuple[str, frozenset[str]]:
         """Return the pointer of the schema that defines the objects and arrays at a pointer.
 
-        Also returns the names of members that its objects must have in addition.
+        That schema may be ``False``. Also returns the names of members that are required on the way
+        to it, beside those that it requires itself. A ``type`` on the way is passed over, as
+        ``types_at`` says which types are left at the first pointer.
         """
         return self._follow(pointer, _TYPE_AND_REQUIRED)
 
@@ -111,7 +113,8 @@ class LiteralSchema:
         seen, required = set[str](), frozenset[str]()
         while pointer not in seen and (schema := self.schema_at(pointer)) is not False:
             seen.add(pointer)
-            others = (schema.keys() & RESTRICTING) - beside
+            others = {key for key in schema.keys() & RESTRICTING if _has_effect(schema, key)}
+            others -= beside
             if others == {"$ref"}:
                 pointer = self._target(pointer)
             elif others == {"allOf"} and len(schema["allOf"]) == 1:
@@ -125,7 +128,8 @@ class LiteralSchema:
         reference = self.schema_at(pointer)["$ref"]
         target = pointer_of(reference)
         if target is None or at_pointer(self.root, target) is None:
-            raise unsupported(f"{reference!r} leads out of the parameters", f"{pointer}/$ref")
+            what = f"{reference!r} names no part of the parameters by a JSON pointer"
+            raise unsupported(what, f"{pointer}/$ref")
         return target
 
     def discriminators(
@@ -159,9 +163,13 @@ class LiteralSchema:
         """
         schema, beside = self.schema_at(pointer), "" if name is None else f" beside {name!r}"
         for other in sorted((schema.keys() & _CONTAINER_KEYWORDS) - _ENFORCED[name]):
-            if other not in _NO_EFFECT or schema[other] != _NO_EFFECT[other]:
+            if _has_effect(schema, other):
                 what = f"the keyword {other!r} is not held to{beside}"
                 raise unsupported(what, f"{pointer}/{other}")
+
+
+def _has_effect(schema: Mapping[str, Any], keyword: str) -> bool:
+    return keyword not in _NO_EFFECT or bool(schema[keyword] != _NO_EFFECT[keyword])
 
 
 _LEAVE_OUT_HINT: Final = "leave it out of the parameters, or say which members and items there are"

@@ -109,7 +109,7 @@ class _GrammarWriter:
         if "object" not in self._schema.types_at("") or self._schema.schema_at(pointer) is False:
             raise unsupported("no object fits", "")
         self._schema.check_keywords(pointer)
-        return self._members(pointer, always)
+        return self._members(pointer, always, may_be_open=True)
 
     def _value(self, pointer: str) -> str:
         """Return the rule of the values of the schema at a pointer; empty if no value fits."""
@@ -191,13 +191,18 @@ class _GrammarWriter:
             always |= self._schema.discriminators(pointer, types_at)
         yield from filter(None, (self._containers(at, of, always) for at, of in types_at.items()))
 
-    def _members(self, pointer: str, always: frozenset[str]) -> str:
-        """Return the body of the members of an object, separated by commas."""
+    def _members(self, pointer: str, always: frozenset[str], *, may_be_open: bool = False) -> str:
+        """Return the body of the members of an object, separated by commas.
+
+        An object that names no members and allows others is refused, or has none if it
+        ``may_be_open``: so a tool says that it takes no arguments.
+        """
         schema = self._schema.schema_at(pointer)
         properties, required = schema.get("properties", {}), always | {*schema.get("required", ())}
         if missing := sorted(name for name in required if name not in properties):
             raise unsupported(f"no property says what {missing[0]!r} is", f"{pointer}/required")
-        if not properties and schema.get("additionalProperties", True) is not False and pointer:
+        is_open = not properties and schema.get("additionalProperties", True) is not False
+        if is_open and not may_be_open:
             raise unsupported("an object is not held to names of its members", pointer)
         listed: list[tuple[str, bool]] = []
         for name in _sorted(properties):

@@ -202,6 +202,22 @@ def test_of_a_call_that_breaks_off_what_there_is_is_told(end: str, told: str) ->
     assert one.is_in_call
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "object", "properties": {}},
+        {"$ref": "#/$defs/none", "$defs": {"none": {"type": "object"}}},
+        {"allOf": [{"type": "object"}]},
+        {"allOf": [{"type": "object"}], "properties": {}, "required": [], "not": False},
+    ],
+)
+def test_a_tool_whose_schema_names_no_member_takes_no_arguments(schema: dict[str, Any]) -> None:
+    machine = machine_of(with_calls(ToolUse((Tool("f", "", schema),)), None, GEMMA))
+    assert is_let_stand(machine, GEMMA.call("f", "{}"))
+    assert not is_let_stand(machine, GEMMA.call("f", '{"a": 1}'))
+
+
 UNHELD = "where the model writes arguments without the quotes of JSON; leave it out"
 
 
@@ -259,7 +275,7 @@ UNHELD = "where the model writes arguments without the quotes of JSON; leave it 
         ),
         (
             {"properties": {"a": {"$ref": "https://example.org/a"}}},
-            "'https://example.org/a' leads out of the parameters",
+            "'https://example.org/a' names no part of the parameters by a JSON pointer",
         ),
         (
             {"properties": {"a": {"oneOf": [{"type": "object"}, {"type": "object"}]}}},
