@@ -120,7 +120,7 @@ class SlicedWork(Generic[T]):
 
     def cancel(self) -> None:
         """End the work where it pauses; in a kernel it ends later, without waiting for it."""
-        if self._outcome.done() or not self._has_started:
+        if self._is_cancelled or self._outcome.done() or not self._has_started:
             self._is_cancelled = True
             return
         with self._kernels.lock:
@@ -167,7 +167,11 @@ class SlicedWork(Generic[T]):
             self._pause()
 
     def _pause(self) -> None:
-        """Wake the caller and wait for the next slice; raises _CancelledError if there is none."""
+        """Give the turn back to the caller and rest until the next slice.
+
+        Raises _CancelledError instead if the work was cancelled. What then unwinds must not pause
+        again, since nothing would wake it.
+        """
         self._caller_turn.release()
         self._work_turn.acquire()
         if self._is_cancelled:
@@ -180,7 +184,7 @@ class SlicedWork(Generic[T]):
         self._is_in_kernel = True
 
     def _leave_kernel(self) -> None:
-        """Leave a kernel; if the engine has continued meanwhile, wait for the next slice."""
+        """Leave a kernel; if the caller has continued meanwhile, wait for the next slice."""
         with self._kernels.lock:
             self._is_in_kernel = False
             if not self._was_detached:

@@ -141,7 +141,7 @@ def test_work_that_is_given_up_ends_wherever_it_is(slices: int) -> None:
 def test_work_that_is_given_up_in_a_kernel_is_not_waited_for() -> None:
     kernel, kernels = LongKernel(), RunningKernels()
     went_on: list[str] = []
-    ended = threading.Event()
+    ended, may_return = threading.Event(), threading.Event()
 
     def work() -> None:
         try:
@@ -149,6 +149,7 @@ def test_work_that_is_given_up_in_a_kernel_is_not_waited_for() -> None:
             went_on.append("after the kernel")
         finally:
             ended.set()
+            may_return.wait(_AGES)
 
     sliced = SlicedWork(work, kernels)
     assert not sliced.run_slice()
@@ -159,6 +160,8 @@ def test_work_that_is_given_up_in_a_kernel_is_not_waited_for() -> None:
     assert ended.wait(_AGES)
     assert went_on == []
     assert kernels.running == 0
+    sliced.cancel()  # once more, which waits for nothing either
+    may_return.set()
 
 
 def test_who_wants_a_lock_that_others_rest_with_rests_until_it_is_free() -> None:
