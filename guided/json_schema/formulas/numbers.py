@@ -125,25 +125,25 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
     It is ``max_digits``, or more if a number in an assertion needs more. Automata that will be
     combined must have the same limit, or one would exclude numbers near a bound of another.
     """
-    limits = _digit_limits(assertions, max_digits)
+    limits = digit_limits(
+        (value for assertion in assertions for value in _constants(assertion)), max_digits
+    )
     return None if limits is None else max(limits)
 
 
-def _digit_limits(
-    assertions: Iterable[NumberAssertion], max_digits: int | None
-) -> tuple[int, int] | None:
+def digit_limits(values: Iterable[Decimal], max_digits: int | None) -> tuple[int, int] | None:
     """Return the limits of digits before and after the point; ``None`` without ``max_digits``.
 
-    They exceed ``max_digits`` if a number in an assertion needs more digits. Raises
-    LimitExceededError for a number of too many digits in any case.
+    They exceed ``max_digits`` if one of the ``values``, which the schema gives, needs more digits.
+    Raises LimitExceededError for a value of too many digits in any case.
     """
-    constants = [value for assertion in assertions for value in _constants(assertion)]
-    for value in constants:
+    values = tuple(values)
+    for value in values:
         _check_digits(value)
     if max_digits is None:
         return None
     most_whole, most_fraction = max_digits, max_digits
-    for value in constants:
+    for value in values:
         # One digit more: between 99.9 and 100 lies 99.91, above 99 lies 100.
         whole, _, fraction = exact_text(value.copy_abs()).partition(".")
         most_whole = max(most_whole, len(whole) + 1 if len(whole) >= max_digits else 0)
@@ -199,7 +199,7 @@ def _build_dfa(
     With ``fails``, numbers that break a condition are accepted too, labelled FAILS.
     """
     canonical = spelling is Spelling.CANONICAL
-    most_whole, most_fraction = _digit_limits((assertion,), max_digits) or (None, None)
+    most_whole, most_fraction = digit_limits(_constants(assertion), max_digits) or (None, None)
     if isinstance(assertion, NumberChoices):
         conditions = [listed_numbers(assertion.values, shortest=canonical)]
     elif _lists_multiples(assertion):

@@ -306,7 +306,8 @@ class StringRules(StringAutomata):
             return block
         # The bound of the options must not make a string of the schema impossible. All that are
         # listed may be forbidden or taken, so one longer string is left to choose; and twice the
-        # shortest leaves a choice where it is long.
+        # shortest leaves a choice where a pattern makes it long. Under a least length that is over
+        # the bound, only strings of that length are left.
         bound = max(bound, 2 * int(block.min_remaining[0]), low, longest + 1)
         return replace(block, bounds=(low, bound))
 

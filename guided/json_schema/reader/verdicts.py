@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+from guided.json_schema.formulas.numbers import digit_limits
 from guided.json_schema.formulas.values import is_number
 from guided.json_schema.reader.formats import (
     MAX_FORMAT_LENGTHS,
@@ -102,10 +105,12 @@ def _format_enforcement(location: Location, options: JsonOptions) -> tuple[Enfor
 
 
 def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[str]:
-    """Yield a note on each bound of the options that narrows ``type``, which the schema has.
+    """Yield a note on each bound of the options that narrows the keyword ``type``.
 
-    ``StringRules`` and ``NumberRules`` apply these bounds: change both together. A number between
-    two bounds of the schema may still have any number of decimals; an integer may not.
+    ``StringRules`` and ``NumberRules`` apply these bounds: change both together. Only keywords
+    beside ``type`` count here, while another part of the schema may ask for more, or for less. A
+    number between two bounds of the schema may still have any number of decimals; an integer may
+    not.
     """
     keywords = location.keywords
     types = keywords["type"]
@@ -116,7 +121,9 @@ def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[s
     if "string" in type_names and max_length is not None and "maxLength" not in keywords:
         longest = _longest_of_format(location, options)
         if longest is None or longest > max_length:
-            yield f"at most {max_length} characters"
+            most = max(max_length, int(keywords.get("minLength", 0)))
+            unless = ", unless the pattern needs more" if "pattern" in keywords else ""
+            yield f"at most {most} characters{unless}"
     if {"integer", "number"} & set(type_names) and max_digits is not None:
         # Truth values of draft 4 bound nothing by themselves.
         has_low, has_high = (
@@ -124,7 +131,16 @@ def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[s
             for strict, bound in _SWITCHED_BOUND.items()
         )
         if "number" in type_names or not (has_low and has_high):
-            yield f"at most {max_digits} digits on either side of the point"
+            yield _digits_note(keywords, max_digits)
+
+
+def _digits_note(keywords: Mapping[str, Any], max_digits: int) -> str:
+    """Return the note on how many digits numbers may have."""
+    values = [Decimal(keywords[name]) for name in _NUMBERS if is_number(keywords.get(name))]
+    whole, fraction = digit_limits(values, max_digits) or (max_digits, max_digits)
+    if whole == fraction:
+        return f"at most {whole} digits on either side of the point"
+    return f"at most {whole} digits before the point and {fraction} after it"
 
 
 def _longest_of_format(location: Location, options: JsonOptions) -> int | None:
@@ -144,6 +160,10 @@ _COMPANION_KEYWORD = {
     "maxContains": "contains",
 }
 """Keywords that have no effect without another one, which is the value."""
+_NUMBERS = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "divisibleBy"),
+)
+"""Keywords whose numbers may need more digits than the options allow."""
 _SWITCHED_BOUND = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 """Keywords that say, where they are ``true`` or ``false``, whether another one is exclusive."""
 

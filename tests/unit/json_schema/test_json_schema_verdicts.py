@@ -185,6 +185,25 @@ _NOTES: list[tuple[Any, JsonOptions, str, Enforcement, str]] = [
         Enforcement.NARROWED,
         "at most 20 digits on either side of the point",
     ),
+    *(
+        (schema, JsonOptions(max_string_length=50), "/type", Enforcement.NARROWED, note)
+        for schema, note in (
+            (
+                {"type": "integer", "minimum": 10**25},
+                "at most 27 digits before the point and 20 after it",
+            ),
+            (
+                {"type": "number", "multipleOf": 1e-20, "maximum": 10**20},
+                "at most 22 digits before the point and 21 after it",
+            ),
+            ({"type": "string", "minLength": 51}, "at most 51 characters"),
+            ({"type": "string", "minLength": 49}, "at most 50 characters"),
+            (
+                {"type": "string", "pattern": "^a{60}$"},
+                "at most 50 characters, unless the pattern needs more",
+            ),
+        )
+    ),
     (
         {"type": "integer", "minimum": 0, "exclusiveMaximum": 9},
         JsonOptions(),
