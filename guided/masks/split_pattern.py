@@ -116,6 +116,9 @@ class _Reader:
         """The number of each class by its text, in the order of the numbers."""
         self.depth = 0
         """The number of open groups."""
+        self._last = ""
+        """The text of the character or class read last, if case is ignored for it and the next one
+        follows at once; brackets of groups do not count."""
 
     def alternatives(self, *, ignores_case: bool) -> None:
         """``a|b``: fork to what stands before the bar; where that fails, to what comes after it.
@@ -127,6 +130,7 @@ class _Reader:
         ends = []
         self._sequence(ignores_case=ignores_case)
         while self._accept("|"):
+            self._last = ""
             self._make_room(begin)
             ends.append(len(self.steps))
             self.steps.append(Step(FORK))  # to the end, set below
@@ -137,19 +141,10 @@ class _Reader:
             self.steps[end] = Step(FORK, len(self.steps), len(self.steps))
 
     def _sequence(self, *, ignores_case: bool) -> None:
-        """Atoms with their repeats up to a bar or a closing bracket.
-
-        If case is ignored, two letters that fold to one character are refused: the matcher would
-        take that character for both, and steps read one character each.
-        """
-        before = ""
+        """Atoms with their repeats up to a bar or a closing bracket."""
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
-            begin, at = len(self.steps), self.at
+            begin = len(self.steps)
             self._atom(ignores_case=ignores_case)
-            character = self.pattern[at : self.at].lower()
-            if ignores_case and before + character in _FOLDED_PAIRS:
-                raise UnknownPatternError(self.pattern)
-            before = character
             self._repeat(begin)
 
     def _atom(self, *, ignores_case: bool) -> None:
@@ -159,7 +154,8 @@ class _Reader:
         """
         for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
             if self._accept(opening):
-                self.steps.append(Step(kind, self._class(ignores_case=False)))
+                self.steps.append(Step(kind, self._class(ignores_case=ignores_case)))
+                self._last = ""
                 self._expect_bracket()
                 return
         for opening in ("(?i:", "(?:", "("):
@@ -173,7 +169,18 @@ class _Reader:
                 self.depth -= 1
                 self._expect_bracket()
                 return
+        at = self.at
         self.steps.append(Step(READ, self._class(ignores_case=ignores_case)))
+        self._check_folding(self.pattern[at : self.at].lower() if ignores_case else "")
+
+    def _check_folding(self, character: str) -> None:
+        """Refuse two letters that fold to one character.
+
+        The matcher would take that character for both, and steps read one character each.
+        """
+        if self._last + character in _FOLDED_PAIRS:
+            raise UnknownPatternError(self.pattern)
+        self._last = character
 
     def _class(self, *, ignores_case: bool) -> int:
         """Read what matches one character; returns the number of its class.
@@ -249,20 +256,23 @@ class _Reader:
     def _bounds(self) -> tuple[int, int | None]:
         """Return the bounds of a repeat after its brace; ``None`` for no upper one.
 
-        A bound with as many digits as ``_MOST_STEPS`` or more is refused before it is converted to
-        a number.
+        ``{,n}``, which engines read differently, is refused, and so are digits of other scripts. A
+        bound with as many digits as ``_MOST_STEPS`` or more is refused before it is converted to a
+        number.
         """
         begin = self.at
         while self._take() != "}":
             pass
         low, comma, high = self.pattern[begin : self.at - 1].partition(",")
-        most = str(_MOST_STEPS)
-        if not all(each.isdecimal() and len(each) < len(most) for each in (low, high or "0")):
-            raise UnknownPatternError(self.pattern)
+        for each in (low, high or "0"):
+            if not (each.isascii() and each.isdecimal() and len(each) < len(str(_MOST_STEPS))):
+                raise UnknownPatternError(self.pattern)
         if high and int(high) < int(low):
             # Engines differ in what bounds in this order mean.
             raise UnknownPatternError(self.pattern)
-        return int(low), int(high) if high else None if comma else int(low)
+        if not comma:
+            return int(low), int(low)
+        return int(low), int(high) if high else None
 
     def _append(self, body: list[Step], begin: int) -> None:
         """Append steps that were written at ``begin``.
