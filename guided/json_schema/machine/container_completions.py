@@ -69,6 +69,13 @@ class ContainerCompletions:
         # Of what surrounds a container, only ``required_formula`` matters to its completion.
         self._cache: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
         """The completion of a container, by its frame and ``required_formula``."""
+        self._rests: Final[dict[tuple[Frame, Formula], bytes]] = {}
+        """Completions that ``set_completion`` brought, by the same keys.
+
+        Never evicted, as a search might not find them. Once they take MAX_KEPT_BYTES, others are
+        kept in ``_cache``.
+        """
+        self._rests_nbytes = 0
         self._is_completable: dict[tuple[Frame, Formula], bool] = {}
         """Whether a completion was found, by the same keys as ``_cache``.
 
@@ -117,7 +124,7 @@ class ContainerCompletions:
         assert not isinstance(frame, AwaitedValue)
         required_formula = self.required_formula(frame, parent)
         key = (frame, required_formula)
-        found = self._cache.get(key)
+        found = self._kept(key)
         if found is None and self._is_completable.get(key) is not False:
             incomplete = self.searches.num_incomplete
             found = self._search(frame, required_formula)
@@ -128,6 +135,10 @@ class ContainerCompletions:
             if found is not None and len(found) < MAX_KEPT_BYTES // 16:
                 self._cache[key] = found
         return found
+
+    def _kept(self, key: tuple[Frame, Formula]) -> bytes | None:
+        found = self._rests.get(key)
+        return self._cache.get(key) if found is None else found
 
     def _search_by_vector(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
         """Search for a completion with each single truth vector that ``parent`` accepts.
@@ -204,7 +215,7 @@ class ContainerCompletions:
         ``awaited`` awaits the next item of ``frame``; what is recorded is found by its frame. Does
         nothing unless the goal of the array is required and its completion cached.
         """
-        completion = self._cache.get((frame, frame.goals[0])) if frame.required else None
+        completion = self._kept((frame, frame.goals[0])) if frame.required else None
         if completion is not None and completion != b"]":
             assert isinstance(awaited.frame, ArrayFrame)
             self._recorded_items[awaited.frame] = split_first_item(completion)
@@ -217,7 +228,7 @@ class ContainerCompletions:
         """
         assert isinstance(awaited.frame, ArrayFrame)
         recorded = self._recorded_items.get(awaited.frame)
-        if recorded is None or not frame.required:
+        if recorded is None:
             return
         first, rest = recorded
         # If neither the truth vector nor the text matters, the same frame follows any item.
@@ -266,13 +277,20 @@ class ContainerCompletions:
     def set_completion(self, frame: ArrayFrame, rest: bytes) -> None:
         """Cache ``rest``, the rest of a longer completion, as the completion of an array.
 
-        It is not checked. Does nothing if the array has one, or has no required goal.
+        It is not checked. Does nothing if one was found before. Only for arrays with a required
+        goal, as those of recorded items have.
         """
+        assert frame.required, frame
         key = (frame, frame.goals[0])
         # Also where a search has failed before: this is a completion that it did not find.
-        if frame.required and not self._is_completable.get(key):
-            self._is_completable[key] = True
+        if self._is_completable.get(key):
+            return
+        self._is_completable[key] = True
+        if self._rests_nbytes + len(rest) > MAX_KEPT_BYTES:
             self._cache[key] = rest
+        else:
+            self._rests[key] = rest
+            self._rests_nbytes += len(rest)
 
 
 def split_first_item(completion: bytes) -> tuple[bytes, bytes]:

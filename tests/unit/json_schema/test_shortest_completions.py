@@ -7,7 +7,9 @@ import itertools
 from typing import Any
 
 import pytest
+from cachetools import LRUCache
 
+from guided.json_schema.machine import container_completions
 from guided.spec import JsonOptions, KeyOrder, Spelling
 from tests.unit.json_schema.documents import Schema, accepts, machine_of, reached
 
@@ -228,8 +230,17 @@ def test_an_item_of_the_way_out_is_offered_where_the_search_misses_the_way_after
     assert machine.advance(state, machine.shortest_completion(state)) is not None
 
 
-def test_an_item_of_the_way_out_is_no_trap() -> None:
-    """Also if the search for its continuation gives up."""
+@pytest.mark.parametrize("kept_bytes", [None, 24])
+def test_an_item_of_the_way_out_is_no_trap(
+    kept_bytes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the search for its continuation gives up, and if little of what is found is kept."""
+    if kept_bytes is not None:
+        monkeypatch.setattr(
+            container_completions,
+            "LRUCache",
+            lambda size, of: LRUCache(kept_bytes if of is len else size, of),
+        )
     listed: Schema = {
         "type": "array",
         "uniqueItems": True,
