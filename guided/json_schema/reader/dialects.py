@@ -72,17 +72,24 @@ class Dialects:
         self._by_uri = _draft_dialects().copy()
         self._started: set[str] = set()
         """URIs of the caller's metaschemas of which reading has started. One that is needed again
-        before it is in ``_by_uri`` names itself as its ``$schema``."""
+        before it is in ``_by_uri`` leads back to itself by ``$schema``."""
 
     def find(self, uri: str, pointer: str) -> Dialect:
         """Return the dialect of a URI, the same object each time; ``pointer`` is for errors.
 
-        Raises UnsupportedFeatureError for an unknown one, and for one that names itself.
+        A metaschema is known by the URI that it is given by, not by its ``$id``. Raises
+        UnsupportedFeatureError for an unknown one, and for one that leads back to itself.
         """
         uri = uri.removesuffix("#")
         if uri not in self._by_uri:
             metaschema = self._documents.find(uri)
-            if not isinstance(metaschema, dict) or uri in self._started:
+            if uri in self._started:
+                raise UnsupportedFeatureError(
+                    f"the metaschema {uri!r} leads back to itself by $schema",
+                    pointer=pointer,
+                    hint="let it name one of the drafts",
+                )
+            if not isinstance(metaschema, dict):
                 raise UnsupportedFeatureError(
                     f"the dialect {uri!r} is not known",
                     pointer=pointer,
