@@ -181,12 +181,12 @@ def _print_inspection(found: GrammarInspection) -> None:
 
     allowed = np.concatenate([trace.allowed for trace in found.traces])
     micros = np.concatenate([trace.mask_seconds for trace in found.traces]) * 1e6
-    num_parses = np.concatenate([trace.num_parses for trace in found.traces])
+    num_states_at_once = np.concatenate([trace.num_states_at_once for trace in found.traces])
     along = Table(f"along {len(found.traces)} texts", "median", "mean", "99 %", "most")
     for name, values, digits in (
         ("tokens allowed", allowed, 0),
         ("µs for a mask", micros, 1),
-        ("states at once", num_parses, 1),
+        ("states at once", num_states_at_once, 1),
     ):
         figures = (np.median(values), values.mean(), np.percentile(values, 99), values.max())
         along.add_row(name, *(f"{figure:,.{digits}f}" for figure in figures))

@@ -41,11 +41,11 @@ def automaton_of(constraint: Structure) -> Automaton:
 def _merge_equal_states(graph: Graph) -> Graph:
     """Return the graph with all equal states merged into one.
 
-    By partition refinement (Moore's algorithm); each open state remains distinct. The start, state
-    0, remains state 0.
+    States are equal if equal moves lead to equal states. By partition refinement (Moore's
+    algorithm); each state in ``truncated`` remains distinct. The start, state 0, remains state 0.
     """
     states = range(len(graph.moves))
-    # The block of each state; which id a block has does not matter.
+    # The block of each state: by whether it accepts; a truncated one has a block of its own.
     block = [
         -1 - state if state in graph.truncated else state in graph.accepting for state in states
     ]

@@ -27,8 +27,8 @@ class Trace:
     """At each place, how many tokens may follow, counting the end."""
     mask_seconds: tuple[float, ...]
     """At each place, the time to get its mask; most masks come from a cache."""
-    num_parses: tuple[int, ...]
-    """At each place, how many states the text may be in; see ``GrammarMachine.num_parses``."""
+    num_states_at_once: tuple[int, ...]
+    """At each place, how many states the text may be in."""
     forced: int
     """How many tokens were the only choice, if the text is split as the tokenizer splits it."""
 
@@ -102,7 +102,7 @@ def _trace(
     """
     allowed: list[int] = []
     seconds: list[float] = []
-    num_parses: list[int] = []
+    num_states_at_once: list[int] = []
     forced, run = 0, tuple[TokenId, ...]()
     matcher = compiled.start()
     while True:
@@ -110,10 +110,10 @@ def _trace(
         mask = matcher.mask()
         seconds.append(time.thread_time() - started_at)
         allowed.append(int(np.bitwise_count(mask.view(np.uint32)).sum()))
-        num_parses.append(machine.num_parses(matcher.state))
+        num_states_at_once.append(machine.num_states_at_once(matcher.state))
         token = next_token(matcher)
         if token is None:
-            return Trace(tuple(allowed), tuple(seconds), tuple(num_parses), forced)
+            return Trace(tuple(allowed), tuple(seconds), tuple(num_states_at_once), forced)
         run = run or matcher.forced_run(Forcing.CANONICAL)
         is_forced = run[:1] == (token,)
         forced += is_forced

@@ -89,16 +89,22 @@ class SampledRunnable(AnswerRunnable):
         draft, is_whole = None, count == self.pending
         # If more certain tokens follow this step, a draft could only repeat or miss them.
         if self._draft_state is not None and self.is_drafting and budget.room and is_whole:
-            draft = DraftRequest(answer.tokens, self._draft_state, self._builder(trunk, budget))
+            draft = DraftRequest(
+                answer.tokens, self._draft_state, self._make_builder(trunk, budget)
+            )
         return Step(self, [Piece(blocks, trunk)], draft=draft)
 
-    def _builder(self, trunk: DraftTree, budget: DraftBudget) -> DraftBuilder:
+    def _make_builder(self, trunk: DraftTree, budget: DraftBudget) -> DraftBuilder:
+        """Return what drafters add tokens to after the trunk; a traced one notes who proposed."""
         answer = self.answer
-        forcing, longest = answer.forcing, answer.chooser.remaining(answer.answer_length)
-        ends = answer.chooser.end_ids
-        if self._trace is None:
-            return DraftBuilder(trunk, forcing, budget=budget, tokens_left=longest, end_ids=ends)
-        return TracedBuilder(trunk, forcing, budget=budget, tokens_left=longest, end_ids=ends)
+        kind = DraftBuilder if self._trace is None else TracedBuilder
+        return kind(
+            trunk,
+            answer.forcing,
+            budget=budget,
+            tokens_left=answer.chooser.remaining(answer.answer_length),
+            end_ids=answer.chooser.end_ids,
+        )
 
     @property
     def verifies_first(self) -> bool:
@@ -116,9 +122,10 @@ class SampledRunnable(AnswerRunnable):
         return [_verify_answer(piece.tree, logits, self.answer, drawn), *others]
 
     def device_draws(self, piece: Piece) -> list[DeviceDraw | None]:
-        """Return what to draw after each node that needs logits: a drafted token stays if drawn.
+        """Return what to draw after each node that needs logits.
 
-        ``None`` where nothing is to be chosen, or where the device cannot draw as the request asks.
+        A drafted token is accepted where the draw gives the same token. ``None`` where nothing is
+        to be chosen, or where the device cannot draw as the request asks.
         """
         answer, tree = self.answer, piece.tree
         depths, trunk = tree.depths(), tree.trunk_length

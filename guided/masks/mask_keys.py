@@ -117,12 +117,13 @@ class MaskKeys:
         mask depends on has to be in the key, or a wrong mask is returned.
         """
         stack, row, count, _ = state
-        traits = self._traits.get(row) or self.traits(row)
+        traits = self._traits.get(row) or self.traits(row)  # mostly saves the call
         if traits.high == COUNTS_NOTHING:
             return MaskKey(stack, row)
         missing, left = traits.low - count, traits.high - count
         # Beyond what tokens can count the bounds make no difference: such states share a mask.
-        # Without an outline it is not known how far that is.
+        # Without an outline it is not known how far that is. What is missing may be one more than
+        # a token counts, as no token may then end the text.
         if traits.outline is not None:
             missing, left = min(max(missing, 0), traits.max_count + 1), min(left, traits.max_count)
         return MaskKey(stack, row, missing, left)

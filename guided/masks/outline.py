@@ -1,8 +1,9 @@
-"""What a row of a string leads to, wherever it stands: equal outlines have equal masks inside it.
+"""What a row leads to, wherever it stands: rows of equal outlines have equal masks inside of them.
 
-The outline of a row is all that a token can reach from it up to the closing quote, numbered in the
-order of a breadth-first search. So strings of different schemas, strings with different bounds on
-their length, and the parts of patterns after which anything may follow turn out to be the same.
+The outline of a row is all that a token can reach from it up to the closing quote of a string, or
+to an exit action, numbered in the order of a breadth-first search. So strings of different
+schemas, strings with different bounds on their length, and the parts of patterns after which
+anything may follow turn out to be the same.
 
 If many rows can be reached, the outline ends at a *horizon*, some bytes away: rows from which a
 pattern may still repeat something forty times or forty-one have the same outline, and the few
@@ -46,9 +47,11 @@ class Outline:
         everything that a mask inside the string depends on is in it; the other fields may differ.
         """
         self.closing_rows: Final = closing_rows
-        """The rows after closing quotes, in the order of the search. A row whose exit action is
-        followed by other bytes as well stands for all rows with that action. With a horizon, all
-        other rows found follow them."""
+        """The rows after closing quotes or at exit actions, in the order of the search.
+
+        A row whose exit action is followed by other bytes as well stands for all rows with that
+        action. With a horizon, all other rows found follow them.
+        """
         self.min_names_left: Final = min_names_left
         """The least number of names that the rows of a rare key can still become, NO_BOUND for
         none."""
@@ -57,10 +60,11 @@ class Outline:
 
 
 def outline_of(arrays: MachineArrays, row: int, max_bytes: int) -> Outline | None:
-    """Return the outline of a row in a string as far as ``max_bytes`` bytes lead, or ``None``.
+    """Return the outline of a row as far as ``max_bytes`` bytes lead, or ``None``.
 
-    There is none for rows outside a string, those before which a string has not yet begun, and
-    those that lead to very many rows.
+    Most are of rows in strings, but those of numbers and grammars have outlines too. There is none
+    where a string begins on the way, as its code points would be counted with those before it, and
+    where very many rows are reached.
 
     ``max_bytes`` is the length of the longest token: the outline says nothing about what more bytes
     lead to, so it must not be less.

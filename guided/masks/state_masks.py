@@ -85,18 +85,22 @@ class StateMasks:
             return self._join_parses(state, parses)
         # Which text a free key has so far matters to few tokens, so most states share a walk.
         walk = self._walk(state)
+        # Kept masks that are used again are not the ones that the store empties first.
+        walk.held.used = True
         repeating = self._find_repeating_tokens(state) if state.texts else []
         if repeating or len(walk.uncertain):
             return self._keep(self._walker.make_exact(walk, state, repeating))
-        # Kept masks that are used again are not the ones that the store empties first.
-        walk.held.used = True
         return walk.held, walk.delta
 
     def _keep(self, walk: Walk) -> tuple[HeldMask, MaskDelta]:
         return self._store.keep(walk.mask, walk.base)
 
     def _find_walk(self, key: MaskKey) -> KeptWalk | None:
-        """Return the walk of a key, where its mask is still held."""
+        """Return the walk of a key, where its mask is still held.
+
+        ``delta`` is read once: constraints share the store, so another thread may empty it at any
+        moment.
+        """
         cached = self._by_key.get(key)
         if cached is None or (delta := cached[0].delta) is None:
             return None

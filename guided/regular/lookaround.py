@@ -210,15 +210,14 @@ class LookaroundSubsets:
     ) -> list[Thread]:
         """Return the threads after a code point of class ``index``; some cannot read it.
 
-        A thread in ``final`` stays there, whatever is read. ``cache`` has what is left of each
+        A thread in ``final``, from which nothing leads on, stays there, whatever is read: what it
+        carries may still be undecided. ``cache`` has what is left of each
         obligation after this code point, and is shared by all calls of one step.
         """
         moved: list[Thread] = []
         spend(len(threads))
         for at, obligations in threads:
-            targets = self.moves.get((at, index), [])
-            if at == final:
-                targets = [*targets, at]
+            targets = [at] if at == final else self.moves.get((at, index), [])
             if not targets:
                 continue
             left = self._obligations_left(obligations, index, here, cache)
@@ -266,12 +265,15 @@ class LookaroundSubsets:
         return Obligation(number, threads)
 
     def _evaluate_from_here(self, number: int, here: Position) -> Obligation | bool:
-        """Return what ``_evaluate`` does for a look-around that is met at this position."""
+        """Return what ``_evaluate`` does for a look-around that is met at this position.
+
+        A look-ahead begins here; a look-behind has to end here.
+        """
         look = self.nfa.looks[number]
         if look.ahead:
             return self._evaluate(number, self._close([(look.start, _NO_OBLIGATIONS)], here), here)
-        ended = frozenset(thread for thread in here.behind[number] if thread[0] == look.final)
-        return self._evaluate(number, ended, here)
+        finished = frozenset(thread for thread in here.behind[number] if thread[0] == look.final)
+        return self._evaluate(number, finished, here)
 
     def _threads_at_end(self, threads: ThreadSet, here: Position) -> list[Thread]:
         """Return the threads whose obligations the end of the text fulfils, without obligations."""

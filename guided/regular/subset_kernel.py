@@ -107,8 +107,9 @@ def build_subsets(
     """Build all subsets of an NFA; returns the outcome, their labels and moves, and the work.
 
     The outcome is COMPLETE, TOO_MANY_STATES or TOO_MUCH_WORK; labels and moves are complete only
-    with COMPLETE. The moves read classes below ``width``. With ``search`` anything may follow a
-    match, so all subsets with ``final`` in them become one. There may be ``max_subsets`` subsets;
+    with COMPLETE. The moves read classes below ``width``. With ``search`` the NFA must have a loop
+    at ``final`` that reads anything: all subsets with ``final`` then accept the same texts, and
+    become one. There may be ``max_subsets`` subsets;
     work is the number of states and moves of the NFA visited, up to ``max_work``.
     """
     scratch = _Scratch(
@@ -168,14 +169,17 @@ def build_subsets(
 
 @kernel
 def _add_start(nfa: NfaArrays, search: bool, scratch: _Scratch, subsets: _Subsets) -> _Progress:
-    """Add subset 0, which has no slot: no other is at the start of the text."""
+    """Add subset 0, which has no slot: no other is at the start of the text.
+
+    The same states reached later would be another subset, with a label of its own, as in ``$^``.
+    """
     stamp = 1
     scratch.queue[0] = 0
     scratch.mark[0] = stamp
     size = _close_queue(nfa, True, scratch, stamp, 1)
     work = size
     is_final = scratch.mark[nfa.final] == stamp
-    # A match of the empty text: anything may follow it, so only the final state is kept.
+    # It accepts the empty text, and so becomes the one subset with ``final`` (``build_subsets``).
     if search and is_final:
         scratch.queue[0], kept = nfa.final, 1
     else:

@@ -187,12 +187,15 @@ class CompositeMachine(GrammarMachine):
                 only = byte
         return None if END in several else only
 
-    def num_parses(self, state: State) -> int:
-        """Return the number of parses: states of the network and in holes."""
+    def num_states_at_once(self, state: State) -> int:
+        """Return how many states the text may be in, in the network and in holes.
+
+        A text in one hole is in one state, even if it may end there.
+        """
         if state.stack in self.hole_stacks.inside:
             return 1
         parses = self._several_parses(state)
-        return super().num_parses(state) if parses is None else len(parses)
+        return super().num_states_at_once(state) if parses is None else len(parses)
 
     # --- transitions ---------------------------------------------------------------------------
 

@@ -131,8 +131,11 @@ class GrammarMachine(Recognizer):
             at = self.after_exit(at)
         return at is not None
 
-    def num_parses(self, state: State) -> int:
-        """Return the number of parses: states of the network that the text may be in, or 1."""
+    def num_states_at_once(self, state: State) -> int:
+        """Return how many states of the network the text may be in, at least 1.
+
+        For reports alone (``constraint/inspection.py``).
+        """
         return max(1, len(self.rows.items(state.row)))
 
     # --- transitions ---------------------------------------------------------------------------

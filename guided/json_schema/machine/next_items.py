@@ -125,8 +125,8 @@ class NextItems:
         to = self.restriction.to_type
         strings, numbers = to(JsonType.STRING, formula), to(JsonType.NUMBER, formula)
         return (
-            not self.restriction.null(formula)
-            and not any(self.restriction.boolean(formula, value) for value in (False, True))
+            not self.restriction.fits_null(formula)
+            and not any(self.restriction.fits_boolean(formula, value) for value in (False, True))
             and (strings is FALSE or self.scalars.strings.are_infinite(strings))
             and (numbers is FALSE or self.scalars.numbers.are_infinite(numbers))
         )

@@ -107,7 +107,7 @@ class NextNames:
         classes = frozenset(
             class_id
             for class_id in range(len(self.members.name_space(frame.goals).classes))
-            if self.objects.has_unused_name(frame, class_id)
+            if self.objects.has_unused_additional_name(frame, class_id)
             and self.enter_class_value(stack, class_id, None) is not None
         )
         # The stack has a completion, or it would not have been entered: so there must be a name.
@@ -169,7 +169,7 @@ class NextNames:
                     is not None
                 )
             self._classes_by_goal[plain] = found
-        return frozenset(n for n in found if self.objects.has_unused_name(frame, n))
+        return frozenset(n for n in found if self.objects.has_unused_additional_name(frame, n))
 
     def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
         """Return the cache of the names of an order for the ``members`` of a plain goal."""

@@ -251,7 +251,7 @@ class ObjectCompletion:
 
     def _break_members(self, leaf: Leaf) -> Iterator[None]:
         """Break a ``Members`` by each member, chosen or new, whose value may not fit it."""
-        for name in [*self.named, *self._unused_names()]:
+        for name in [*self.named, *self._unchosen_names()]:
             opposite = self.formulas.negate(self.members.leaf_formula(leaf, name))
             before = self.named.get(name)
             if opposite is not FALSE and self._add_named(name, opposite):
@@ -273,7 +273,7 @@ class ObjectCompletion:
         if any(not fits(assertion, found) for _, found in self.free.values()):
             yield
             return
-        for name in [*self.named, *self._unused_names()]:
+        for name in [*self.named, *self._unchosen_names()]:
             before = self.named.get(name)
             if not fits(assertion, name) and self._add_named(name):
                 yield
@@ -293,7 +293,7 @@ class ObjectCompletion:
         Also on ``False`` members may have been added: the caller removes them.
         """
         # Names that the schema spells out first: they are known, so no search exceeds its budget.
-        for name in self._unused_names():
+        for name in self._unchosen_names():
             if len(self.named) + len(self.free) >= low:
                 return True
             self._add_named(name)
@@ -305,7 +305,7 @@ class ObjectCompletion:
                 return False
         return True
 
-    def _unused_names(self) -> Iterator[str]:
+    def _unchosen_names(self) -> Iterator[str]:
         """Yield names of the schema that may still come and are not chosen, in its order.
 
         ``named`` is checked for each in turn, so it may change meanwhile.

@@ -134,14 +134,16 @@ class ObjectRules:
         passed = order.pass_name(passed, index)
         return self._expect_value(frame, name, passed, frame.additional_set)
 
-    def has_unused_name(self, frame: ObjectFrame, class_id: int) -> bool:
-        """Return whether a class has a name that the object does not have yet.
+    def has_unused_additional_name(self, frame: ObjectFrame, class_id: int) -> bool:
+        """Return whether a class of additional names has one that the object does not have yet.
 
-        ``False`` also if the search for one gave up, which is counted as incomplete.
+        Names that are no longer known (UNKNOWN_NAMES) count as not written: walks leave such keys
+        uncertain. ``False`` also if the search for a name gave up; such members are then left out
+        of the language, which ``num_incomplete`` counts.
         """
         space = self.members.name_space(frame.goals)
         if space.is_infinite(class_id):
-            return True
+            return True  # a name is left in any case, and a search is bounded
         # A name that the schema spells out is never additional, written or not.
         taken = {
             *self.stacks.iterate_names(frame.additional_set),

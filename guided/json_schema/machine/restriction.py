@@ -113,11 +113,13 @@ class _Inlining:
             assertion = _replace_children(part.assertion, self.visit)
             self._levels_left += 1
             return part if assertion is part.assertion else self._formulas.leaf(assertion)
-        # Before the descent: a node may contain itself. One that is met twice counts twice.
+        # Before the descent, which a long chain of references would make too deep. A node that is
+        # met twice counts twice, so one that contains itself ends here too.
         self._nodes_left -= 1
         if self._nodes_left < 0:
             raise _TooLargeError
         inlined = self.visit(part.formula)
+        # References to one schema have that schema as their origin.
         self._inliner.note_origin(inlined, part.target)
         return inlined
 
@@ -271,14 +273,14 @@ class Restriction:
             found[kind] = self.formulas.leaf(kind(tuple(values)))
         return list(found.values())
 
-    def null(self, formula: Formula) -> bool:
-        """Return whether null fits."""
+    def fits_null(self, formula: Formula) -> bool:
+        """Return whether the JSON value ``null`` fits a formula."""
         left = self.to_type(JsonType.NULL, formula)
         assert isinstance(left, Constant), left
         return left.value
 
-    def boolean(self, formula: Formula, value: bool) -> bool:
-        """Return whether ``value`` fits."""
+    def fits_boolean(self, formula: Formula, value: bool) -> bool:
+        """Return whether the JSON value ``true`` or ``false`` fits a formula."""
         key = (formula, value)
         if key not in self._booleans:
 

@@ -153,12 +153,12 @@ class ShortestValues:
         """
         restriction, unavailable = self.restriction, self.scalars.unavailable_bytes
         texts: list[bytes] = []
-        if restriction.null(formula):
+        if restriction.fits_null(formula):
             texts.append(b"null")
         texts += [
             text
             for value, text in ((True, b"true"), (False, b"false"))
-            if restriction.boolean(formula, value)
+            if restriction.fits_boolean(formula, value)
         ]
         texts = [text for text in texts if unavailable.isdisjoint(text)]
         numbers = restriction.to_type(JsonType.NUMBER, formula)

@@ -51,9 +51,9 @@ class TruthVectors:
             same = formula_of_value(value, self.formulas)
             return self.values.text(self.formulas.all_of([formula, same])) is not None
         if value is None:
-            return self.restriction.null(formula)
+            return self.restriction.fits_null(formula)
         if isinstance(value, bool):
-            return self.restriction.boolean(formula, value)
+            return self.restriction.fits_boolean(formula, value)
         if isinstance(value, str):
             return self.scalars.strings.fits(
                 self.restriction.to_type(JsonType.STRING, formula), value
@@ -126,10 +126,10 @@ class TruthVectors:
         numbers = tuple(restriction.to_type(JsonType.NUMBER, formula) for formula in formulas)
         likely.update(dict.fromkeys(self.scalars.strings.possible_vectors(strings)))
         likely.update(dict.fromkeys(self.scalars.numbers.possible_vectors(numbers)))
-        likely[pack_truth_vector(restriction.null(formula) for formula in formulas)] = None
+        likely[pack_truth_vector(restriction.fits_null(formula) for formula in formulas)] = None
         for value in (False, True):
             likely[
-                pack_truth_vector(restriction.boolean(formula, value) for formula in formulas)
+                pack_truth_vector(restriction.fits_boolean(formula, value) for formula in formulas)
             ] = None
         for kind in (JsonType.OBJECT, JsonType.ARRAY):
             likely.update(

@@ -83,13 +83,13 @@ class ValueEdges:
         edges: dict[int, int] = {}
         constants: list[tuple[bytes, list[bool]]] = []
         if JsonType.NULL in types:
-            constants.append((b"null", [restriction.null(formula) for formula in formulas]))
+            constants.append((b"null", [restriction.fits_null(formula) for formula in formulas]))
         if JsonType.BOOLEAN in types:
             constants.append(
-                (b"true", [restriction.boolean(formula, True) for formula in formulas])
+                (b"true", [restriction.fits_boolean(formula, True) for formula in formulas])
             )
             constants.append(
-                (b"false", [restriction.boolean(formula, False) for formula in formulas])
+                (b"false", [restriction.fits_boolean(formula, False) for formula in formulas])
             )
         for text, fits in constants:
             truth_vector = pack_truth_vector(fits)

@@ -84,8 +84,10 @@ def test_what_speaks_about_other_types_falls_away() -> None:
     formula = _F.all_of([_types("string", "null"), _SHORT, _WHOLE, _F.negate(_LISTED)])
     assert restriction.to_type(JsonType.STRING, formula) is _F.all_of([_SHORT, _F.negate(_LISTED)])
     assert restriction.to_type(JsonType.NUMBER, formula) is FALSE
-    assert restriction.null(formula) is False, "not(a list of strings) fails of what is no string"
-    assert restriction.null(_F.all_of([_types("string", "null"), _SHORT])) is True
+    assert restriction.fits_null(formula) is False, (
+        "not(a list of strings) fails of what is no string"
+    )
+    assert restriction.fits_null(_F.all_of([_types("string", "null"), _SHORT])) is True
 
 
 def test_nodes_are_looked_into() -> None:
@@ -99,9 +101,9 @@ def test_nodes_are_looked_into() -> None:
 def test_booleans_are_told_apart() -> None:
     restriction = Restriction(_F)
     only_true = _F.leaf(Booleans(frozenset((True,))))
-    assert [restriction.boolean(only_true, value) for value in (True, False)] == [True, False]
-    assert restriction.boolean(_F.negate(only_true), False)
-    assert not restriction.boolean(_types("null"), True)
+    assert [restriction.fits_boolean(only_true, value) for value in (True, False)] == [True, False]
+    assert restriction.fits_boolean(_F.negate(only_true), False)
+    assert not restriction.fits_boolean(_types("null"), True)
 
 
 # --- inlining ------------------------------------------------------------------------------
