@@ -1,4 +1,4 @@
-"""Brings guided into the end-to-end benchmark, whose programs import this file (``--adapter``).
+"""The back end ``guided`` of ``benchmarks.peers.e2e``, and of its earlier form by ``--adapter``.
 
 A server process is started outside the measured time, warmed up on another schema and prompt, and
 keeps no prefixes; requests come over gRPC from the SDK, ``--batch N`` of them at once. GUIDED_DTYPE

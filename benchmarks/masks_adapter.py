@@ -1,161 +1,39 @@
-"""Adapters for the mask benchmark and the suite runner, which import this file (`--adapter`).
+"""Brings guided into an earlier form of the mask benchmark, which imports this file (`--adapter`).
 
-Three engines, which differ in what JSON Schema leaves open: `guided` writes members in the order of
-the schema and asserts formats; `guided_any` takes members in any order, with formats as notes;
-`guided_format` takes any order and asserts formats. All write any spelling, without bounds of our
-own, and with free white space unless the benchmark requests compact JSON.
+Its programs `masks.py` and `suite.py`, which commands in RESULTS.md name, are `benchmarks.peers`
+now; the engines are those of `benchmarks/peers/engines/guided.py`.
 """
 
 from __future__ import annotations
 
-import os
+import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import masks
-import numpy as np
 
-from guided.constraint.compiler import ConstraintCompiler
-from guided.errors import UnsatisfiableError
-from guided.masks.compiled import CompiledConstraint
-from guided.masks.huggingface import vocabulary_from_tokenizer
-from guided.spec import Forcing, FormatMode, JsonOptions, JsonSchema, KeyOrder, Spelling, TokenId
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-_REMOTE = "http://localhost:1234/"
-"""The address where schemas of the official suite expect the documents that they refer to."""
-
-_WARM_UP = {
-    "type": "object",
-    "properties": {
-        "a": {"maxLength": 9, "pattern": "^[a-c]", "not": {"pattern": "d$"}},
-        "b": {"type": "array", "items": {"type": "number"}, "uniqueItems": True},
-    },
-}
-_WARM_UP_DOCUMENTS = ({"a": "b", "b": [1, 2]}, {"free": {"x": None, "y": "z"}})
+from benchmarks.peers.engines import guided
 
 
-class Guided(masks.Adapter):  # type: ignore[misc]
+class _Earlier(masks.Adapter):  # type: ignore[misc]
+    has_forced = True
+    tokenizer: Any
+
+    @property
+    def tok(self) -> Any:
+        """The tokenizer, by its earlier name."""
+        return self.tokenizer
+
+
+class Guided(guided.Guided, _Earlier):
     """Members in the order of the schema, formats asserted."""
 
-    name = "guided"
-    package = "guided"
-    has_forced = True
-    key_order: ClassVar = KeyOrder.SCHEMA
-    format: ClassVar = FormatMode.ASSERT
 
-    def build(self, tok: Any) -> None:
-        """Read the vocabulary, and have all kernels compiled before the workers are forked."""
-        super().build(tok)
-        self.vocabulary = vocabulary_from_tokenizer(tok.hf, end_ids=[tok.eos_id])
-        assert len(self.vocabulary) == tok.vocab_size, (len(self.vocabulary), tok.vocab_size)
-        self.bits = self.words.view(np.int32)
-        self.options = JsonOptions(
-            whitespace=0 if self.compact else None,
-            key_order=self.key_order,
-            format=self.format,
-            spelling=Spelling.ANY,
-            max_string_length=None,
-            max_number_digits=None,
-        )
-        self.documents = _remote_documents()
-        self.compiler = ConstraintCompiler(self.vocabulary)
-        self.compiler.rehearse(self.options)
-        self._warm_up()
-        # The workers start from a compiler that knows no schema.
-        self.compiler = ConstraintCompiler(self.vocabulary)
-
-    def _warm_up(self) -> None:
-        matcher = self.compile(_WARM_UP)
-        for document in _WARM_UP_DOCUMENTS:
-            matcher.reset()
-            for token in self.tok.encode(masks.serialise(document, self.compact)):
-                matcher.mask()
-                matcher.forced()
-                if not matcher.accept(token):
-                    raise AssertionError(f"{document} was refused at token {token}")
-
-    def compile(self, schema: Any) -> _Matcher | _Nothing:
-        """Return the matcher of a parsed schema; raises a GuidedError if it cannot be enforced."""
-        text = masks.serialise(schema)
-        documents = self.documents if _REMOTE in text else ()
-        try:
-            compiled = self.compiler.compile(JsonSchema(text, self.options, documents))
-        except UnsatisfiableError:
-            # The schema was understood, but no document fits it.
-            return _Nothing(self)
-        return _Matcher(self, compiled)
+class GuidedAny(guided.GuidedAny, _Earlier):
+    """Members in any order, formats as notes."""
 
 
-class GuidedAny(Guided):
-    """Members in any order, formats as notes: what the required tests of the suite expect."""
-
-    name = "guided_any"
-    key_order = KeyOrder.ANY
-    format = FormatMode.ANNOTATE
-
-
-class GuidedFormat(Guided):
-    """Members in any order, formats asserted: what the format tests of the suite expect."""
-
-    name = "guided_format"
-    key_order = KeyOrder.ANY
-
-
-class _Matcher:
-    """A position that moves in place."""
-
-    def __init__(self, adapter: Guided, compiled: CompiledConstraint) -> None:
-        self._bits = adapter.bits
-        self._start = compiled.start()
-        self._at = self._start
-
-    def reset(self) -> None:
-        self._at = self._start
-
-    def mask(self) -> None:
-        self._at.fill(self._bits)
-
-    def accept(self, token: int) -> bool:
-        self._at = self._at.advance(TokenId(token))
-        return True
-
-    def is_accepting(self) -> bool:
-        return self._at.is_accepting
-
-    def forced(self) -> list[int]:
-        return list(self._at.forced_run(Forcing.CANONICAL))
-
-
-class _Nothing:
-    """The matcher of a schema that no document fits."""
-
-    def __init__(self, adapter: Guided) -> None:
-        self._bits = adapter.bits
-
-    def reset(self) -> None:
-        pass
-
-    def mask(self) -> None:
-        self._bits.fill(0)
-
-    def accept(self, token: int) -> bool:  # noqa: ARG002 - none is
-        return False
-
-    def is_accepting(self) -> bool:
-        return False
-
-    def forced(self) -> list[int]:
-        return []
-
-
-def _remote_documents() -> tuple[tuple[str, str], ...]:
-    """Return the documents of the suite's checkout; none if the environment names no checkout."""
-    suite = os.environ.get("JSON_SCHEMA_TEST_SUITE")
-    if suite is None:
-        return ()
-    folder = Path(suite, "remotes")
-    return tuple(
-        (_REMOTE + file.relative_to(folder).as_posix(), file.read_text(encoding="utf-8"))
-        for file in sorted(folder.rglob("*.json"))
-        if not file.is_relative_to(folder / "v1")
-    )
+class GuidedFormat(guided.GuidedFormat, _Earlier):
+    """Members in any order, formats asserted."""

@@ -15,6 +15,7 @@ from guided.train.answers import AnswerFile, make_answers, wanted_answers
 from guided.train.prompts import made_prompts, read_prompts
 from tests.engine.tiny_models import make_engine, render, words
 from tests.kit.json_lines import lines_of
+from tests.kit.pages import ROOT
 
 _WORDS = ("abc", '{"name"', "cdna12")
 
@@ -127,11 +128,12 @@ def test_made_prompts_are_different_and_repeatable() -> None:
     assert None in constraints
 
 
-def test_made_prompts_share_nothing_with_what_speed_is_measured_on() -> None:
-    """The small workload measures prompts that no drafter has seen."""
+@pytest.mark.parametrize("workload", [None, ROOT / "benchmarks/peers/workload.jsonl"])
+def test_made_prompts_share_nothing_with_what_speed_is_measured_on(workload: Path | None) -> None:
+    """Workloads measure prompts that no drafter has seen."""
     from guided.bench import read_workload
 
-    made, measured = made_prompts(2000).values(), read_workload().values()
+    made, measured = made_prompts(2000).values(), read_workload(workload).values()
     assert overlap(made, measured) == Overlap(frozenset(), frozenset(), frozenset())
 
 
