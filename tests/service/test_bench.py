@@ -67,7 +67,12 @@ def test_the_drafters_of_a_server_are_compared_without_starting_it_again(
     workload, report = tmp_path / "work.jsonl", tmp_path / "report.json"
     row = {
         "prompt": "Say red or green twice.",
-        "schema": {"type": "array", "items": {"enum": ["red", "green"]}, "maxItems": 2},
+        "schema": {
+            "type": "array",
+            "items": {"enum": ["red", "green"]},
+            "minItems": 2,
+            "maxItems": 2,
+        },
         "max_tokens": 20,
     }
     workload.write_text(json.dumps(row))
