@@ -29,7 +29,7 @@ def url() -> Iterator[str]:
 
 
 def ask(url: str, path: str, **body: Any) -> httpx2.Response:
-    return httpx2.post(url + path, json={"model": "no model", **body}, timeout=60)
+    return httpx2.post(url + path, json={"model": "no model", **body}, timeout=180)
 
 
 class References(HTMLParser):
