@@ -69,7 +69,8 @@ class SlicedWork(Generic[T]):
         self._has_started = False
         self._is_cancelled = False
         self._is_in_kernel = False
-        # The caller continued without it; both are changed under the lock of ``_kernels``.
+        # The caller continued without it. Where both threads may run, these two change under the
+        # lock of ``_kernels``: on detaching, and on leaving a kernel.
         self._was_detached = False
         self._units = 0
         self._slice_ends = 0.0
@@ -130,6 +131,7 @@ class SlicedWork(Generic[T]):
         # The thread is woken once more, so that it ends and frees its stack.
         if self._was_detached:
             self._caller_turn.acquire()
+            self._was_detached = False
         self._work_turn.release()
         self._caller_turn.acquire()
 
@@ -167,10 +169,10 @@ class SlicedWork(Generic[T]):
             self._pause()
 
     def _pause(self) -> None:
-        """Give the turn back to the caller and rest until the next slice.
+        """Tell the caller that the work rests, and rest until ``run_slice`` or ``cancel`` wakes it.
 
-        Raises _CancelledError instead if the work was cancelled. What then unwinds must not pause
-        again, since nothing would wake it.
+        Raises _CancelledError if it was ``cancel``. What then unwinds must not pause again, since
+        nothing would wake it.
         """
         self._caller_turn.release()
         self._work_turn.acquire()

@@ -109,7 +109,7 @@ def build_subsets(
     The outcome is COMPLETE, TOO_MANY_STATES or TOO_MUCH_WORK; labels and moves are complete only
     with COMPLETE. The moves read classes below ``width``. With ``search`` the NFA must have a loop
     at ``final`` that reads anything: all subsets with ``final`` then accept the same texts, and
-    become one. There may be ``max_subsets`` subsets;
+    become one, except subset 0. There may be ``max_subsets`` subsets;
     work is the number of states and moves of the NFA visited, up to ``max_work``.
     """
     scratch = _Scratch(
@@ -171,7 +171,8 @@ def build_subsets(
 def _add_start(nfa: NfaArrays, search: bool, scratch: _Scratch, subsets: _Subsets) -> _Progress:
     """Add subset 0, which has no slot: no other is at the start of the text.
 
-    The same states reached later would be another subset, with a label of its own, as in ``$^``.
+    The same states reached later are another subset, with a label of its own, as in ``a*$^``, which
+    accepts the empty text but not ``a``.
     """
     stamp = 1
     scratch.queue[0] = 0
@@ -179,7 +180,7 @@ def _add_start(nfa: NfaArrays, search: bool, scratch: _Scratch, subsets: _Subset
     size = _close_queue(nfa, True, scratch, stamp, 1)
     work = size
     is_final = scratch.mark[nfa.final] == stamp
-    # It accepts the empty text, and so becomes the one subset with ``final`` (``build_subsets``).
+    # A match of the empty text: whatever follows is accepted, so no other state has to be followed.
     if search and is_final:
         scratch.queue[0], kept = nfa.final, 1
     else:

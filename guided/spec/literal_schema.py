@@ -99,9 +99,11 @@ class LiteralSchema:
     def resolve_container(self, pointer: str) -> tuple[str, frozenset[str]]:
         """Return the pointer of the schema that defines the objects and arrays at a pointer.
 
-        That schema may be ``False``. Also returns the names of members that are required on the way
-        to it, beside those that it requires itself. A ``type`` on the way is passed over, as
-        ``types_at`` says which types are left at the first pointer.
+        The walk stops at the first schema with any other keyword that restricts values, where
+        ``check_keywords`` refuses what is not enforced. That schema may be ``False``. Also returns
+        the names of members that are required on the way to it, beside those that it requires
+        itself. A ``type`` on the way is passed over, as ``types_at`` says which types are left at
+        ``pointer``.
         """
         return self._follow(pointer, _TYPE_AND_REQUIRED)
 
