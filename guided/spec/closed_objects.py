@@ -81,6 +81,10 @@ _WITHOUT_EFFECT: Final = frozenset(
 )
 """Keywords without an effect on the members of objects."""
 
+_MAPS: Final = frozenset({*_SCHEMA_MAP_KEYWORDS, "dependencies", "dependentSchemas"})
+"""All keywords with schemas by name."""
+_VALUES: Final = frozenset({"const", "default", "enum", "examples"})
+"""Keywords with values, not schemas."""
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -187,14 +191,36 @@ def _may_be_closed(schema: Schema) -> bool:
 
 
 def has_parts_with_ids(schema: Schema) -> bool:
-    """Whether a part of the schema is, or may be, a document of its own."""
-    worklist: list[Any] = [*schema.values()]
+    """Return whether a schema inside this one has an id, so that references start at it.
+
+    The id of the whole does not count, nor do ids in values, such as those of ``examples``.
+    ``True`` in doubt: objects then stay open, and ``LiteralSchema`` refuses the schema.
+    """
+    worklist = _parts_of(schema)
     while worklist:
         value = worklist.pop()
         if isinstance(value, list):
             worklist.extend(value)
         elif isinstance(value, dict):
-            if "$id" in value or ("id" in value and isinstance(value["id"], str)):
+            # "id" is draft 4's keyword.
+            if "$id" in value or isinstance(value.get("id"), str) or _refers_to_value(value):
                 return True
-            worklist.extend(value.values())
-    return False
+            worklist.extend(_parts_of(value))
+    return _refers_to_value(schema)
+
+
+def _parts_of(schema: Schema) -> list[Any]:
+    """Return what may be schemas in the keywords of a schema."""
+    parts: list[Any] = []
+    for name, part in schema.items():
+        if name in _MAPS and isinstance(part, dict):
+            parts.extend(part.values())  # its keys are names, whatever they say
+        elif name not in _VALUES:
+            parts.append(part)
+    return parts
+
+
+def _refers_to_value(schema: Schema) -> bool:
+    """Return whether a schema may refer to one in what is a value elsewhere, see ``_VALUES``."""
+    references = [schema[name] for name in _REFERENCES if isinstance(schema.get(name), str)]
+    return any(not _VALUES.isdisjoint(each.split("/")) for each in references)

@@ -166,11 +166,11 @@ def _superset_of(branch: SchemaContext | bool) -> _Superset:
 
 
 def _follow_references(context: SchemaContext | bool) -> SchemaContext | bool:
-    """Return the target of a schema that is only a reference, any other schema itself.
+    """Return the target of a schema that only ``$ref`` restricts, any other schema itself.
 
     ``True``, which allows everything, after ``_MAX_REFERENCES`` references, which may be a cycle.
     """
-    for _ in range(_MAX_REFERENCES):
+    for _ in range(_MAX_REFERENCES + 1):
         if isinstance(context, bool) or context.keywords.keys() != {"$ref"}:
             return context
         context = context.target("$ref")

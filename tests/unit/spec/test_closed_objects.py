@@ -47,6 +47,24 @@ ONE = {"type": "object", "properties": {"a": {"type": "integer"}}}
             {"$defs": {"A": ONE}, "not": {"$ref": "#/$defs/A"}},
             {"$defs": {"A": ONE}, "not": {"$ref": "#/$defs/A"}},
         ),
+        *(
+            (ONE | more, ONE | more | NO_MORE)
+            for more in (
+                {"examples": [{"id": "a1"}, {"$id": "a1"}]},
+                {"default": {"id": "a1"}},
+                {"$defs": {"a": {"enum": [{"id": "a1"}]}, "b": {"const": {"$id": "a1"}}}},
+                {"properties": {"id": {"type": "string"}, "$id": {"type": "string"}}},
+            )
+        ),
+        *(
+            (ONE | more, ONE | more)
+            for more in (
+                {"$defs": {"id": {"$id": "a1"}}},
+                {"items": {"id": "a1"}},
+                {"x-parts": [{"$id": "a1"}]},
+                {"examples": [{"$id": "a1"}], "items": {"$ref": "#/examples/0"}},
+            )
+        ),
         ({"$id": "x", **ONE, "items": {"$id": "y"}}, {"$id": "x", **ONE, "items": {"$id": "y"}}),
     ],
 )
