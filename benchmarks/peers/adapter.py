@@ -39,7 +39,7 @@ class Matcher(ABC):
 
     @abstractmethod
     def accept(self, token: int) -> bool:
-        """Move behind a token; false where it is refused."""
+        """Move past a token; false where it is refused."""
 
     @abstractmethod
     def is_accepting(self) -> bool:
@@ -62,7 +62,7 @@ class Adapter(ABC):
 
     name: ClassVar[str]
     package: ClassVar[str]
-    """The distribution whose version is told."""
+    """The distribution whose version is reported."""
 
     def __init__(self, compact: bool = False) -> None:
         self.compact = compact

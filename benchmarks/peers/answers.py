@@ -25,7 +25,7 @@ class Request(TypedDict):
 class Answers:
     """What came of the requests, as a back end adds it; times are in seconds.
 
-    ``about`` is told along with the figures, and a back end may add to it by ``extra``.
+    ``about`` is reported with the figures, and a back end may add to it by ``extra``.
     """
 
     def __init__(self, about: Mapping[str, Any], out: Path | None = None) -> None:

@@ -75,7 +75,7 @@ class Judged:
         return [[a + b for a, b in zip(masks, steps, strict=False)] for masks, steps in pairs]
 
     def take(self, part: Judged) -> None:
-        """Add what a worker told on its way."""
+        """Add what a worker reported of a schema before it was done."""
         self.verdicts += part.verdicts
         self.mask_ns += part.mask_ns
         self.accept_ns += part.accept_ns

@@ -55,7 +55,10 @@ def judged_by(options: argparse.Namespace) -> dict[str, dict[str, Judged]]:
                 judged = runs[adapter.name][schema.name] = worker.run(job)
                 if sink:
                     print(_line(adapter, schema, judged, options), file=sink, flush=True)
-    print(f"{turn + 1} schemas in {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(
+        f"{len(runs[adapters[0].name])} schemas in {time.monotonic() - began:.1f} s",
+        file=sys.stderr,
+    )
     return runs
 
 

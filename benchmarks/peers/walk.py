@@ -37,13 +37,13 @@ class Forced:
 
     right: int
     wrong: int
-    """Runs that went on with another token than the document."""
+    """Runs that continued with another token than the document."""
 
 
 def walk(adapter: Adapter, matcher: Matcher, ids: Sequence[int], deadline: int, seen: Seen) -> str:
     """Return why a document is refused; empty if it is accepted to its end.
 
-    ``deadline`` is in nanoseconds of ``clock``. Raises TimeoutError behind it, and RuntimeError
+    ``deadline`` is in nanoseconds of ``clock``. Raises TimeoutError past it, and RuntimeError
     where the matcher fails.
     """
     for place, token in enumerate(ids):

@@ -211,8 +211,8 @@ class LookaroundSubsets:
         """Return the threads after a code point of class ``index``; some cannot read it.
 
         A thread in ``final``, from which nothing leads on, stays there, whatever is read: what it
-        carries may still be undecided. ``cache`` has what is left of each
-        obligation after this code point, and is shared by all calls of one step.
+        carries may still be undecided. ``cache`` has what is left of each obligation after this
+        code point, and is shared by all calls of one step.
         """
         moved: list[Thread] = []
         spend(len(threads))

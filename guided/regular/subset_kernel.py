@@ -109,8 +109,8 @@ def build_subsets(
     The outcome is COMPLETE, TOO_MANY_STATES or TOO_MUCH_WORK; labels and moves are complete only
     with COMPLETE. The moves read classes below ``width``. With ``search`` the NFA must have a loop
     at ``final`` that reads anything: all subsets with ``final`` then accept the same texts, and
-    become one, except subset 0. There may be ``max_subsets`` subsets;
-    work is the number of states and moves of the NFA visited, up to ``max_work``.
+    become one, except subset 0. There may be ``max_subsets`` subsets; work is the number of states
+    and moves of the NFA visited, up to ``max_work``.
     """
     scratch = _Scratch(
         np.zeros(nfa.states, dtype=np.int32),

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from guided.errors import InvalidConstraintError
 from guided.spec.discriminators import Discriminators
-from guided.spec.references import target_of
+from guided.spec.references import pointer_of, target_of
 
 __all__ = ["close_objects", "has_parts_with_ids"]
 
@@ -222,5 +222,5 @@ def _parts_of(schema: Schema) -> list[Any]:
 
 def _refers_to_value(schema: Schema) -> bool:
     """Return whether a schema may refer to one in what is a value elsewhere, see ``_VALUES``."""
-    references = [schema[name] for name in _REFERENCES if isinstance(schema.get(name), str)]
-    return any(not _VALUES.isdisjoint(each.split("/")) for each in references)
+    pointers = (pointer_of(schema.get(name)) or "" for name in _REFERENCES)
+    return any(not _VALUES.isdisjoint(pointer.split("/")) for pointer in pointers)

@@ -52,16 +52,9 @@ class LlguidanceMasks(Masks):
         self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=width)
 
     def compile(self, schema: dict[str, Any]) -> Any:
-        import llguidance
+        from benchmarks.peers.engines.llguidance import matcher_of
 
-        compact = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
-        grammar = llguidance.LLMatcher.grammar_from_json_schema(
-            json.dumps(schema), overrides=compact
-        )
-        matcher = llguidance.LLMatcher(self.tokens, grammar, log_level=0)
-        if matcher.is_error():
-            raise RuntimeError(matcher.get_error())
-        return matcher
+        return matcher_of(self.tokens, schema, compact=True)
 
     def processor(self, compiled: Sequence[Any]) -> Any:
         return _LlguidanceProcessor(self, compiled)
@@ -79,7 +72,7 @@ class _LlguidanceProcessor:
         self._is_done = [False] * len(matchers)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Move each row behind its last token and mask its scores, ``[rows, width]``."""
+        """Move each row past its last token and mask its scores, ``[rows, width]``."""
         if not self._is_first:
             for row, token in enumerate(input_ids[:, -1].tolist()):
                 if self._is_done[row]:

@@ -76,7 +76,7 @@ class _Model:
         )
 
     def generate(self, encoded: Any, tokens: int, *processors: Any) -> list[list[int]]:
-        """Return at most so many greedy tokens for each prompt, without its end and behind it."""
+        """Return at most ``tokens`` greedy tokens for each prompt, up to its end."""
         found = self.model.generate(
             **encoded,
             max_new_tokens=tokens,

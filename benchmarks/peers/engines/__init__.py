@@ -1,11 +1,15 @@
-"""The engines that are compared, by name; a module is imported when its engine is named."""
+"""The engines that are compared, by name; a module is imported when its engine is named.
+
+Nothing else is imported here, as the programs settle the number of threads before numpy is loaded.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from benchmarks.peers.adapter import Adapter
+if TYPE_CHECKING:
+    from benchmarks.peers.adapter import Adapter
 
 __all__ = ["ENGINES", "engine"]
 
@@ -22,6 +26,5 @@ ENGINES: Final = {
 def engine(name: str, *, compact: bool = False) -> Adapter:
     """Return the adapter of an engine, not built yet."""
     module, kind = ENGINES[name]
-    adapter = getattr(import_module(f"{__name__}.{module}"), kind)(compact)
-    assert isinstance(adapter, Adapter), f"{kind} is no adapter"
+    adapter: Adapter = getattr(import_module(f"{__name__}.{module}"), kind)(compact)
     return adapter

@@ -10,7 +10,7 @@ import llguidance.hf
 
 from benchmarks.peers.adapter import Adapter, Matcher, Tokenizer
 
-__all__ = ["Llguidance"]
+__all__ = ["Llguidance", "matcher_of"]
 
 _COMPACT = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
 
@@ -27,16 +27,21 @@ class Llguidance(Adapter):
 
     def compile(self, schema: Any) -> Matcher:
         """Return the matcher of a schema; raises ValueError with the engine's complaint."""
-        if self.compact:
-            grammar = llguidance.LLMatcher.grammar_from_json_schema(
-                json.dumps(schema), overrides=_COMPACT
-            )
-        else:
-            grammar = json.dumps({"grammars": [{"json_schema": schema}]})
-        first = llguidance.LLMatcher(self._tokens, grammar, log_level=0)
-        if first.is_error():
-            raise ValueError(first.get_error())
-        return _Matcher(self, first)
+        return _Matcher(self, matcher_of(self._tokens, schema, compact=self.compact))
+
+
+def matcher_of(tokens: Any, schema: Any, *, compact: bool) -> Any:
+    """Return llguidance's own matcher of a schema; raises ValueError with its complaint."""
+    if compact:
+        grammar = llguidance.LLMatcher.grammar_from_json_schema(
+            json.dumps(schema), overrides=_COMPACT
+        )
+    else:
+        grammar = json.dumps({"grammars": [{"json_schema": schema}]})
+    matcher = llguidance.LLMatcher(tokens, grammar, log_level=0)
+    if matcher.is_error():
+        raise ValueError(matcher.get_error())
+    return matcher
 
 
 class _Matcher(Matcher):

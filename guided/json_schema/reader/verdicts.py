@@ -137,7 +137,9 @@ def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[s
 def _digits_note(keywords: Mapping[str, Any], max_digits: int) -> str:
     """Return the note on how many digits numbers may have."""
     values = [Decimal(keywords[name]) for name in _NUMBERS if is_number(keywords.get(name))]
-    whole, fraction = digit_limits(values, max_digits) or (max_digits, max_digits)
+    limits = digit_limits(values, max_digits)
+    assert limits is not None, "there are limits, as there is max_digits"
+    whole, fraction = limits
     if whole == fraction:
         return f"at most {whole} digits on either side of the point"
     return f"at most {whole} digits before the point and {fraction} after it"
@@ -161,7 +163,12 @@ _COMPANION_KEYWORD = {
 }
 """Keywords that have no effect without another one, which is the value."""
 _NUMBERS = (
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "divisibleBy"),
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "divisibleBy",
 )
 """Keywords whose numbers may need more digits than the options allow."""
 _SWITCHED_BOUND = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}

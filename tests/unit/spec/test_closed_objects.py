@@ -63,6 +63,7 @@ ONE = {"type": "object", "properties": {"a": {"type": "integer"}}}
                 {"items": {"id": "a1"}},
                 {"x-parts": [{"$id": "a1"}]},
                 {"examples": [{"$id": "a1"}], "items": {"$ref": "#/examples/0"}},
+                {"examples": [{"$id": "a1"}], "items": {"$ref": "#/ex%61mples/0"}},
             )
         ),
         ({"$id": "x", **ONE, "items": {"$id": "y"}}, {"$id": "x", **ONE, "items": {"$id": "y"}}),
