@@ -30,6 +30,7 @@ from guided.regular.expression import (
     Alternate,
     Chars,
     Concat,
+    End,
     Intersection,
     Look,
     Regular,
@@ -80,7 +81,7 @@ _MATCHED: Final[State] = (frozenset({(-1, _NO_OBLIGATIONS)}), (), False)
 def lift_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
     """Return the expression, with a look-ahead at its start turned into an ``Intersection``.
 
-    ``^(?=x)y`` becomes ``^y`` and ``^x``, both searched for: two automata side by side take less
+    ``^(?=x)y`` becomes ``^y`` and ``^x.*$``, both searched for: two automata side by side take less
     than x carried along as an obligation. A match of the whole text begins at its start, with or
     without ``^``.
     """
@@ -92,10 +93,10 @@ def lift_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
     if not isinstance(first, Look) or not first.ahead:
         return regular
     rest = parts[:at] + parts[at + 1 :]
-    ahead = Concat(
-        (Start(), _append_anything(first.item)) if search else (_append_anything(first.item),)
-    )
-    return Intersection(Concat(rest), ahead, first.negative)
+    ahead = _append_anything(first.item)
+    # ``_append_anything`` is about whole texts, so a search has to be for the whole text.
+    whole = Concat((Start(), ahead, End())) if search else ahead
+    return Intersection(Concat(rest), whole, first.negative)
 
 
 def _append_anything(regular: Regular) -> Regular:

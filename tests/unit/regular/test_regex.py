@@ -79,6 +79,11 @@ _MATCHES = [
     (r"a(?!b)", ["a", "ac", "aba"], ["ab", "b"]),
     (r"^(?!foo)", ["", "fo", "xfoo"], ["foo", "foobar"]),
     (r"^(?=.*\d)(?=.*[a-z])(?!.*-).{3,}$", ["a1b", "1bc"], ["abc", "123", "a1-", "a1"]),
+    (r"^(?=.*\bcat\b)", ["cat", "a cat!"], ["cats", "a cats"]),
+    (r"^(?!.*\bcat\b).+$", ["cats", "dog"], ["cat", "a cat!"]),
+    (r"^(?=ab\b)a", ["ab", "ab c"], ["abc", "a"]),
+    (r"^(?=b(?!a))", ["b", "bb"], ["ba", "a"]),
+    (r"^(?!b(?!a))b", ["ba", "bab"], ["b", "bb"]),
     (r"^((?!foo).)*$", ["", "fofo"], ["foo", "xfoox"]),
     (r"(?<=a)b", ["ab", "xab"], ["b", "bb"]),
     (r"(?<!a)b", ["b", "abb", "cb"], ["ab", "a"]),
@@ -208,6 +213,14 @@ _LOOKS = st.builds(
     st.sampled_from(["?<=", "?<!"]),
     st.lists(st.sampled_from(["a", "[bc]", ".", "^", r"\b"]), min_size=1, max_size=3).map("".join),
 )
+_CONDITIONS = st.builds(
+    # At the start of the text; what they look for may end in look-around itself.
+    "^({}{}{}){}".format,
+    st.sampled_from(["?=", "?!"]),
+    _PATTERNS,
+    st.one_of(_LOOKS, st.sampled_from([r"\b", r"\B"])),
+    _SEQUENCES,
+)
 _LOOKING = st.lists(
     st.one_of(_PATTERNS.map("(?:{})".format), _LOOKS, st.sampled_from([r"\b", r"\B"])),
     min_size=1,
@@ -217,7 +230,7 @@ _LOOKING = st.lists(
 
 @settings(deadline=None, max_examples=300)
 @given(
-    st.one_of(_PATTERNS, _LOOKING, st.builds("(?:{})*".format, _LOOKING)),
+    st.one_of(_PATTERNS, _LOOKING, st.builds("(?:{})*".format, _LOOKING), _CONDITIONS),
     st.lists(st.text("abcé\n", max_size=6), min_size=10, max_size=10),
 )
 def test_random_patterns_match_what_python_matches(pattern: str, texts: list[str]) -> None:
