@@ -89,10 +89,12 @@ class _Builder:
     def grammar_machine(self, composition: Composition) -> GrammarMachine:
         """Return the recogniser of any constraint except a schema alone.
 
-        If no document satisfies a schema, the texts that need it are left out. If no text is left,
-        the error of the first such schema is raised, in the order of ``composition.holes``.
+        Texts that need a hole without a text, or without one that the vocabulary can spell, are
+        left out. If no text is left, the error of the first such hole is raised, in the order of
+        ``composition.holes``.
         """
-        # By the index of the hole among those left, as ``drop_empty_holes`` renumbers them.
+        # By the index of the hole among those left, as ``drop_empty_holes`` renumbers them;
+        # ``empty`` is by the index in ``composition.holes``.
         fillings: list[Recognizer] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
@@ -140,8 +142,10 @@ class _Builder:
         grammar = lowered.grammar
         try:
             return JsonMachine(grammar, options, self._unavailable_bytes, self._limits, self._table)
-        except UnsatisfiableError:
+        except UnsatisfiableError as error:
             if self._unavailable_bytes:
+                # The next error has this one, and its traceback, as its context.
+                drop_tracebacks(error)
                 # Distinguish what no text satisfies from what this vocabulary cannot spell: this
                 # raises in the first case, and its result is not used in the second.
                 JsonMachine(grammar, options, frozenset(), self._limits)

@@ -22,6 +22,7 @@ from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion
 from guided.decoding.filters import smallest_indices
 from guided.decoding.penalties import History
 from guided.decoding.sampling import adjust_tokens
+from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import TokenId
 
@@ -120,9 +121,11 @@ def _find_likeliest(
     assert len(tokens), f"the mask at position {position} is empty"
     tokens, adjusted = adjust_tokens(tokens, logits, chooser.sampling, position, history)
     # Among the allowed tokens: under a mask the model's own probabilities may all be tiny.
-    probabilities = _softmax(adjusted)
+    scores = adjusted.astype(np.float64)
+    probabilities = TokenDistribution.from_scores(tokens, scores).probabilities
     count = min(chooser.sampling.num_candidate_tokens, len(tokens))
-    likeliest = smallest_indices(-probabilities, count)
+    # By score, as the probabilities of several tokens may be rounded to 0.
+    likeliest = smallest_indices(-scores, count)
     return tuple(
         CandidateToken(
             chooser.make_choice(logits, mask, TokenId(int(tokens[index])), matcher),
@@ -135,15 +138,6 @@ def _find_likeliest(
 def _can_complete(chooser: Chooser, candidate: CandidateToken, position: int) -> bool:
     after = candidate.choice.matcher
     return after is None or chooser.can_complete(after, position + 1)
-
-
-def _softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    largest = float(logits.max())
-    if largest == -np.inf:
-        return np.full(len(logits), 1 / len(logits))  # every logit is -inf, so all are equal
-    weights: NDArray[np.float64] = np.exp(logits.astype(np.float64) - largest)
-    weights /= weights.sum()
-    return weights
 
 
 def _normalise(states: Rows) -> Rows:

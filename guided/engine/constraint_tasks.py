@@ -127,9 +127,10 @@ class ConstraintTasks:
         clock: Callable[[], float] = time.monotonic,
         kernels: RunningKernels | None = None,
     ) -> None:
-        """``start`` compiles a constraint where requests will find it.
+        """``start`` compiles a constraint for ``vocabulary``, where requests will find it.
 
-        ``kernels`` are those that run beside the engine, whatever they run for.
+        ``clock`` is that of deadlines, in seconds. ``kernels`` are those that run beside the
+        engine, whatever they run for.
         """
         self._vocabulary = vocabulary
         self._start = start

@@ -120,7 +120,7 @@ class Engine:
         self._compiling = CompileQueue(start, kernels)
         self._paused = PausedAnswers()
         self._results = Results(vocabulary)
-        self.constraint_tasks = ConstraintTasks(vocabulary, start, kernels=kernels)
+        self.constraint_tasks = ConstraintTasks(vocabulary, start, clock, kernels)
         """Checks constraints beside the answers; whoever steps the engine runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
         """The names of the drafters, as requests use them, in their order."""

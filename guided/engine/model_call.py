@@ -25,10 +25,13 @@ class ModelCall:
         self._step_deadline = step_deadline
 
     def reserve(self, step: Step, counters: EngineCounters) -> list[Segment]:
-        """Reserve the cache slots of a step, and make the copies that its reservations need."""
+        """Reserve the cache slots of a step, make the copies that this needs, and count the slots.
+
+        Raises OutOfMemoryError; the caller then releases what was reserved before.
+        """
         segments = []
         for segment in step.reserve():
-            # A later segment of the same step may read what is copied here.
+            # Copies have to be made before the model call writes new slots.
             self.copy([reservation.copies for reservation in segment.reservations])
             segments.append(segment)
         counters.count_held_slots(step.runnable.tables)

@@ -288,12 +288,12 @@ class Step:
         return sum([len(piece.tree) for piece in self.pieces])
 
     def demand(self) -> tuple[int, ...]:
-        """Return the blocks that it takes, by group of layers."""
+        """Return the most new blocks that ``reserve`` may take, by group of layers."""
         # All nodes of a tree take slots, even those that are released after the step.
         demands = []
         for piece in self.pieces:
             count = max(len(piece.tree), self._min_slots)
-            demands.append(blocks_needed(piece.blocks, count, count))
+            demands.append(tuple([table.blocks_needed(count) for table in piece.blocks.tables]))
         if len(demands) == 1:
             return demands[0]
         return tuple([sum(of_group) for of_group in zip(*demands, strict=True)])
@@ -301,8 +301,8 @@ class Step:
     def reserve(self) -> Iterator[Segment]:
         """Yield the segments of the model call; each reserves its cache slots when requested.
 
-        Make the copies of a segment before requesting the next one, whose reservation may write to
-        a block that is to be copied.
+        Their copies have to be made in this order, before the model call. Raises OutOfMemoryError
+        between two segments; those before it stay reserved.
         """
         for piece in self.pieces:
             tree, committed = piece.tree, piece.blocks.committed

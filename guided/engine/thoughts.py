@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guided.engine.text_stream import TextStream
+from guided.machine.special_bytes import SPECIAL_MARK
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
@@ -30,10 +31,10 @@ class ThoughtsReader:
         *,
         is_streamed: bool,
     ) -> None:
-        """``matcher`` is the position before the thoughts, which begin with token ``start``.
+        """``matcher`` is that of the thoughts alone, complete once they have ended.
 
-        ``start`` is an index into the tokens of prompt and answer; ``end_text`` is the text of
-        what ends the thoughts, without its special tokens.
+        ``start`` is the index of their first token in those of prompt and answer; ``end_text`` are
+        the bytes of what ends the thoughts, where special tokens have none.
         """
         self._matcher = matcher
         self._vocabulary = vocabulary
@@ -46,7 +47,9 @@ class ThoughtsReader:
             TextStream(
                 vocabulary.token_bytes,
                 start=start,
-                held_back=[end_text] if end_text else [],
+                # Special tokens may follow the whole of it. They have no bytes, so a byte that no
+                # text has stands for them: the end is never let go before it is complete.
+                held_back=[end_text + bytes((SPECIAL_MARK,))],
                 errors="strict",
             )
             if is_streamed

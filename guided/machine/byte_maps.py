@@ -62,9 +62,10 @@ class ByteMaps:
         return self._add(key) if number is None else number
 
     def distinguish(self, bytes_: tuple[int, ...]) -> int:
-        """Return the number of the map of these bytes to classes from 1 on, and all others to 0.
+        """Return the number of the map of these bytes, all different, to classes from 1 on.
 
-        The classes are in the order of the bytes. Raises LimitExceededError for all 256.
+        All others are in class 0. The classes are in the order of the bytes. Raises
+        LimitExceededError for all 256.
         """
         number = self._by_distinguished.get(bytes_)
         if number is None:
@@ -121,9 +122,7 @@ class ByteMaps:
         split = bytearray(byte_class)
         for place, byte in enumerate(bytes_):
             split[byte] = first + place
-        key = bytes(split)
-        number = self._numbers.get(key)
-        return self._add(key) if number is None else number
+        return self._number(bytes(split))
 
     def _add(self, key: bytes) -> int:
         """Return the number of a map, given as its 256 bytes; adds it if it is not there.

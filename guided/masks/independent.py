@@ -127,18 +127,19 @@ class _Scratch:
 
     def __init__(self) -> None:
         self._sites: NDArray[np.int32] = np.empty((0, SITE_WIDTH), dtype=np.int32)
-        self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
+        self._min_counts: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 
     def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Room for sites, and for ``min_counts``, which is all zero and must be left all zero.
+        """Return room for a site of each node, with old contents, and ``min_counts``, all zero.
 
-        Every call returns the same memory, for one mask after another.
+        Whoever writes to ``min_counts`` has to leave it all zero: every call returns the same
+        memory, for one mask after another.
         """
         if len(self._sites) < len(trie):
             self._sites = np.empty((len(trie), SITE_WIDTH), dtype=np.int32)
-        if len(self._reach) != trie.vocabulary_size:
-            self._reach = np.zeros(trie.vocabulary_size, dtype=np.uint16)
-        return self._sites, self._reach
+        if len(self._min_counts) != trie.vocabulary_size:
+            self._min_counts = np.zeros(trie.vocabulary_size, dtype=np.uint16)
+        return self._sites, self._min_counts
 
 
 _scratch: Final = PerThread(_Scratch)
@@ -152,24 +153,26 @@ def _make_mask(
     sites, min_counts = _scratch.get().of(trie)
     path = np.empty((trie.longest + 1, 6), dtype=np.int64)
     free = make_free_bytes(len(arrays.rows), may_leave_row=outline.horizon == NO_HORIZON)
-    num_sites, max_count = walk_inside(
-        trie.arrays,
-        trie.text,
-        arrays,
-        row,
-        node,
-        outline.horizon,
-        path,
-        free,
-        mask,
-        min_counts,
-        sites,
-    )
-    sorted_sites = sort_by_entry(sites[:num_sites], arrays.rows, outline.closing_rows)
-    # If no token counts anything, ``min_counts`` is still all zero; else zero it for the next mask.
-    kept = min_counts[:0].copy()
-    if max_count:
-        kept = min_counts.copy()
-        min_counts.fill(0)
+    max_count = MAX_COUNT
+    try:
+        num_sites, max_count = walk_inside(
+            trie.arrays,
+            trie.text,
+            arrays,
+            row,
+            node,
+            outline.horizon,
+            path,
+            free,
+            mask,
+            min_counts,
+            sites,
+        )
+        sorted_sites = sort_by_entry(sites[:num_sites], arrays.rows, outline.closing_rows)
+        kept = min_counts.copy() if max_count else min_counts[:0].copy()
+    finally:
+        # If no token counts anything, it is still all zero.
+        if max_count:
+            min_counts.fill(0)
     mask.flags.writeable = False
     return IndependentMask(mask, kept, sorted_sites, min(max_count, MAX_COUNT))

@@ -31,21 +31,26 @@ from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
-__all__ = ["search_outline", "survey_bytes"]
+__all__ = ["BLANKS", "search_outline", "survey_bytes"]
+
+BLANKS: Final = tuple(b" \t\n\r")
+"""The bytes of white space in JSON."""
 
 _BEYOND: Final = 2**22
 """In place of a row's number: what the bytes lead to was not searched."""
 _BYTE_BITS: Final = 8
-_BLANKS: Final = tuple(b" \t\n\r")
 
 
 @kernel
 def survey_bytes(machine: MachineArrays, row: int) -> tuple[int, bool]:
-    """Return how many bytes lead on from a row, and whether all blanks lead to the row itself."""
+    """Return how many bytes lead on from a row, and whether all BLANKS lead to the row itself.
+
+    What only its exit action reads does not count.
+    """
     leading, stays = 0, True
     for byte in range(256):
         leading += target_of(machine, row, byte) != DEAD
-    for blank in _BLANKS:
+    for blank in BLANKS:
         stays &= target_of(machine, row, blank) == row
     return leading, stays
 

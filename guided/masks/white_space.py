@@ -7,19 +7,16 @@ where the first other byte was read, once for each such byte.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from guided.masks.independent import IndependentMask
 from guided.masks.mask_kernels import set_tokens
+from guided.masks.outline_kernels import BLANKS
 from guided.masks.trie import BYTE, TokenTrie
 from guided.masks.walk_kernels import BY_BYTE
 from guided.masks.walk_path import SITE_WIDTH
 
 __all__ = ["white_space_mask"]
-
-_BLANKS: Final = b" \t\n\r"
 
 
 def white_space_mask(trie: TokenTrie) -> IndependentMask:
@@ -34,7 +31,7 @@ def white_space_mask(trie: TokenTrie) -> IndependentMask:
         node = worklist.pop()
         set_tokens(trie.tokens_of(node), mask)
         for child in trie.children(node):
-            (worklist if trie.nodes[child, BYTE] in _BLANKS else after).append(child)
+            (worklist if trie.nodes[child, BYTE] in BLANKS else after).append(child)
     after.sort(key=lambda node: (int(trie.nodes[node, BYTE]), node))
     sites = np.zeros((len(after), SITE_WIDTH), dtype=np.int32)
     sites[:, 0] = after

@@ -99,8 +99,9 @@ class Dfa:
     def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
         """Return source, code point and target of each move over a code point of a range.
 
-        The range is from ``low`` to ``high``. Each code point is listed separately, so they should
-        be few. The list is cached and must not be changed.
+        The range is from ``low`` to ``high``, both included. Each code point is listed separately,
+        so they should be few; the order is by class, then by source, and decides how copies of
+        automata are numbered. The list is cached and must not be changed.
         """
         edges = self._edges_by_range.get((low, high))
         if edges is None:

@@ -55,7 +55,7 @@ def check_encodable(text: str) -> None:
         raise InvalidConstraintError(
             SourcePosition(text, found.start()).message(what),
             position=found.start(),
-            hint=r"write the whole one, such as \U0001F600",
+            hint="write the whole character, itself or by its code point",
         )
 
 

@@ -11,6 +11,7 @@ import torch
 from guided.decoding import CostCurve, Drafter, DraftRequest
 from guided.drafters import LookupDrafter
 from guided.drafters.heads.eagle import EagleDrafter
+from guided.drafters.heads.eagle_rows import EagleRows
 from guided.drafters.heads.medusa import MedusaDrafter
 from guided.model.cpu import WeightFormat
 from guided.spec import Forcing, GenerationRequest, Sampling, TokenId
@@ -186,6 +187,38 @@ def test_a_head_without_room_drafts_for_some() -> None:
     assert tokens(drafted) == tokens(plain)
     assert 6 * 7 < calls(drafted) < calls(plain)
     assert drafter.failed == 0
+    check((drafter,))
+
+
+@pytest.mark.parametrize("fault_at", [1, 2, 3, 8, 9])
+def test_a_fault_while_rows_are_kept_ends_with_its_step(
+    monkeypatch: pytest.MonkeyPatch, fault_at: int
+) -> None:
+    """Whichever text has no memory: all begin again, and the engine drafts on."""
+    model = circling_model()
+    asked = {
+        f"{number} name": GenerationRequest(prompt=f"{number} name", max_tokens=30)
+        for number in range(3)
+    }
+    plain = answers(make_engine(model), asked)
+    drafter = Counted(right_eagle(), vocabulary_size=len(TOKEN_BYTES), cache_tokens=256)
+    stores = 0
+    store = EagleRows._store
+
+    def failing(rows: EagleRows, *text: Any) -> bool:
+        nonlocal stores
+        stores += 1
+        if stores == fault_at:
+            text[0].blocks.reserve(len(text[0].tokens))
+            raise RuntimeError("CUDA out of memory")
+        return store(rows, *text)
+
+    monkeypatch.setattr(EagleRows, "_store", failing)
+    drafted = answers(engine_with(model, (drafter,)), asked)
+    assert stores > fault_at
+    assert tokens(drafted) == tokens(plain)
+    assert drafter.failed == 1
+    assert calls(drafted) < calls(plain) / 2
     check((drafter,))
 
 

@@ -18,6 +18,7 @@ from guided.constraint import ConstraintCompiler
 from guided.drafters import LookupDrafter
 from guided.engine.engine import Engine
 from guided.engine.results import Finished
+from guided.engine.thoughts import ThoughtsReader
 from guided.errors import GuidedError, RequestError
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.thinking import ThinkingMatcher
@@ -373,6 +374,46 @@ def test_the_first_of_an_end_with_a_token_ends_no_thought() -> None:
     assert matcher.forced_run(Forcing.CANONICAL) == ()
     matcher = matcher.advance(vocabulary.named["</think>"])
     assert vocabulary.decode(matcher.forced_run(Forcing.CANONICAL)).startswith(b'\n\n{"name')
+
+
+@pytest.mark.parametrize(
+    ("end", "streamed"),
+    [
+        ("</think>", ["a", "\n", "b", ""]),
+        ("\n</think>", ["a", "", "\nb", "", ""]),
+        ("\n\n</think>", ["a", "", "\nb", "", "", ""]),
+        ("\n</think>\n", ["a", "", "\nb", "", "", ""]),
+    ],
+)
+def test_no_part_of_an_end_is_streamed_however_slowly_it_comes(
+    end: str, streamed: list[str]
+) -> None:
+    """A token at a time, as a model writes it that no forced run helps."""
+    vocabulary = vocabulary_of()
+    thoughts = compiler(is_marked=True).start(
+        AfterThoughts(split_at_tokens(end, vocabulary.named), SCHEMA, 40)
+    )
+    assert isinstance(thoughts, ThinkingMatcher)
+    before, sign, after = end.partition("</think>")
+    reader = ThoughtsReader(
+        thoughts.thoughts, vocabulary, 0, (before + after).encode(), is_streamed=True
+    )
+    tokens: list[TokenId] = []
+    found = []
+    written = [*vocabulary.spell("a"), *vocabulary.spell("\n"), *vocabulary.spell("b")]
+    for char in before:
+        written += vocabulary.spell(char)
+    written.append(vocabulary.named[sign])
+    for char in after:
+        written += vocabulary.spell(char)
+    for token in written:
+        assert not reader.is_over
+        tokens.append(TokenId(token))
+        reader.read(TokenId(token))
+        found.append(reader.take_new_text(tokens))
+    assert reader.is_over
+    assert found == streamed
+    assert reader.text(tokens) == "".join(streamed) == "a\nb"
 
 
 def test_a_template_that_begins_thoughts_itself_is_left_at_that() -> None:

@@ -102,7 +102,7 @@ class EagleDraftState:
         if len(self._tokens) > _WAITING:
             text = self._make_rows(self._tokens[1:])
             if text is not None:
-                self.record_output(text, self._rows.keep([text])[0])
+                _keep(self._rows, [(self, text)])
 
     def end(self, tokens: Sequence[TokenId]) -> None:  # noqa: ARG002 - whatever they are
         """Release the rows."""
@@ -142,6 +142,20 @@ class EagleDraftState:
             return None
         features = torch.cat(self._features)[: len(tokens)]
         return TextRows(self.blocks, tokens, features, self.next_row)
+
+
+def _keep(rows: EagleRows, texts: Sequence[tuple[EagleDraftState, TextRows]]) -> None:
+    """Compute the next rows of several texts in one call, and keep them."""
+    try:
+        outputs = rows.keep([text for _, text in texts])
+    except BaseException:
+        # Some rows may be stored already. The engine drafts on after a fault, and features that
+        # wait must not meet the tokens after these rows: so all begin again.
+        for draft_state, _ in texts:
+            draft_state.restart()
+        raise
+    for (draft_state, text), output in zip(texts, outputs, strict=True):
+        draft_state.record_output(text, output)
 
 
 class EagleDrafter:
@@ -198,11 +212,12 @@ class EagleDrafter:
         return EagleDraftState(context, self._rates, self._rows)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
-        """Grow the trees of all sequences that have rows."""
+        """Grow the trees of all sequences with rows and at most ``_MAX_RUN`` tokens after them."""
         self._compute_waiting(drafts)
         trees = []
         for draft in drafts:
             draft_state = _eagle_state(draft)
+            # Here and not below: a call that failed may have left proposals.
             draft_state.expansion.begin()
             # The tokens after the last row are certain, but the model has not computed them.
             ahead = draft.tokens[draft_state.next_row + 1 :]
@@ -211,6 +226,7 @@ class EagleDrafter:
             tree: GrowingTree[_RowOutput] = GrowingTree(
                 draft.builder, partial(_expansion, draft_state), self._width_at, _ROUNDS
             )
+            # One for each text: places of a tree are grouped by the object.
             past = self._rows.past(draft_state.blocks)
             tree.root.kept = _RowOutput(draft_state.output, past, draft_state.next_row - 1)
             trees.append((tree, ahead))
@@ -228,7 +244,10 @@ class EagleDrafter:
         return self._width
 
     def _compute_waiting(self, drafts: Sequence[DraftRequest]) -> None:
-        """Compute the rows that wait, of all texts together: their last token is known now."""
+        """Compute and keep the rows that wait, of all texts: their last token is known now.
+
+        A text without room for them starts again.
+        """
         texts = []
         for draft in drafts:
             draft_state = _eagle_state(draft)
@@ -236,9 +255,7 @@ class EagleDrafter:
             if text is not None:
                 texts.append((draft_state, text))
         if texts:
-            outputs = self._rows.keep([text for _, text in texts])
-            for (draft_state, text), output in zip(texts, outputs, strict=True):
-                draft_state.record_output(text, output)
+            _keep(self._rows, texts)
 
     def _logits(self, places: Sequence[_Place]) -> list[Logits | None]:
         """Return the logits at each place, ``None`` after a forced run too long to compute.

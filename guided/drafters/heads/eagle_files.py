@@ -31,6 +31,7 @@ from guided.drafters.heads.head_files import (
     write_tensors,
 )
 from guided.errors import ModelError
+from guided.model.transformers_calls import reading
 
 __all__ = ["EagleLayout", "load_eagle", "save_eagle"]
 
@@ -65,7 +66,8 @@ def load_eagle(folder: str | Path, *, target_layers: int) -> EagleHead:
         for name, tensor in read_tensors(path, *_FILES).items()
     }
     shape = _shape(path, config, tensors, target_layers)
-    with torch.device("meta"):
+    # transformers knows the kinds of rotary positions, and what each needs.
+    with reading("config", path), torch.device("meta"):
         module = EagleHead(shape)
     wanted = module.state_dict()
     _normalise_vocabulary(tensors, shape)
@@ -228,9 +230,11 @@ def _normalise_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -
 
 
 def _rope(folder: Path, layer_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return transformers' ``rope_parameters``, which older configs have in two places.
+    """Return transformers' ``rope_parameters``, always with ``rope_type`` and ``rope_theta``.
 
-    Raises ModelError for a kind that depends on the length of the text.
+    Older configs have them as ``rope_scaling`` and ``rope_theta``. Raises ModelError for a kind
+    that depends on the length of the text, and for several sets, one for each type of layer: a head
+    has one layer.
     """
     configured = layer_config.get("rope_parameters") or layer_config.get("rope_scaling") or {}
     rope = dict(configured) | {
@@ -238,6 +242,11 @@ def _rope(folder: Path, layer_config: Mapping[str, Any]) -> dict[str, Any]:
     }
     rope.setdefault("rope_theta", layer_config.get("rope_theta", 10000.0))
     rope.pop("type", None)
+    if any(isinstance(setting, Mapping) for setting in rope.values()):
+        raise ModelError(
+            f"the head of {folder} has rotary positions by type of layer, but one layer",
+            hint="draft with another head",
+        )
     if rope["rope_type"] in _LENGTH_DEPENDENT_ROPES:
         raise ModelError(
             f"the rotary positions of the head of {folder} are {rope['rope_type']!r}: what is kept "

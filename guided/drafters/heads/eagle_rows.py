@@ -130,6 +130,7 @@ class EagleRows:
         """Compute rows and keep their keys and values; returns the last output of each text.
 
         That is ``[hidden]``, or ``None`` if there was no room for its rows, and none was kept.
+        After an error some texts may have kept or reserved rows: release those of all.
         """
         counts = [len(text.tokens) for text in texts]
         longest = max(counts)
@@ -148,7 +149,6 @@ class EagleRows:
             pasts,
             torch.cat((sees_past, sees_own.expand(len(texts), -1, -1)), dim=2),
         )
-        # Nothing was taken so far, so a fault up to here leaves all texts as they were.
         return [
             rows[length - 1] if self._store(text, of_keys[:length], of_values[:length]) else None
             for text, length, rows, of_keys, of_values in zip(

@@ -142,10 +142,11 @@ class CompositeMachine(GrammarMachine):
         return self.hole_stacks.several.get(state.stack)
 
     def state_inside(self, inside: Inside, state: State) -> State:
-        """Return the state of this machine for a single parse inside a hole.
+        """Return the state of this machine for a single parse that was inside a hole.
 
-        ``state`` is that of the machine in the hole. ``inside`` has the hole and its continuation;
-        its stack is not read.
+        ``state`` is that of the machine in the hole, and no fork (``Holes.is_fork``). In END_ROW
+        its text is complete, and the result is the state after the hole. ``inside`` has the hole
+        and its continuation; its stack is not read.
         """
         if state.row == END_ROW:
             return self._state_after_hole(inside.continuation)
@@ -212,8 +213,10 @@ class CompositeMachine(GrammarMachine):
         after: State | None
         if inside is not None:
             target, row = self.fillings[inside.hole].transition(inside.stack, action)
+            if target == NEEDS_EXACT_STATE:
+                return NEEDS_EXACT_STATE, DEAD
             if row == DEAD:
-                return NEEDS_EXACT_STATE if target == NEEDS_EXACT_STATE else stack, DEAD
+                return stack, DEAD
             after = self.state_inside(inside, State(target, row))
         elif isomorphic is not None:
             taken = self.holes.take_action(isomorphic, action)

@@ -64,7 +64,7 @@ class Continuations:
         return len(self.frames)
 
     def intern(self, frames: Frames) -> int:
-        """Return the number of the continuation with these frames, at least one.
+        """Return the number of the continuation with these frames, of which there is at least one.
 
         Raises LimitExceededError if there are too many continuations.
         """

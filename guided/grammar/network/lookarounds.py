@@ -123,6 +123,8 @@ class AssertionAutomaton:
 
     def _byte_classes(self) -> list[CodePoints]:
         """Return sets of bytes that no automaton distinguishes; one set of all without automata."""
+        # ``after_byte`` also tells SPECIAL_MARK from other bytes, but where it does, no text holds
+        # the others of its class.
         columns = np.array([table.byte_class for table in self._tables.values()], dtype=np.uint8)
         columns = columns.reshape(-1, 256)
         alike: dict[bytes, list[tuple[int, int]]] = {}

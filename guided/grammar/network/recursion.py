@@ -45,31 +45,33 @@ def remove_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]:
     Raises LimitExceededError if one grows too large by the copies in it.
     """
     leading = {rule: first_calls(dfa) for rule, dfa in automata.items()}
-    changed = dict(automata)
-    # Each member of a component gets an automaton with copies of all members.
+    members_of: dict[int, list[int]] = {}
     for component in strongly_connected_components(leading):
         members = sorted(component)
         if len(members) > 1 or members[0] in leading[members[0]]:
-            for rule in members:
-                changed[rule] = remove_leading_calls(rule, members, automata)
-    # Rules that only leading calls led to are not reachable any more.
-    reached: dict[int, Dfa] = {}
+            members_of |= dict.fromkeys(members, members)
+    # Rules that only leading calls led to are not reachable any more. The others of a component
+    # get an automaton with copies of all its members.
+    changed: dict[int, Dfa] = {}
     worklist = [start]
     while worklist:
         rule = worklist.pop()
-        if rule not in reached:
-            reached[rule] = changed[rule]
-            worklist += called_rules(changed[rule])
-    return reached
+        if rule not in changed:
+            dfa = automata[rule]
+            if rule in members_of:
+                dfa = remove_leading_calls(rule, members_of[rule], automata)
+            changed[rule] = dfa
+            worklist += called_rules(dfa)
+    return changed
 
 
 def remove_leading_calls(rule: int, component: Iterable[int], automata: RuleAutomata) -> Dfa:
     """Return the automaton of a rule without leading calls of the rules in its component.
 
-    Instead of calling ``b`` first, the automaton reads a text of ``b`` that begins with no call,
-    and continues where the call would return to. The *hub* of a member is the state after a whole
-    text of it; moves lead from there to where its leading calls return to. ``rule`` is one of the
-    ``component``. Raises LimitExceededError if it grows too large.
+    Instead of calling a member first, the automaton reads a text of it that begins with no call of
+    a member, and continues where the call would return to. The *hub* of a member is the state
+    after a whole text of it; moves lead from there to where its leading calls return to. ``rule``
+    is one of the ``component``. Raises LimitExceededError if it grows too large.
     """
     nfa = Nfa()
     start = nfa.add_states()
@@ -77,7 +79,8 @@ def remove_leading_calls(rule: int, component: Iterable[int], automata: RuleAuto
     for member, hub in hubs.items():
         dfa = automata[member]
         first = copy_states(nfa, dfa, dfa.classes)
-        # The start of the copy is unreachable: its moves leave from ``start`` or from a hub.
+        # The moves of the member's start are repeated from ``start``, or from a hub where they read
+        # a member. Moves inside the copy may lead back to its start; calls from there do not lead.
         for chars, target in zip(dfa.classes, dfa.next[0].tolist(), strict=True):
             if target == DEAD:
                 continue

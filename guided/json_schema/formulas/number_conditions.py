@@ -328,7 +328,7 @@ class _PowerTable:
         table[fraction[:, :-1], NONZERO] = after_nonzero[:, None]
         last = fraction[:, -1]
         table[last, 0] = np.where(self.fails_plain, _Row.LONG_OTHER, _Row.LONG_MULTIPLE)
-        # A nonzero digit beyond ``max_digits`` is no multiple: it has no fewer than ``places``.
+        # No number with a nonzero digit beyond ``max_digits``, at least ``places``, is a multiple.
         table[last, NONZERO] = _Row.LONG_OTHER
         table[_Row.LONG_MULTIPLE, 0] = _Row.LONG_MULTIPLE
         table[_Row.LONG_MULTIPLE, NONZERO] = _Row.LONG_OTHER

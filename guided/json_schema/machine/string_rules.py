@@ -174,6 +174,8 @@ class StringRules(StringAutomata):
         """Return whether infinitely many strings fit and can be spelled.
 
         Strings that are forbidden one by one are ignored first: there are finitely many of them.
+        ``max_string_length`` does not count, as strings may be longer if the shorter ones are
+        forbidden (``_bounded_block``). Every vocabulary can spell ASCII, and so infinitely many.
         """
         formula, _ = split_forbidden_choices(formula, self.formulas, StringChoices)
         if formula is TRUE:

@@ -27,8 +27,8 @@ __all__ = ["ARRAY_FORMULAS", "OBJECT_FORMULAS", "item_schemas"]
 def _members(context: SchemaContext) -> Formula:
     """Return ``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion.
 
-    If ``properties`` names members, it is not TRUE even if they may have any value: the assertion
-    also determines the order in which members are written.
+    If ``properties`` names members, the result is not TRUE even if they may have any value: it also
+    determines the order in which members are written.
     """
     keywords = context.keywords
     named = tuple(
@@ -128,7 +128,7 @@ def _items(context: SchemaContext) -> Formula:
 
 
 def _items_fit(context: SchemaContext, first: list[Json], further: Json) -> Formula:
-    """Return the formula that the first items fit some schemas by position, and others another."""
+    """Return that items fit ``first`` by position, and later ones ``further``; TRUE if all may."""
     prefix = tuple(context.apply(schema) for schema in first)
     rest = context.apply(further)
     if rest is TRUE and all(formula is TRUE for formula in prefix):

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from guided.errors import InvalidConstraintError
 from guided.json_schema.formulas.values import Json, is_number
-from guided.json_schema.reader.text import child_pointer, json_text
+from guided.json_schema.reader.text import child_pointer, short_json
 
 __all__ = ["KEYWORDS", "LATEST", "TYPES", "Draft", "Keyword", "Role", "check_form"]
 
@@ -67,16 +67,16 @@ def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
         wrong = next((name for name in names if name not in TYPES), None)
         if wrong is not None:
             raise InvalidConstraintError(
-                f"{json_text(wrong)} is no type", pointer=here, hint="one of " + ", ".join(TYPES)
+                f"{short_json(wrong)} is no type", pointer=here, hint="one of " + ", ".join(TYPES)
             )
     if form is NAMES and isinstance(value, list):
         index = next(index for index, name in enumerate(value) if not isinstance(name, str))
         raise InvalidConstraintError(
-            f"{keyword} lists names, not {json_text(value[index])[:40]}",
+            f"{keyword} lists names, not {short_json(value[index])}",
             pointer=child_pointer(here, index),
         )
     raise InvalidConstraintError(
-        f"{keyword} is {form.phrase}, not {json_text(value)[:40]}",
+        f"{keyword} is {form.phrase}, not {short_json(value)}",
         pointer=here,
         hint="list the names in the object's own 'required'" if form is NAMES else None,
     )

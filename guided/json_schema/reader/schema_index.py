@@ -20,7 +20,7 @@ from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.dialects import Dialect, Dialects, draft_dialect, metaschema
 from guided.json_schema.reader.documents import Documents
 from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
-from guided.json_schema.reader.text import child_pointer, json_nbytes, json_text
+from guided.json_schema.reader.text import child_pointer, json_nbytes, short_json
 from guided.runtime.at_drop import AtDrop
 from guided.runtime.work_budget import spend
 
@@ -162,7 +162,7 @@ class SchemaIndex:
                 continue
             if not isinstance(schema, dict):
                 raise InvalidConstraintError(
-                    f"a schema is an object or a boolean, not {json_text(schema)[:40]}",
+                    f"a schema is an object or a boolean, not {short_json(schema)}",
                     pointer=pointer,
                 )
             location = self._add_location(schema, pointer, resource)

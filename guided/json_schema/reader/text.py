@@ -19,7 +19,10 @@ from guided.errors import GuidedError, InvalidConstraintError, LimitExceededErro
 from guided.json_schema.formulas.values import Json
 from guided.runtime.work_budget import pause_if_due, with_pauses
 
-__all__ = ["child_pointer", "json_nbytes", "json_text", "read_schema"]
+__all__ = ["child_pointer", "json_nbytes", "read_schema", "short_json"]
+
+_SHORT: Final = 40
+"""Characters of a value in an error message."""
 
 
 def child_pointer(pointer: str, *tokens: str | int) -> str:
@@ -75,22 +78,24 @@ def read_schema(text: str, base: str = "") -> Json:
         raise first_error(text, base) or rejected from rejected
     if not isinstance(schema, dict | bool):
         raise InvalidConstraintError(
-            f"a schema is an object or a boolean, not {json_text(schema)[:40]}", pointer=base
+            f"a schema is an object or a boolean, not {short_json(schema)}", pointer=base
         )
     return schema
 
 
-def json_text(value: Json) -> str:
-    """Return the value in compact JSON, numbers without exponent.
+def short_json(value: Json) -> str:
+    """Return the beginning of a value in compact JSON, for error messages."""
+    return _json_text(value)[:_SHORT]
 
-    Recurses once for each level: the depth of schemas is bounded.
-    """
+
+def _json_text(value: Json) -> str:
+    """Return a value in compact JSON; recurses once for each level, of which there are few."""
     if isinstance(value, Decimal):
-        return format(value, "f")
+        return str(value)
     if isinstance(value, list):
-        return "[" + ",".join(json_text(item) for item in value) + "]"
+        return "[" + ",".join(map(_json_text, value)) + "]"
     if isinstance(value, dict):
-        members = [f"{json_text(key)}:{json_text(item)}" for key, item in value.items()]
+        members = [f"{_json_text(key)}:{_json_text(item)}" for key, item in value.items()]
         return "{" + ",".join(members) + "}"
     return json.dumps(value, ensure_ascii=False)
 

@@ -167,7 +167,8 @@ class CharacterReader(PatternText):
         if character in "123456789":
             self.raise_unsupported("an octal escape" if in_class else "a back reference", start)
         if character in _CONTROL_ESCAPES:
-            if character == "0" and self.text[self.position : self.position + 1].isdecimal():
+            following = self.text[self.position : self.position + 1]
+            if character == "0" and following.isascii() and following.isdecimal():
                 self.raise_unsupported("an octal escape", start)
             return ord(_CONTROL_ESCAPES[character])
         if character == "c":

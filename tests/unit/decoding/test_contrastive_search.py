@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.decoding.choice import ChosenToken
-from guided.decoding.contrastive_search import CandidateToken, SeenStates, pick_candidate_token
+from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion
+from guided.decoding.contrastive_search import (
+    CandidateToken,
+    SeenStates,
+    find_candidate_tokens,
+    pick_candidate_token,
+)
+from guided.decoding.penalties import History
 from guided.errors import ModelError
-from guided.spec import TokenId
+from guided.spec import Sampling, TokenId
+from tests.engine.finite_language import END_IDS, TOKEN_BYTES, AnythingMatcher
 
 
 def candidates(*probabilities: float) -> list[CandidateToken]:
@@ -61,3 +68,14 @@ def test_the_one_is_taken_that_is_likely_and_unlike(
     probabilities: tuple[float, ...], likeness: tuple[float, ...], alpha: float, taken: int
 ) -> None:
     assert pick_candidate_token(candidates(*probabilities), np.array(likeness), alpha) == taken
+
+
+def test_the_likeliest_are_found_where_probabilities_are_rounded_to_nothing() -> None:
+    """1 / exp(800) is no double, yet it is more than 1 / exp(900)."""
+    chooser = Chooser(Sampling(penalty_alpha=0.5, top_k=3), 0, max_tokens=9, end_ids=END_IDS)
+    logits = np.full(len(TOKEN_BYTES), -1200, np.float32)
+    logits[[3, 5, 1]] = 0, -800, -900
+    history = History(np.zeros(1, np.int64), prompt_length=1, end_ids=END_IDS)
+    found = find_candidate_tokens(logits, AnythingMatcher(), 0, history, chooser)
+    assert not isinstance(found, FinalCompletion)
+    assert [(one.choice.token, one.probability) for one in found] == [(3, 1), (5, 0), (1, 0)]

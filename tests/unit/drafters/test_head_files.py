@@ -117,6 +117,11 @@ def change_config(folder: Path, **changed: Any) -> None:
     file.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
 
 
+def change_positions(folder: Path, rope: dict[str, Any]) -> None:
+    layer = json.loads((folder / "config.json").read_text())["transformer_layer_config"]
+    change_config(folder, transformer_layer_config=layer | {"rope_parameters": rope})
+
+
 def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
     (file,) = folder.glob("*.safetensors")
     tensors = load_file(file)
@@ -216,6 +221,20 @@ EAGLE_FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
             },
         ),
         "rotary positions of the head of .* are 'dynamic'",
+    ),
+    "positions of a kind that nobody knows": (
+        lambda folder: change_positions(folder, {"type": "mrope"}),
+        "cannot read the config of .*: 'mrope'",
+    ),
+    "positions without their factor": (
+        lambda folder: change_positions(folder, {"rope_type": "linear", "rope_theta": 1e4}),
+        "cannot read the config of .*Missing required keys",
+    ),
+    "positions by type of layer": (
+        lambda folder: change_positions(
+            folder, {"full_attention": {"rope_type": "dynamic", "rope_theta": 1e6}}
+        ),
+        "has rotary positions by type of layer, but one layer",
     ),
     "another kind": (
         lambda folder: change_config(folder, speculators_model_type="dflash"),

@@ -93,6 +93,12 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     # --- forms ----------------------------------------------------------------------------
     ('{"type": "text"}', InvalidConstraintError, 'at /type: "text" is no type; one of null,'),
     ('{"type": ["null", "any"]}', InvalidConstraintError, 'at /type: "any" is no type'),
+    (
+        json.dumps({"type": "x" * 900}),
+        InvalidConstraintError,
+        'at /type: "' + "x" * 39 + " is no type; one of null,",
+    ),
+    ("[1e-390, 2.50]", InvalidConstraintError, "or a boolean, not [1E-390,2.50]"),
     ('{"type": []}', InvalidConstraintError, "at /type: type is a name or a list of at least one"),
     ('{"type": {}}', InvalidConstraintError, "at /type: type is a name or a list of at least one"),
     ('{"minLength": -1}', InvalidConstraintError, "at /minLength: minLength is a whole number"),
