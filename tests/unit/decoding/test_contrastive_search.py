@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,7 @@ def test_the_likeliest_are_found_where_probabilities_are_rounded_to_nothing() ->
     logits = np.full(len(TOKEN_BYTES), -1200, np.float32)
     logits[[3, 5, 1]] = 0, -800, -900
     history = History(np.zeros(1, np.int64), prompt_length=1, end_ids=END_IDS)
-    found = find_candidate_tokens(logits, AnythingMatcher(), 0, history, chooser)
+    matcher: Any = AnythingMatcher()
+    found = find_candidate_tokens(logits, matcher, 0, history, chooser)
     assert not isinstance(found, FinalCompletion)
     assert [(one.choice.token, one.probability) for one in found] == [(3, 1), (5, 0), (1, 0)]
