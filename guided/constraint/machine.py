@@ -118,7 +118,7 @@ class _Builder:
             raise
         if not fillings:
             return GrammarMachine(network, self._limits, self._table)
-        return CompositeMachine(network, fillings, self._table, self._limits)
+        return CompositeMachine(network, fillings, self._limits, self._table)
 
     def _filling(self, hole: FilledHole) -> Recognizer:
         """Return the recogniser for the filling of a hole; raises what ``json_machine`` raises."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 __all__ = [
+    "LENGTH_DEPENDENT_ROPES",
     "inner_size",
     "is_recurrent",
     "keep_keys",
@@ -18,7 +19,12 @@ __all__ = [
     "layer_configs",
     "layer_shapes",
     "layer_windows",
+    "rope_settings",
 ]
+
+LENGTH_DEPENDENT_ROPES = frozenset({"dynamic", "longrope"})
+"""Ways of stretching rotary positions for which a call's longest text decides: see ``longest_text``
+of ``guided.model.model_files``."""
 
 _ATTENTION = frozenset({"full_attention", "sliding_attention"})
 _BOTH = frozenset({"hybrid"})
@@ -95,3 +101,9 @@ def inner_size(config: PretrainedConfig | PlainConfig) -> int:
         size = getattr(layer, "intermediate_size", None) or 4 * hidden
         sizes.extend(size if isinstance(size, list) else [size])
     return max(sizes)
+
+
+def rope_settings(config: PretrainedConfig | PlainConfig) -> list[dict[str, Any]]:
+    """Return the settings of rotary positions: one set, or one for each type of layer."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    return [one for one in (rope, *rope.values()) if isinstance(one, dict)]

@@ -16,7 +16,13 @@ from guided.model.config_refusals import refuse_by_config
 from guided.model.cpu import StoredTensor, why_not_by_files
 from guided.model.default_model import DEFAULT_MODEL
 from guided.model.gguf_texts import read_tensors
-from guided.model.layer_configs import is_recurrent, keep_keys, layer_shapes, layer_windows
+from guided.model.layer_configs import (
+    is_recurrent,
+    keep_keys,
+    layer_shapes,
+    layer_windows,
+    rope_settings,
+)
 from guided.model.plain_config import PlainConfig, read_plain_config
 from guided.model.progress import Progress, RichProgress
 from guided.model.quantised import require_quantiser
@@ -166,11 +172,8 @@ def longest_text(config: PretrainedConfig | PlainConfig) -> int | None:
     both are as they would be for the text alone; so texts end there. All other ways depend only on
     a token's position.
     """
-    rope = getattr(config, "rope_parameters", None) or {}
-    # One set of parameters, or one for each type of layer.
-    sets = [one for one in (rope, *rope.values()) if isinstance(one, dict)]
     limits = []
-    for one in sets:
+    for one in rope_settings(config):
         if one.get("rope_type") == "longrope":
             limits.append(int(one["original_max_position_embeddings"]))
         elif one.get("rope_type") == "dynamic":

@@ -97,11 +97,11 @@ class Dfa:
         return self._moves
 
     def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        """Return source, code point and target of each move over a code point of a range.
+        """Return source, number and target of each move over a code point of a range.
 
-        The range is from ``low`` to ``high``, both included. Each code point is listed separately,
-        so they should be few; the order is by class, then by source, and decides how copies of
-        automata are numbered. The list is cached and must not be changed.
+        The range is from ``low``, which has number 0, to ``high``, which is included. Each code
+        point is listed separately, so they should be few; the order is by class, then by source,
+        and decides how copies of automata are numbered. The list is cached and must not be changed.
         """
         edges = self._edges_by_range.get((low, high))
         if edges is None:
@@ -112,14 +112,14 @@ class Dfa:
         """Compute ``edges``.
 
         ``columns`` are the classes that hold some of the code points, and ``read`` has, in the same
-        order, which of them each class holds.
+        order, the numbers of those that each class holds.
         """
         read: list[list[int]] = []
         columns: list[int] = []
         for column, chars in enumerate(with_pauses(self.classes)):
             if chars.ranges and chars.ranges[-1][1] >= low:
                 listed = [
-                    code_point
+                    code_point - low
                     for first, last in chars.ranges
                     for code_point in range(max(first, low), min(last, high) + 1)
                 ]
@@ -130,9 +130,9 @@ class Dfa:
             return []
         moves = list_moves_on(self.next, np.array(columns, dtype=np.int32))
         return [
-            (source, code_point, target)
+            (source, number, target)
             for source, target, place in with_pauses(zip(*moves.tolist(), strict=True))
-            for code_point in read[place]
+            for number in read[place]
         ]
 
     @property
@@ -215,7 +215,7 @@ def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
         return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
     dfa = dfa_from_nfa(nfa_from_regular(regular), search=search)
     if dfa is None:
-        raise too_many_states_error()
+        raise too_many_states_error(MAX_BUILT_STATES)
     return dfa
 
 
@@ -402,11 +402,11 @@ def dfa_from_steps(
     return _minimize(classes, table, labels)
 
 
-def too_many_states_error() -> LimitExceededError:
-    """Return the error for an automaton that grew past MAX_DFA_STATES."""
+def too_many_states_error(limit: int = MAX_DFA_STATES) -> LimitExceededError:
+    """Return the error for an automaton that grew past a limit."""
     return LimitExceededError(
-        f"its automaton needs more than {MAX_DFA_STATES} states",
-        limit=MAX_DFA_STATES,
+        f"its automaton needs more than {limit} states",
+        limit=limit,
         hint="simplify the pattern or lower its bounds",
     )
 

@@ -31,13 +31,13 @@ from guided.drafters.heads.head_files import (
     write_tensors,
 )
 from guided.errors import ModelError
+from guided.model.layer_configs import LENGTH_DEPENDENT_ROPES
 from guided.model.transformers_calls import reading
 
 __all__ = ["EagleLayout", "load_eagle", "save_eagle"]
 
 _FILES: Final = ("model.safetensors", "pytorch_model.bin")
 _TAPS: Final = "eagle_aux_hidden_state_layer_ids"
-_LENGTH_DEPENDENT_ROPES: Final = ("dynamic", "longrope")
 _CARD: Final = """
 An EAGLE-3 head for {base}. It reads the inputs of layers {taps} of it, and says {draft} of its
 {whole} tokens. Layout of {layout}.
@@ -247,7 +247,7 @@ def _rope(folder: Path, layer_config: Mapping[str, Any]) -> dict[str, Any]:
             f"the head of {folder} has rotary positions by type of layer, but one layer",
             hint="draft with another head",
         )
-    if rope["rope_type"] in _LENGTH_DEPENDENT_ROPES:
+    if rope["rope_type"] in LENGTH_DEPENDENT_ROPES:
         raise ModelError(
             f"the rotary positions of the head of {folder} are {rope['rope_type']!r}: what is kept "
             "of a token would depend on the length of its text",

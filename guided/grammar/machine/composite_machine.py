@@ -52,10 +52,9 @@ class CompositeMachine(GrammarMachine):
         self,
         network: Network,
         fillings: Sequence[Recognizer],
+        limits: RecognizerLimits,
         table: TransitionTable,
-        limits: RecognizerLimits | None = None,
     ) -> None:
-        limits = limits or RecognizerLimits()
         # Set before ``super().__init__``, which calls methods of this class.
         self.fillings = tuple(fillings)
         self.holes = Holes(network, self.fillings, table)

@@ -27,6 +27,7 @@ from guided.model.cpu.embedding import Embedding, PlainEmbedding
 from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
 from guided.model.cpu.matrix import Numbers, PackedMatrix
 from guided.model.cpu.stored_matrix import NotFiniteError
+from guided.model.layer_configs import LENGTH_DEPENDENT_ROPES, rope_settings
 from guided.model.plain_config import PlainConfig
 from guided.model.visible import VisibleSlots
 
@@ -56,7 +57,6 @@ _KNOWN = {
     "gemma3_text": "Gemma3ForCausalLM",
 }
 """Models that are computed here: the type in a config, and the class of transformers."""
-_CALL_DEPENDENT_ROPE = ("dynamic", "longrope")
 _UNKNOWN_SETTINGS = (
     "attn_logit_softcapping",
     "final_logit_softcapping",
@@ -147,10 +147,9 @@ def _why_not_its_settings(config: _Config) -> str | None:
     for name in _UNKNOWN_SETTINGS:
         if getattr(config, name, None):
             return f"the config sets {name}"
-    rope = config.rope_parameters
-    sets = [one for one in (rope, *rope.values()) if isinstance(one, dict)]
+    sets = rope_settings(config)
     for kind_of_rope in (one.get("rope_type") for one in sets):
-        if kind_of_rope in _CALL_DEPENDENT_ROPE:
+        if kind_of_rope in LENGTH_DEPENDENT_ROPES:
             return f"{kind_of_rope!r} rotary positions depend on the longest sequence of a call"
     if any(one.get("partial_rotary_factor", 1.0) != 1.0 for one in sets):
         return "only a part of each head is rotated"
