@@ -39,6 +39,9 @@ _NEVER_ENFORCED: Final = frozenset(
 """Keywords that the grammar never enforces."""
 _CONTAINER_KEYWORDS: Final = _DIRECT | _NEVER_ENFORCED | {*INDIRECT}
 _NO_EFFECT: Final[dict[str, object]] = {
+    "additionalProperties": True,
+    "items": True,
+    "minItems": 0,
     "minProperties": 0,
     "not": False,
     "properties": {},
@@ -52,7 +55,8 @@ RESTRICTING: Final = _CONTAINER_KEYWORDS | {
 }
 """All keywords that restrict values."""
 TYPE: Final = frozenset({"type"})
-_TYPE_AND_REQUIRED: Final = TYPE | {"required"}
+_BESIDE_CONTAINERS: Final = (RESTRICTING - _CONTAINER_KEYWORDS) | {"required"}
+"""Keywords that say nothing about objects and arrays, and ``required``, which is collected."""
 
 
 class LiteralSchema:
@@ -99,13 +103,13 @@ class LiteralSchema:
     def resolve_container(self, pointer: str) -> tuple[str, frozenset[str]]:
         """Return the pointer of the schema that defines the objects and arrays at a pointer.
 
-        The walk stops at the first schema with any other keyword that restricts values, where
+        The walk stops at the first schema with any other keyword that restricts them, where
         ``check_keywords`` refuses what is not enforced. That schema may be ``False``. Also returns
         the names of members that are required on the way to it, beside those that it requires
-        itself. A ``type`` on the way is passed over, as ``types_at`` says which types are left at
-        ``pointer``.
+        itself. What is said of other values on the way is passed over, and so is ``type``, as
+        ``types_at`` says which types are left at ``pointer``.
         """
-        return self._follow(pointer, _TYPE_AND_REQUIRED)
+        return self._follow(pointer, _BESIDE_CONTAINERS)
 
     def _follow(self, pointer: str, beside: frozenset[str]) -> tuple[str, frozenset[str]]:
         """Follow references and single parts of ``allOf`` that have only ``beside`` next to them.

@@ -369,6 +369,16 @@ CHAIN = {f"c{n}": {"anyOf": [{"$ref": f"#/$defs/c{n + 1}"}, {"type": "null"}]} f
             [[], {"x": None}],
         ),
         ({"$ref": "#/$defs/a%20b~1%25"}, {"a b/%": {"type": "integer"}}, [3]),
+        (
+            {"$ref": "#/$defs/N", "minLength": 2, "minItems": 0, "maximum": 3, "items": True},
+            {"N": {**CLOSED, "type": ["object", "string", "integer"]}},
+            [{"x": None}, "ab", 3],
+        ),
+        (
+            {"allOf": [{"$ref": "#/$defs/N"}], "additionalProperties": True, "pattern": "b"},
+            {"N": LISTS | {"additionalProperties": True}},
+            [["a", ["b"]], "ab"],
+        ),
     ],
 )
 def test_what_schemas_say_in_other_ways_is_held_to(
