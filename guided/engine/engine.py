@@ -320,7 +320,8 @@ class Engine:
             if step.runnable.is_running:
                 with self._requests.isolate(step.runnable.request_id):
                     reserved.append((step, self._model.reserve(step, self._counters)))
-        # A failed request takes its other answers with it, which may have reserved before.
+        # A failed request takes its other answers with it, which may have reserved before: their
+        # slots were released, and may be another step's by now.
         kept = [pair for pair in reserved if pair[0].runnable.is_running]
         return [step for step, _ in kept], [segments for _, segments in kept]
 

@@ -384,9 +384,8 @@ def _label_at_end(
     """Return 0 if the text may end in the states of the queue, else -1; and how many were visited.
 
     Edges that may be taken only at the end are taken now. The queue has the ``size`` states of the
-    subset at its front; states are added to it, so the members have to be stored first
-    (``_write_members``). ``stamp`` must be a new one: the marks of the subset's own closure differ
-    from these, and ``_find_slot`` needs them before.
+    subset at its front, where they stay; others are added after them. ``stamp`` must be a new one:
+    the marks of the subset's own closure differ from these, and ``_find_slot`` needs them before.
     """
     queue = scratch.queue
     for place in range(size):

@@ -12,6 +12,8 @@ import pytest
 
 from guided.decoding import DraftRequest, VerifiedStep
 from guided.errors import GuidedError, InternalServiceError, TokenRejectedError
+from guided.kv.reservation import SlotCopies
+from guided.model.runner import ModelRunner
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.drafters import OneByOne, Prophet
 from tests.engine.finite_language import AnythingMatcher, spell_bytes
@@ -101,6 +103,32 @@ def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
         ended += engine.step()
         engine.check()
     assert [finished.request_id for finished in ended] == ["several", "good"]
+    assert engine.stats().failed == 1
+
+
+@pytest.mark.parametrize("copies_before", [0, 1, 2])
+def test_a_failure_to_make_room_ends_all_answers_of_its_request(
+    monkeypatch: pytest.MonkeyPatch, copies_before: int
+) -> None:
+    """Answers to one prompt share its last block, which each copies; some have by then."""
+    copies = 0
+    copy = ModelRunner.copy
+
+    def failing(runner: ModelRunner, of_groups: Sequence[SlotCopies]) -> None:
+        nonlocal copies
+        copies += 1
+        if copies > copies_before:
+            raise RuntimeError("CUDA out of memory")
+        copy(runner, of_groups)
+
+    monkeypatch.setattr(ModelRunner, "copy", failing)
+    engine = make_engine(MODEL, max_batch=8)
+    engine.submit("several", GenerationRequest("xyz", max_tokens=9, n=4, sampling=Sampling(1.0)))
+    engine.submit("good", GenerationRequest("hello name", max_tokens=9))
+    ended = drain(engine)
+    assert copies == copies_before + 1
+    assert type(ended["several"].outcome) is InternalServiceError
+    assert ended["good"].outcome.tokens == alone().tokens
     assert engine.stats().failed == 1
 
 

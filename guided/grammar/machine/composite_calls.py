@@ -48,9 +48,10 @@ class CompositeCalls(Calls):
     ) -> None:
         """Add a state in a hole to the configuration ``reached`` (continuation by state), in place.
 
-        ``hole`` is the number of the hole, ``continuation`` what follows its text. If ``state`` is
-        in END_ROW, the row after a whole text of the hole, which reads nothing, the states that the
-        continuation returns to are added instead. The result is not closed under calls.
+        ``hole`` is the number of the hole, ``continuation`` that of what follows its text. If
+        ``state`` is in END_ROW, the row after a whole text of the hole, which reads nothing, the
+        states that the continuation returns to are added instead. The result is not closed under
+        calls.
         """
         if state.row == END_ROW:
             for returned, outer in self._continuations.return_from([continuation]).items():

@@ -72,9 +72,14 @@ class BareStringMachine(Recognizer):
         super().__init__(parts)
         if not table.num_rows:
             table.add_row({})  # END_ROW
+        for tag in (spec.begin, spec.end):
+            if isinstance(tag, str) and not unavailable_bytes.isdisjoint(tag.encode()):
+                raise UnsatisfiableError(
+                    f"{tag!r:.80}, next to a string without quotes, needs bytes for which the "
+                    "model has no token",
+                    hint="use a model whose tokenizer covers all bytes, or another tag",
+                )
         row = table.add_block(_build_block(spec, grammar, unavailable_bytes), {0: DONE})
-        if isinstance(spec.begin, str) and not unavailable_bytes.isdisjoint(spec.begin.encode()):
-            raise _empty_error(grammar)
         for byte in reversed(_encode(spec.begin)):
             row = table.add_row({byte: row})
         self.start = State(ROOT, row)

@@ -168,7 +168,8 @@ def _superset_of(branch: SchemaContext | bool) -> _Superset:
 def _follow_references(context: SchemaContext | bool) -> SchemaContext | bool:
     """Return the target of a schema that only ``$ref`` restricts, any other schema itself.
 
-    ``True``, which allows everything, after ``_MAX_REFERENCES`` references, which may be a cycle.
+    Other kinds of references are not followed. ``True``, which allows everything, after
+    ``_MAX_REFERENCES`` references, which may be a cycle.
     """
     for _ in range(_MAX_REFERENCES + 1):
         if isinstance(context, bool) or context.keywords.keys() != {"$ref"}:
