@@ -17,7 +17,7 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.described import described
-from guided_service.http.fields import Body, Given, Listed, given
+from guided_service.http.fields import Body, Budget, Given, Listed, ThoughtsBudget, given
 from guided_service.http.messages import Turn, conversation
 from guided_service.http.thinking import Effort, Thinking, thinking_of
 from guided_service.http.tools import Tool, ToolChoice, chosen_of, tool_use
@@ -46,8 +46,8 @@ class ChatRequest(ConstraintFields):
     }
 
     messages: Annotated[Listed[Turn], Field(min_length=1, max_length=MAX_MESSAGES)]
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Budget | None = None
+    max_completion_tokens: Budget | None = None
     stream_options: StreamOptions | None = None
     logprobs: bool = False
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
@@ -59,7 +59,7 @@ class ChatRequest(ConstraintFields):
     reasoning_effort: Effort | None = None
 
     # Ours
-    max_reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
+    max_reasoning_tokens: ThoughtsBudget | None = None
     """Budget of thoughts before the answer, a part of the whole budget."""
     show_schema: bool = False
     """Show the model the answer's schema in a system message."""

@@ -73,7 +73,7 @@ class StructuredOutputs(Given):
 
     json_: Annotated[SchemaOrText | None, Field(alias="json")] = None
     regex: str | None = None
-    choice: Listed[str] | None = None
+    choice: Annotated[Listed[str], Field(min_length=1)] | None = None
     grammar: str | None = None
     json_object: Literal[True] | None = None
     structural_tag: str | None = None
@@ -86,7 +86,7 @@ class ConstraintFields(GenerationFields):
     structured_outputs: StructuredOutputs | None = None
     guided_json: SchemaOrText | None = None
     guided_regex: str | None = None
-    guided_choice: Listed[str] | None = None
+    guided_choice: Annotated[Listed[str], Field(min_length=1)] | None = None
     guided_grammar: str | None = None
 
     def wanted(self) -> Wanted | None:

@@ -26,7 +26,16 @@ from guided.spec import MAX_STOPS, Sampling, TokenId
 from guided_service.http.faults import MANY_UNKNOWN, refused
 from guided_service.http.unions import OneOfKinds
 
-__all__ = ["Body", "GenerationFields", "Given", "Listed", "given"]
+__all__ = [
+    "Body",
+    "Budget",
+    "GenerationFields",
+    "Given",
+    "Listed",
+    "ThoughtsBudget",
+    "TokenIdField",
+    "given",
+]
 
 _MANY_BIASES: Final = 1024
 _MANY_UNKNOWN: Final = 8
@@ -81,6 +90,15 @@ class Given(BaseModel):
         )
 
 
+_MAX_INT32: Final = 2**31 - 1
+TokenIdField: TypeAlias = Annotated[int, Field(ge=0, le=_MAX_INT32)]
+"""The id of a token."""
+Budget: TypeAlias = Annotated[int, Field(ge=1, le=_MAX_INT32)]
+"""A number of tokens to write."""
+ThoughtsBudget: TypeAlias = Annotated[int, Field(ge=0, le=_MAX_INT32)]
+"""A number of tokens to think before."""
+
+
 class GenerationFields(Given):
     """The fields that all requests for text share; a field without a note means what OpenAI says.
 
@@ -106,7 +124,7 @@ class GenerationFields(Given):
     """``None``, 0 and -1 keep all tokens."""
     min_p: float | None = None
     repetition_penalty: float = 1.0
-    stop_token_ids: Annotated[list[int], Field(max_length=MAX_STOPS)] = []
+    stop_token_ids: Annotated[list[TokenIdField], Field(max_length=MAX_STOPS)] = []
     priority: int = 0
     cache_salt: str = ""
 

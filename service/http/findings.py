@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -33,7 +33,7 @@ from guided_service.http.call import (
 )
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
-from guided_service.http.fields import Body, Listed, given
+from guided_service.http.fields import Body, Listed, TokenIdField, given
 from guided_service.messages import Inspect
 from guided_service.object_sizes import memory_of
 
@@ -56,7 +56,7 @@ _Reads: TypeAlias = Callable[[Body], Look]
 class MaskRequest(ConstraintFields):
     """The body of a call for a mask: a constraint as in chat completions, and tokens."""
 
-    tokens: Listed[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    tokens: Listed[TokenIdField] = Field(default_factory=list)
     """Ids of the tokens after which the mask is requested."""
 
 

@@ -31,7 +31,7 @@ def told_tokens(tokens: Iterable[TokenLogprobs]) -> list[JsonObject]:
 def completion_logprobs(tokens: tuple[TokenLogprobs, ...]) -> JsonObject:
     """Return the ``logprobs`` of a completion: lists by token, with each token's text offset."""
     # A character that several tokens spell counts from the first one after its last byte.
-    decoder = getincrementaldecoder("utf-8")("ignore")
+    decoder = getincrementaldecoder("utf-8")("replace")
     offsets, length = [], 0
     for token in tokens:
         offsets.append(length)
@@ -40,7 +40,9 @@ def completion_logprobs(tokens: tuple[TokenLogprobs, ...]) -> JsonObject:
         "tokens": [_text(token.text) for token in tokens],
         "token_logprobs": [_number(token.masked) for token in tokens],
         "top_logprobs": [
-            {_text(other.text): _number(other.masked) for other in token.top} for token in tokens
+            # The likeliest last: of several that are shown alike it stays.
+            {_text(other.text): _number(other.masked) for other in reversed(token.top)}
+            for token in tokens
         ],
         "text_offset": offsets,
     }

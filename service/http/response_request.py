@@ -19,7 +19,15 @@ from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
 from guided_service.http.constraints import JsonObjectFormat, TextFormat, Wanted, schema_of
 from guided_service.http.described import described
-from guided_service.http.fields import Body, GenerationFields, Given, Listed, given
+from guided_service.http.fields import (
+    Body,
+    Budget,
+    GenerationFields,
+    Given,
+    Listed,
+    ThoughtsBudget,
+    given,
+)
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
 from guided_service.http.response_tools import FunctionTool, ResponseToolChoice, chosen_of
@@ -84,10 +92,10 @@ class ResponseRequest(GenerationFields):
         "response_format": "use text.format",
     }
 
-    n: Literal[1] = 1
+    n: Annotated[int, Field(ge=1, le=1)] = 1
     input: Annotated[str | Items, OneOfKinds()]
     instructions: str | None = None
-    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_output_tokens: Budget | None = None
     text: TextOptions | None = None
     tools: Listed[FunctionTool] = Field(default_factory=list, max_length=MAX_TOOLS)
     tool_choice: ResponseToolChoice | None = None
@@ -103,7 +111,7 @@ class ResponseRequest(GenerationFields):
     reasoning: ReasoningOptions | None = None
 
     # Ours
-    max_reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
+    max_reasoning_tokens: ThoughtsBudget | None = None
     """Budget of thoughts before the answer, a part of the whole budget."""
 
     def checked(self) -> ResponseRequest:

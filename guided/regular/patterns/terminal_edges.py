@@ -121,8 +121,9 @@ def _split_concat(
         if (at_start and _may_look_outside(before, after, at_start=True)) or (
             at_end and _may_look_outside(after, before, at_start=False)
         ):
-            # Without it, the parts beside it are at the edge.
-            without, kept = (*before, *after), (*before, _without_empty(part), *after)
+            # Without it, the parts beside it are at the edge; look-around in it still has to hold.
+            without = (*before, _empty_case(part), *after)
+            kept = (*before, _without_empty(part), *after)
             pieces = _split_concat(without, at_start=at_start, at_end=at_end, left_out=left_out + 1)
             return _limit_pieces(
                 pieces + _split_concat(kept, at_start=at_start, at_end=at_end, left_out=left_out)
@@ -259,6 +260,18 @@ def _without_empty(node: Regular) -> Regular:
                 tuple(part if _is_empty(part) else _without_empty(part) for part in parts)
             )
     _raise_unsupported("look-around beside such an optional part at the edge of a terminal")
+
+
+def _empty_case(node: Regular) -> Regular:
+    """Return the expression of the empty text of a nullable part: its look-around, if any."""
+    match node:
+        case Concat(parts):
+            return Concat(tuple(map(_empty_case, parts)))
+        case Alternate(options):
+            return Alternate(tuple(map(_empty_case, filter(_is_nullable, options))))
+        case Repeat(item, low):
+            return EMPTY_TEXT if low == 0 else _empty_case(item)
+    return node
 
 
 def _limit_pieces(pieces: list[Piece]) -> list[Piece]:
