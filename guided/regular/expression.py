@@ -29,6 +29,7 @@ __all__ = [
     "SeparatedRepeat",
     "Start",
     "Value",
+    "contains_end",
     "literal",
     "one_character",
     "short_match",
@@ -289,6 +290,19 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
 
 
 @functools.lru_cache(maxsize=32)
+def contains_end(node: Regular) -> bool:
+    """Return whether ``$`` occurs in an expression of a parsed pattern."""
+    match node:
+        case End():
+            return True
+        case Concat(parts) | Alternate(parts):
+            return any(map(contains_end, parts))
+        case Repeat(item) | Look(item):
+            return contains_end(item)
+        case _:
+            return False
+
+
 def short_match(regular: Regular) -> str | None:
     """Return a short text that the expression matches as a whole, found without an automaton.
 

@@ -16,14 +16,15 @@ obligations that it has to fulfil::
 
     ^(?=.*b)a*    after "a":  {(a*, {.*b})}       after "b":  {}, since a* does not read b
 
-Look-around may be nested in any way, but a look-behind that contains ``$`` is not supported.
+Look-around may be nested in any way, but parsers refuse a negative look-behind that contains ``$``:
+it has to be decided where it stands, before it is known whether the text ends there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from guided.regular.expression import (
     ANYTHING,
@@ -51,6 +52,7 @@ class Obligation(NamedTuple):
     threads: ThreadSet
 
 
+_Item = TypeVar("_Item")
 Thread: TypeAlias = tuple[int, frozenset[Obligation]]
 ThreadSet: TypeAlias = frozenset[Thread]
 
@@ -144,6 +146,9 @@ class LookaroundSubsets:
         for source, target, number in zip(sources, targets, nfa.move_sets + bulk[2], strict=True):
             for index in parts.members[number]:
                 self.moves.setdefault((source, index), []).append(target)
+        self._shared: dict[frozenset[Any], frozenset[Any]] = {}
+        """Sets of obligations and threads, each once. They nest, and comparing copies of one takes
+        time exponential in the depth."""
         # States of the NFA that subsets keep; nothing follows from the others.
         self.important = {nfa.final, *(look.final for look in nfa.looks)}
         self.important.update(sources, self.ends, self.conditions)
@@ -248,7 +253,11 @@ class LookaroundSubsets:
                 return None
             if result is not True:
                 left.append(result)
-        return frozenset(left)
+        return self._share(frozenset(left))
+
+    def _share(self, items: frozenset[_Item]) -> frozenset[_Item]:
+        """Return the set that equals ``items`` and that all others refer to."""
+        return self._shared.setdefault(items, items)
 
     def _evaluate(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
         """Return whether the look-around ``number`` holds, or the obligation on which that depends.
@@ -263,7 +272,7 @@ class LookaroundSubsets:
             return not look.negative
         if here.at_end:  # there, no thread has obligations any more
             return look.negative
-        return Obligation(number, threads)
+        return Obligation(number, self._share(threads))
 
     def _evaluate_from_here(self, number: int, here: Position) -> Obligation | bool:
         """Return what ``_evaluate`` does for a look-around that is met at this position.
@@ -311,7 +320,7 @@ class LookaroundSubsets:
                 if result is True:
                     reached.append((target, obligations))
                 elif result is not False:
-                    reached.append((target, obligations | {result}))
+                    reached.append((target, self._share(obligations | {result})))
             for thread in reached:
                 if thread not in seen:
                     seen.add(thread)

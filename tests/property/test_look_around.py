@@ -36,6 +36,7 @@ _PATTERNS = (
     *("a(?!b)", "b(?=a)", "a(?!ba)", "b(?=ab|b)", "a+(?!b)", "(?:a|b(?!a))+", "b(?!a)a?"),
     *("(?<!a)b", "(?<=b)a", "(?<!ba)a", "(?<!a)a(?!a)", "b?(?<!b)a", "(?:(?<!a)b|a)*b(?=a)"),
     *(r"a\bb?", r"\bab", r"b\b", r"(?!ab)[ab]+(?!b)", "a(?!(?!b))", "a(?=(?:ba)*$)"),
+    *("a(?!b)(?:(?<=b)|b)", "(?:b|(?!a))(?<!b)a", "(?=b)(?:aa|(?!b))"),
 )
 """Look-around is only at the edges of these patterns, so it sees the whole text."""
 
@@ -174,6 +175,9 @@ def test_terminals_stand_where_python_matches_them() -> None:
         ('start: A* "." | A* ";"\nA: /[ab](?!.*;)|b/', ["aa.", "bb;", "ab.", "."], ["ab;", "ba;"]),
         # If an optional part is left out, the look-ahead is at the edge.
         ('start: A "b" | A "c"\nA: /a(?!b)c?/', ["ac", "acb", "acc"], ["ab"]),
+        # An optional part that may be empty only where its own look-around holds.
+        ("start: T\nT: /a(?!c)(?:(?<=b)|d)/", ["ad"], ["a", "ac"]),
+        ("start: T | /c/\nT: /(?=b)(?:aa|(?![bc]))/", ["c"], ["b", "aa", ""]),
     ],
 )
 def test_what_terminals_see(grammar: str, accepted: list[str], rejected: list[str]) -> None:

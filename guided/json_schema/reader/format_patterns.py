@@ -209,6 +209,6 @@ def regex() -> Regular:
         group = rf"\((?:\?:|{name})?{pattern}\)"
         look_around = rf"\(\?<?[=!]{_WITHOUT_GROUPS}\)"
         pattern = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}|{group}){_QUANTIFIER}|{look_around})*"
-    two_names = r"\(\?<[A-Za-z_$](?:.|\n)*\(\?<[A-Za-z_$]"
+    two_names = r"\(\?<[A-Za-z_$][^]*\(\?<[A-Za-z_$]"
     valid = Alternate((parse_regex(f"^{pattern}$"), _with_back_reference()))
     return Intersection(valid, parse_regex(two_names), negative=True)

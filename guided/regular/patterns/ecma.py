@@ -23,6 +23,7 @@ from guided.regular.expression import (
     Regular,
     Repeat,
     Start,
+    contains_end,
     one_character,
     word_boundary,
 )
@@ -159,7 +160,7 @@ class _Parser(CharacterReader):
         start = self.position
         self.position += 1 + len(prefix)
         item = self.group_body(start)
-        if not ahead and _contains_end(item):  # see guided/regular/lookaround.py
+        if not ahead and contains_end(item):  # see guided/regular/lookaround.py
             self.raise_unsupported("'$' inside of a look-behind", start)
         return Look(item, ahead, negative)
 
@@ -273,16 +274,3 @@ class _Parser(CharacterReader):
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
-
-
-def _contains_end(node: Regular) -> bool:
-    """Return whether ``$`` occurs in an expression; handles the nodes that this parser returns."""
-    match node:
-        case End():
-            return True
-        case Concat(parts) | Alternate(parts):
-            return any(map(_contains_end, parts))
-        case Repeat(item) | Look(item):
-            return _contains_end(item)
-        case _:
-            return False

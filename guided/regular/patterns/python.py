@@ -25,6 +25,7 @@ from guided.regular.expression import (
     Regular,
     Repeat,
     Start,
+    contains_end,
     word_boundary,
 )
 from guided.regular.patterns.character_classes import (
@@ -80,7 +81,10 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
             hint="say it with several rules of a grammar",
         )
     try:
-        parsed = _parser.parse(text, flags)
+        try:
+            parsed = _parser.parse(text, flags)
+        except ValueError as error:  # of flags that exclude each other
+            raise InvalidConstraintError(f"{error}, in the pattern", position=0) from error
         return _Translator(text, anchored).sequence(parsed, parsed.state.flags)
     except re.error as error:
         raise InvalidConstraintError(
@@ -135,8 +139,12 @@ class _Translator:
                 return Repeat(item, int(low), most, lazy=operation is op.MIN_REPEAT)
             case op.ASSERT | op.ASSERT_NOT:
                 direction, inner = argument
-                item = self.sequence(inner, flags)
-                return Look(item, direction > 0, operation is op.ASSERT_NOT)
+                item, is_negative = self.sequence(inner, flags), operation is op.ASSERT_NOT
+                if direction < 0 and is_negative and contains_end(item):
+                    # See guided/regular/lookaround.py.
+                    what = "the end of the text inside of a negative look-behind"
+                    self.raise_unsupported(what, r"\(\?<!")
+                return Look(item, direction > 0, is_negative)
             case op.AT:
                 return self.anchor(argument, flags)
             case op.FAILURE:

@@ -258,6 +258,8 @@ _CASES: list[tuple[str, list[str], list[str]]] = [
             "\\",
             "(?#a)",
             "(?<n>a)(?<n>b)",
+            "(?<n>a)\r(?<n>b)",
+            "(?<n>a)\u2028(?<n>b)",
             "\\k<n>",
             "(?<n>a)\\k<m>",
             "(?<n>a)(b)\\k<c>",

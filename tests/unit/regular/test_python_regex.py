@@ -118,6 +118,17 @@ def test_anchors_and_boundaries_are_those_of_this_python(pattern: str, flags: in
         assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
 
 
+def test_the_end_of_the_text_is_refused_where_it_would_be_known_too_late() -> None:
+    """Whether the negative look-behind holds depends on what follows."""
+    for pattern in (r"a(?<!a$)", r"(?:.(?<!a\Z))*", r"(?m)a(?<!a$)\n?", r"a(?<=b|(?<!c$))"):
+        with pytest.raises(UnsupportedFeatureError, match="the end of the text inside of a negat"):
+            parse_python_regex(pattern, 0, anchored=True)
+    for pattern in (r"a(?<=a$)", r"a?(?<=a\Z|b)", r"a(?!(?<=a$))b?"):
+        dfa = dfa_from_regular(parse_python_regex(pattern, 0, anchored=True))
+        for text in ("", "a", "ab", "aa", "b"):
+            assert dfa.accepts(text) == bool(re.fullmatch(pattern, text)), text
+
+
 _LAZY = [
     '"a*?"',
     '".*?"',
@@ -155,6 +166,7 @@ def test_a_lazy_repeat_ends_as_soon_as_it_can(pattern: str) -> None:
         ("a$", UnsupportedFeatureError, 1),
         ("a(b", InvalidConstraintError, 1),
         ("[b-a]", InvalidConstraintError, 1),
+        ("(?a)(?u)x", InvalidConstraintError, 0),
     ],
 )
 def test_what_is_refused_is_refused_with_its_position(

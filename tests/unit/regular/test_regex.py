@@ -255,7 +255,13 @@ def test_a_pattern_can_be_matched_with_the_whole_text(pattern: str, texts: list[
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"(a|b)*a(a|b){20}", r"^(?:(?!(?:a|b)*a(a|b){20})[ab])*c$", r"^(?:a{1,1000}){1,1000}$"],
+    [
+        r"(a|b)*a(a|b){20}",
+        r"^(?:(?!(?:a|b)*a(a|b){20})[ab])*c$",
+        r"^(?:a{1,1000}){1,1000}$",
+        "(?!.*a" * 40 + ")" * 40,
+        "x(?=.*a" * 40 + ")" * 40,
+    ],
 )
 def test_a_pattern_that_takes_too_much_work_is_refused_and_does_not_hang(pattern: str) -> None:
     with pytest.raises(LimitExceededError), limited_work(400_000):
