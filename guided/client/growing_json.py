@@ -92,6 +92,9 @@ class GrowingJson:
         """For each open object or array, the last name read in it."""
         self._growing: Node | None = None
         """The string, number or word that has begun and not ended."""
+        self._known_text: tuple[Node | None, int, str] = (None, 0, "")
+        """The last string that ``growing_text`` was asked for, how far it was read, and its text up
+        to there, so that a long string is read once."""
 
     def feed(self, text: str) -> list[ValueEvent]:
         """Add text; returns the values that it completes, in the order of their ends.
@@ -117,9 +120,15 @@ class GrowingJson:
         """
         if node is not self._growing or not self._is_at('"'):
             return None
-        whole = _WHOLE_LETTERS.match(self.text, node.start + 1)
+        known, at, text = self._known_text
+        if known is not node:
+            at, text = node.start + 1, ""
+        whole = _WHOLE_LETTERS.match(self.text, at)
         assert whole is not None, "a pattern that matches nothing too"
-        return str(self._loads(f'"{whole[0]}"'))
+        if whole[0]:
+            text += str(self._loads(f'"{whole[0]}"'))
+        self._known_text = node, whole.end(), text
+        return text
 
     # Tokens. Each method returns whether it read one; if not, it needs more text.
 

@@ -69,7 +69,12 @@ class OpenRequests:
     def register(self, group: Group) -> None:
         """Pass a new group to the scheduler, or hand it out if it needs no model call."""
         if group.is_finished:
-            self._finish(group)
+            try:
+                self._finish(group)
+            except BaseException:
+                # The caller gets the error, and expects nothing else of the request.
+                self._results.forget(group.request_id)
+                raise
         else:
             self._groups[group.request_id] = group
             self._scheduler.enqueue(group.first)

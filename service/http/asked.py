@@ -59,8 +59,17 @@ class Asked:
     """The field of the body that the constraint came from, for errors."""
     reasoning_field: str | None = None
     """The field of the body that the thoughts came from."""
+    budget_field: str = "max_tokens"
+    """The field of the body that bounds the answer."""
+    prompt_field: str = "prompt"
+    """The field of the body that the prompt came from."""
 
     @property
     def came_from(self) -> dict[str, str | None]:
         """Maps fields of the request to the differently named fields of the body."""
-        return {"constraint": self.constraint_field, "reasoning": self.reasoning_field}
+        return {
+            "constraint": self.constraint_field,
+            "max_tokens": self.budget_field,
+            "prompt": self.prompt_field,
+            "reasoning": self.reasoning_field,
+        }

@@ -17,7 +17,7 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.described import described
-from guided_service.http.fields import Body, Budget, Given, Listed, ThoughtsBudget, given
+from guided_service.http.fields import Body, Budget, Given, Listed, Off, ThoughtsBudget, given
 from guided_service.http.messages import Turn, conversation
 from guided_service.http.thinking import Effort, Thinking, thinking_of
 from guided_service.http.tools import Tool, ToolChoice, chosen_of, tool_use
@@ -32,7 +32,7 @@ class StreamOptions(Given):
     """What a stream contains in addition."""
 
     include_usage: bool = False
-    include_obfuscation: Literal[False] | None = None
+    include_obfuscation: Off | None = None
     """No padding is added to hide the length of tokens."""
 
 
@@ -95,8 +95,13 @@ class ChatRequest(ConstraintFields):
             self.max_reasoning_tokens,
             self.budget,
             effort_field="reasoning_effort",
-            budget_field="max_completion_tokens" if self.max_completion_tokens else "max_tokens",
+            budget_field=self.budget_field,
         )
+
+    @property
+    def budget_field(self) -> str:
+        """The name by which the request gives the budget."""
+        return "max_completion_tokens" if self.max_completion_tokens else "max_tokens"
 
 
 def read_chat(body: Body, _: ServerConfig) -> Asked:
@@ -137,4 +142,6 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         is_streamed=chat.stream,
         constraint_field=field,
         reasoning_field=None if thinking is None else thinking.field,
+        budget_field=chat.budget_field,
+        prompt_field="messages",
     )

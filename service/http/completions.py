@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from guided_service.http.chat_answer import ChunkForm, One, answers_of
 from guided_service.http.chat_request import StreamOptions
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
-from guided_service.http.fields import Body, Budget, given
+from guided_service.http.fields import Body, Budget, Off, given
 from guided_service.http.finish import finish_of
 from guided_service.http.logprobs import completion_logprobs
 from guided_service.http.unions import OneOfKinds
@@ -46,7 +46,7 @@ class CompletionRequest(ConstraintFields):
     max_tokens: Budget = _BUDGET
     best_of: Annotated[int, Field(ge=1)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
-    echo: Literal[False] | None = None
+    echo: Off | None = None
     """The prompt is never repeated."""
     stream_options: StreamOptions | None = None
 

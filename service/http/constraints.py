@@ -16,7 +16,7 @@ from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
 from guided.spec.structural_tags import read_structural_tag
-from guided_service.http.fields import GenerationFields, Given, Listed
+from guided_service.http.fields import GenerationFields, Given, Listed, On
 from guided_service.http.members import repeated_member
 from guided_service.http.unions import OneOf, OneOfKinds
 
@@ -75,7 +75,7 @@ class StructuredOutputs(Given):
     regex: str | None = None
     choice: Annotated[Listed[str], Field(min_length=1)] | None = None
     grammar: str | None = None
-    json_object: Literal[True] | None = None
+    json_object: On | None = None
     structural_tag: str | None = None
 
 

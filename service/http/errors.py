@@ -106,6 +106,8 @@ def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
     if field == "reasoning" and came_from.get(field) is not None:
         # The engine's hint names options that a body does not have.
         return f"{error.message}; leave {came_from[field]} out, or set it to none or 0"
+    if field == "max_tokens":
+        return str(error).replace(field, came_from.get(field) or field)
     return str(error)
 
 

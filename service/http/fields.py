@@ -32,6 +32,8 @@ __all__ = [
     "GenerationFields",
     "Given",
     "Listed",
+    "Off",
+    "On",
     "ThoughtsBudget",
     "TokenIdField",
     "given",
@@ -99,6 +101,19 @@ ThoughtsBudget: TypeAlias = Annotated[int, Field(ge=0, le=_MAX_INT32)]
 """A number of tokens to think before."""
 
 
+def _no_number(value: object) -> object:
+    """Refuse 0, 1 and the like, which equal the only value that is taken."""
+    if type(value) in (int, float):
+        raise PydanticKnownError("bool_type")
+    return value
+
+
+Off: TypeAlias = Annotated[Literal[False], BeforeValidator(_no_number)]
+"""``false``, where nothing else is done here."""
+On: TypeAlias = Annotated[Literal[True], BeforeValidator(_no_number)]
+"""``true``, which is the only thing that may be said."""
+
+
 class GenerationFields(Given):
     """The fields that all requests for text share; a field without a note means what OpenAI says.
 
@@ -137,7 +152,7 @@ class GenerationFields(Given):
     """Ignored, like ``user``."""
     prompt_cache_key: str | None = None
     """Ignored: prompts share what they begin with in any case."""
-    store: Literal[False] | None = None
+    store: Off | None = None
     """Nothing is stored."""
     service_tier: Literal["auto", "default"] | None = None
     """Ignored: there is one tier."""

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from guided.errors import RequestError
 from guided.spec import Message, ToolCall
+from guided.spec.tools import check_call
 from guided_service.http.calls_made import CallsMade
 from guided_service.http.fields import Given, Listed
 from guided_service.http.messages import RefusalPart, written_arguments
@@ -106,6 +108,8 @@ def messages_of(said: str | list[Item], instructions: str | None) -> tuple[Messa
     else:
         for at, item in enumerate(said):
             _add(item, f"input[{at}]", turns, calls)
+    if not turns:
+        raise RequestError("the input has no message", field="input")
     return tuple(turn.message() for turn in turns)
 
 
@@ -136,7 +140,11 @@ def _add(item: Item, place: str, turns: list[_Turn], calls: CallsMade) -> None:
             turns.append(_Turn("tool", _joined(item.output), answers=item.call_id))
         case CallItem():
             told = written_arguments(item.arguments, item.call_id, f"{place}.arguments")
-            call = ToolCall(item.name, told, item.call_id)
+            try:
+                call = ToolCall(item.name, told, item.call_id)
+                check_call(call)
+            except RequestError as error:
+                raise RequestError(error.message, field=place, hint=error.hint) from error
             calls.add([call])
             if not turns or turns[-1].role != "assistant":
                 turns.append(_Turn("assistant"))

@@ -25,6 +25,7 @@ from guided_service.http.fields import (
     GenerationFields,
     Given,
     Listed,
+    Off,
     ThoughtsBudget,
     given,
 )
@@ -70,7 +71,7 @@ class ReasoningOptions(Given):
 class StreamOptions(Given):
     """What a stream contains in addition."""
 
-    include_obfuscation: Literal[False] | None = None
+    include_obfuscation: Off | None = None
     """No padding is added to hide the length of tokens."""
 
 
@@ -107,7 +108,7 @@ class ResponseRequest(GenerationFields):
     stream_options: StreamOptions | None = None
     truncation: Literal["disabled"] | None = None
     """A prompt that is too long is an error."""
-    background: Literal[False] | None = None
+    background: Off | None = None
     reasoning: ReasoningOptions | None = None
 
     # Ours
@@ -218,6 +219,8 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
         is_streamed=asked.stream,
         constraint_field=field,
         reasoning_field=None if thinking is None else thinking.field,
+        budget_field="max_output_tokens",
+        prompt_field="input",
     )
 
 

@@ -110,3 +110,15 @@ def test_it_counts_as_failed_and_leaves_its_neighbour_alone() -> None:
     assert isinstance(ended["closed"].outcome, GenerationResult)
     stats = engine.stats()
     assert (stats.failed, stats.answered) == (1, {FinishReason.LENGTH_CLOSED: 1})
+
+
+def test_of_a_request_that_is_refused_at_once_nothing_is_streamed_later() -> None:
+    """An answer without a choice ends while it is submitted."""
+    engine = make_engine(make_model())
+    request = GenerationRequest(
+        "x", words("abcdna"), max_tokens=2, on_incomplete=OnIncomplete.ERROR
+    )
+    with pytest.raises(IncompleteAnswerError):
+        engine.submit("r", request, stream=True)
+    assert not engine.has_work
+    assert engine.take_deltas() == []

@@ -396,3 +396,18 @@ def test_offsets_of_a_completion_are_those_of_characters() -> None:
     assert told["text_offset"] == [0, 0, 1]
     assert told["token_logprobs"] == [-0.5, 0.0, -9999.0]
     assert told["top_logprobs"] == [{"x": -2.0}, {}, {}]
+
+
+def test_bytes_that_are_no_text_are_characters_of_a_completion_too() -> None:
+    alike = (
+        Alternative(TokenId(4), b"\xff", -1.0, -1.0),
+        Alternative(TokenId(5), b"\xfe", -9.0, -9.0),
+    )
+    tokens = (
+        TokenLogprobs(TokenId(4), b"\xff", -1.0, -1.0, alike),
+        TokenLogprobs(TokenId(1), b"a", None, None),
+    )
+    told = completion_logprobs(tokens)
+    assert told["tokens"] == ["\ufffd", "a"]
+    assert told["text_offset"] == [0, 1]
+    assert told["top_logprobs"] == [{"\ufffd": -1.0}, {}]

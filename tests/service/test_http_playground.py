@@ -118,6 +118,7 @@ def test_the_automaton_is_told(url: str) -> None:
         ("automaton", {"guided_regex": "("}, 400, "guided_regex", "missing )"),
         ("mask", {**YES_OR_NO, "tokens": [*b"yo"]}, 400, "tokens", "tokens[1]: token 111"),
         ("mask", {**YES_OR_NO, "tokens": [-1]}, 400, "tokens[0]", "tokens[0]"),
+        ("mask", {**YES_OR_NO, "tokens": [2**64]}, 400, "tokens[0]", "2147483647"),
         ("mask", {**YES_OR_NO, "messages": []}, 400, "messages", "messages is not honoured"),
         ("automaton", {**YES_OR_NO, "model": "else"}, 404, "model", "there is no model 'else'"),
         (

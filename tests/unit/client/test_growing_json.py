@@ -167,5 +167,28 @@ def test_the_beginning_of_a_string_is_a_beginning_of_its_text(text: str, ascii_o
         assert whole.startswith(grown)
         assert len(grown) >= len(seen[-1])
         seen.append(grown)
+        at_once = GrowingJson()
+        at_once.feed(document.text)
+        assert at_once.root is not None
+        assert at_once.growing_text(at_once.root) == grown
     # All of it is known before the quote, except half of a pair whose other half might come.
     assert whole.removeprefix(seen[-1]) in ("", whole[-1:])
+
+
+def test_a_long_string_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = 0
+    loads = GrowingJson._loads
+
+    def counting(document: GrowingJson, written: str) -> object:
+        nonlocal decoded
+        decoded += len(written)
+        return loads(document, written)
+
+    monkeypatch.setattr(GrowingJson, "_loads", counting)
+    written = json.dumps("ab\n" * 2_000)
+    document = GrowingJson()
+    for at in range(0, len(written) - 4, 4):
+        document.feed(written[at : at + 4])
+        assert document.root is not None
+        document.growing_text(document.root)
+    assert decoded < 3 * len(written)
