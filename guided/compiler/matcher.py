@@ -179,6 +179,14 @@ class Matcher:
         """
         return () if self._is_terminated else self._current.forced_run(forcing)
 
+    def can_end_within(self, budget: int) -> bool:
+        """Return whether ``shortest_completion(budget)`` has an answer, without searching for it.
+
+        Takes little time while ``budget`` is large. Raises LimitExceededError if finding an end
+        takes too much work.
+        """
+        return self._is_terminated or self._current.can_complete_within(to_int(budget, "budget"))
+
     def shortest_completion(self, budget: int | None = None) -> tuple[TokenId, ...] | None:
         """Return nearly as few tokens as can end the answer, without an end-of-sequence token.
 
@@ -186,6 +194,6 @@ class Matcher:
         """
         if self._is_terminated:
             return ()
-        if budget is not None and not self._current.can_complete_within(to_int(budget, "budget")):
+        if budget is not None and not self.can_end_within(budget):
             return None
         return self._current.shortest_completion()

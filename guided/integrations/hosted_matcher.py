@@ -167,7 +167,13 @@ class HostedMatcher:
         if self._max_tokens is None:
             return None
         left = self._max_tokens - 1 - self._matcher.num_tokens
-        return left if 0 <= left < self._window else None
+        if left < self._window:
+            return left if left >= 0 else None
+        # What a recursive answer has opened may take more than the window to close.
+        try:
+            return None if self._matcher.can_end_within(left - _WINDOW) else left
+        except LimitExceededError:
+            return None
 
     # --- the matcher, whose limits may be reached ----------------------------------------------
 

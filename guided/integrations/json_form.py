@@ -20,6 +20,7 @@ from typing import Any, Final
 from guided.errors import RequestError
 from guided.spec import JsonOptions, JsonSchema
 from guided.spec.closed_objects import close_objects
+from guided.spec.exact_json import read_exact, write_exact
 
 __all__ = ["VARIABLE", "JsonForm"]
 
@@ -59,14 +60,13 @@ class JsonForm:
     def schema(self, given: object) -> JsonSchema:
         """Return the constraint of a schema, given as text or parsed."""
         if not isinstance(given, str):
-            return JsonSchema(json.dumps(self._held(given), ensure_ascii=False), self.options)
+            return JsonSchema(write_exact(self._held(given)), self.options)
         try:
-            read = json.loads(given)
+            read = read_exact(given)
         except (ValueError, RecursionError):
             return JsonSchema(given, self.options)  # its reader reports what is wrong, and where
         held = self._held(read)
-        # If nothing is closed the text stays unchanged, with its spelling of numbers.
-        return JsonSchema(given if held == read else json.dumps(held), self.options)
+        return JsonSchema(given if held == read else write_exact(held), self.options)
 
     def _held(self, schema: Any) -> Any:
         return close_objects(schema) if self.closes_objects and isinstance(schema, dict) else schema

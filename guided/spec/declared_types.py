@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from guided.spec.references import at_pointer, escape_token, pointer_of
@@ -95,7 +96,7 @@ def types_of_value(value: object) -> frozenset[str]:
             return frozenset({"boolean"})
         case None:
             return frozenset({"null"})
-        case int() | float():
+        case int() | float() | Decimal():
             return frozenset({"integer", "number"})
         case str():
             return frozenset({"string"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.spec.closed_objects import has_parts_with_ids
 from guided.spec.declared_types import DeclaredTypes
 from guided.spec.discriminators import Discriminators
+from guided.spec.exact_json import read_exact, write_exact
 from guided.spec.references import at_pointer, pointer_of
 from guided.spec.schema_shape import check_shape, old_draft
 
@@ -63,7 +63,7 @@ class LiteralSchema:
     """Gives access to a schema by JSON pointers; raises an error for what cannot be enforced."""
 
     def __init__(self, text: str) -> None:
-        self.root = json.loads(text)
+        self.root = read_exact(text)
         if has_parts_with_ids(self.root):
             raise unsupported("a part with an $id of its own is not looked into", "")
         self._draft = old_draft(self.root)
@@ -80,7 +80,7 @@ class LiteralSchema:
         if isinstance(found, bool):
             return {} if found else False
         if not isinstance(found, dict):
-            raise InvalidConstraintError(f"{found!r:.80} is no schema", pointer=pointer)
+            raise InvalidConstraintError(f"{write_exact(found):.80} is no schema", pointer=pointer)
         check_shape(found, pointer)
         if "$ref" in found and found.keys() & RESTRICTING != {"$ref"} and self._draft:
             raise unsupported("what stands beside $ref says nothing in this draft", pointer)

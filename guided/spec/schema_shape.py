@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from guided.errors import InvalidConstraintError
+from guided.spec.exact_json import write_exact
 
 __all__ = ["NOTES", "TYPES", "check_shape", "invalid_keyword", "old_draft"]
 
@@ -26,7 +28,7 @@ _MAX_COUNT: Final = 1e15
 
 
 def _is_count(value: object) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
         return False
     return 0 <= value < _MAX_COUNT and value == int(value)
 
@@ -84,7 +86,8 @@ def check_shape(schema: dict[str, Any], pointer: str) -> None:
     """
     if (name := invalid_keyword(schema)) is not None:
         raise InvalidConstraintError(
-            f"{name} is {schema[name]!r:.80}, not {_SHAPES[name][0]}", pointer=f"{pointer}/{name}"
+            f"{name} is {write_exact(schema[name]):.80}, not {_SHAPES[name][0]}",
+            pointer=f"{pointer}/{name}",
         )
 
 

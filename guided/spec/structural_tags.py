@@ -11,13 +11,13 @@ An unknown format, or an unknown field of one, is refused instead of being ignor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError, naming
 from guided.spec.composition import AnyOf, Repeat, Sequence, Text
 from guided.spec.constraints import Ebnf, Regex
+from guided.spec.exact_json import read_exact
 from guided.spec.structure import MAX_NESTING, Structure
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 
@@ -62,7 +62,7 @@ def read_structural_tag(text: str, schema: _Schema) -> Structure:
     Raises ConstraintError for an invalid structural tag, and names an unknown format.
     """
     try:
-        given = json.loads(text)
+        given = read_exact(text)
     except (ValueError, RecursionError) as error:
         raise InvalidConstraintError(
             f"the structural tag is not JSON: {error}", hint="pass an object as JSON"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from guided.errors import RequestError, naming
 from guided.spec import Constraint, JsonSchema, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import AnyOf, Part, Repeat, Sequence
+from guided.spec.exact_json import read_exact, write_exact
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged
 from guided.spec.tool_format import MARK, ToolFormat, strip_marks
@@ -103,11 +103,11 @@ def _parts(text: str) -> list[Part]:
 def arguments_of(tool: Tool) -> JsonSchema:
     """Return the constraint of a tool's arguments; raises RequestError for an invalid schema."""
     with naming((f"the tool {tool.name}",)):
-        parameters = json.loads(tool.parameters) if tool.parameters else _NO_ARGUMENTS
+        parameters = read_exact(tool.parameters) if tool.parameters else _NO_ARGUMENTS
         schema = {"type": "object"} | parameters
         if schema["type"] != "object":
             raise RequestError(
                 f"its parameters are of type {schema['type']!r}, no object", field="tools"
             )
         enforced = close_objects(schema) if tool.strict else schema
-        return JsonSchema(json.dumps(enforced, ensure_ascii=False, separators=(",", ":")))
+        return JsonSchema(write_exact(enforced))

@@ -21,6 +21,7 @@ from urllib import parse
 from guided.spec.bare_string import BareString
 from guided.spec.constraints import JsonSchema, Lark
 from guided.spec.declared_types import types_of_value
+from guided.spec.exact_json import write_exact
 from guided.spec.literal_schema import INDIRECT, RESTRICTING, TYPE, LiteralSchema, unsupported
 from guided.spec.references import escape_token
 from guided.spec.schema_shape import NOTES
@@ -74,7 +75,7 @@ def _write(value: object, quote: str) -> str:
             return f"{{{','.join(members)}}}"
         case list():
             return f"[{','.join(_write(item, quote) for item in value)}]"
-    return json.dumps(value)
+    return write_exact(value)
 
 
 def _sorted(members: Mapping[str, object]) -> list[str]:
@@ -280,7 +281,8 @@ class _GrammarWriter:
             schema = {name: value for name, value in schema.items() if name not in NOTES}
             if "$schema" in self._schema.root:
                 schema["$schema"] = self._schema.root["$schema"]
-            return JsonSchema(json.dumps(schema | {"type": types}, sort_keys=True))
+            typed = schema | {"type": types}
+            return JsonSchema(write_exact({name: typed[name] for name in sorted(typed)}))
         schema = {"$ref": f"{self._uri}#{parse.quote(pointer)}", "type": types}
         return JsonSchema(json.dumps(schema), documents=((self._uri, self._text),))
 

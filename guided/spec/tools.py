@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.spec.exact_json import read_exact
 
 __all__ = ["MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
 
@@ -155,6 +156,7 @@ def _check_parameters(text: str, subject: str) -> None:
     """
     try:
         parsed = _parse(text)
+        read_exact(text)  # as it will be read for the constraint
     except (ValueError, RecursionError) as error:
         raise InvalidConstraintError(f"{subject} are not JSON: {error}") from error
     if not isinstance(parsed, dict):

@@ -6,7 +6,7 @@ most one of them may be set: two would contradict each other, or one would be ig
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from pydantic import Field
@@ -135,10 +135,14 @@ class Wanted(msgspec.Struct, frozen=True):
     """A description shown to the model."""
 
 
+_JSON: Final = msgspec.json.Encoder(decimal_format="number")
+"""Structural tags are parsed with exact numbers."""
+
+
 def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
     """Return the constraint of a schema; its objects are closed unless ``strict`` is false."""
     held = schema if strict is False else close_objects(schema)
-    return JsonSchema(msgspec.json.encode(held).decode())
+    return JsonSchema(_JSON.encode(held).decode())
 
 
 def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:

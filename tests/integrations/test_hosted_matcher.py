@@ -150,6 +150,20 @@ def test_an_answer_ends_before_it_is_cut_off(max_tokens: int, is_whole: bool) ->
     assert matcher.is_terminated == is_whole
 
 
+@pytest.mark.parametrize("max_tokens", [150, 400])
+def test_what_a_recursive_answer_opened_is_closed_in_time(max_tokens: int) -> None:
+    lists = {"type": "array", "items": {"$ref": "#/$defs/t"}}
+    matcher = hosted(JsonSchema(json.dumps({"$ref": "#/$defs/t", "$defs": {"t": lists}})))
+    matcher.end_within(max_tokens)
+    (opening,) = spelled("[")
+    written = 0
+    while not matcher.is_terminated:
+        choices = allowed(matcher)
+        assert matcher.accept([opening if opening in choices else min(choices)])
+        written += 1
+    assert max_tokens - 4 <= written <= max_tokens
+
+
 def test_drafts_that_lead_past_the_last_token_leave_the_budget_as_it_was() -> None:
     matcher = hosted(Regex("a*bbb"))
     matcher.end_within(7)

@@ -21,6 +21,20 @@ def test_objects_are_closed_and_json_is_compact_where_nothing_is_said() -> None:
     assert json.loads(made.text) == json.loads(_SCHEMA) | {"additionalProperties": False}
 
 
+@pytest.mark.parametrize(
+    "number", ["9007199254740993.25", "1E+400", "1.50", "12345678901234567890.5"]
+)
+def test_numbers_stay_as_they_are_where_objects_are_closed(number: str) -> None:
+    text = f'{{"properties":{{"a":{{"const":{number}}}}}}}'
+    made = JsonForm(JsonOptions()).schema(text)
+    assert made.text == text[:-1] + ',"additionalProperties":false}'
+
+
+def test_a_repeated_name_is_left_to_the_reader_of_schemas() -> None:
+    text = '{"properties": {}, "properties": {"a": {}}}'
+    assert JsonForm(JsonOptions()).schema(text).text == text
+
+
 def test_what_is_said_holds() -> None:
     form = JsonForm.of_environment({"GUIDED_JSON": '{"whitespace": "free", "objects": "open"}'})
     assert form.schema(_SCHEMA) == JsonSchema(_SCHEMA, JsonOptions(whitespace="free"))

@@ -303,9 +303,9 @@ def test_what_bare_names_cannot_be_held_to_is_refused(schema: Any, message: str)
         ({"properties": 3}, "at /properties: properties is 3, not an object of schemas"),
         ({"properties": {"a": {"anyOf": []}}}, "at /properties/a/anyOf: anyOf is [], not a list"),
         ({"properties": {"a": {"type": 3}}}, "at /properties/a/type: type is 3, not a type"),
-        ({"properties": {"a": {"type": "strng"}}}, "at /properties/a/type: type is 'strng', not"),
+        ({"properties": {"a": {"type": "strng"}}}, 'at /properties/a/type: type is "strng", not'),
         ({"properties": {"a": {"type": [{}]}}}, "at /properties/a/type: type is [{}], not a type"),
-        ({"properties": {"a": {"allOf": {"b": {}}}}}, "allOf is {'b': {}}, not a list of schemas"),
+        ({"properties": {"a": {"allOf": {"b": {}}}}}, 'allOf is {"b":{}}, not a list of schemas'),
         (
             {"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": 5}},
             "/$defs/b: 5 is no schema",

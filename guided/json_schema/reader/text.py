@@ -18,6 +18,7 @@ from typing import Final, NoReturn
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json
 from guided.runtime.work_budget import pause_if_due, with_pauses
+from guided.spec.exact_json import write_exact
 
 __all__ = ["child_pointer", "json_nbytes", "read_schema", "short_json"]
 
@@ -85,19 +86,7 @@ def read_schema(text: str, base: str = "") -> Json:
 
 def short_json(value: Json) -> str:
     """Return the beginning of a value in compact JSON, for error messages."""
-    return _json_text(value)[:_SHORT]
-
-
-def _json_text(value: Json) -> str:
-    """Return a value in compact JSON; recurses once for each level, of which there are few."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, list):
-        return "[" + ",".join(map(_json_text, value)) + "]"
-    if isinstance(value, dict):
-        members = [f"{_json_text(key)}:{_json_text(item)}" for key, item in value.items()]
-        return "{" + ",".join(members) + "}"
-    return json.dumps(value, ensure_ascii=False)
+    return write_exact(value)[:_SHORT]
 
 
 def json_nbytes(value: Json) -> int:

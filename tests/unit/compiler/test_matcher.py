@@ -167,6 +167,8 @@ def test_a_budget_that_cannot_hold_is_refused_by_its_numbers() -> None:
     matcher = _COMPILED.matcher()
     needed = len(matcher.shortest_completion() or ())
     assert matcher.shortest_completion(needed) is not None
+    assert matcher.can_end_within(needed)
+    assert not matcher.can_end_within(needed - 1)
     assert matcher.shortest_completion(needed - 1) is None
     with pytest.raises(LimitExceededError) as caught:
         _allowed(matcher, needed - 1)

@@ -1,0 +1,44 @@
+"""JSON text to values and back, with every number as it is written."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+__all__ = ["read_exact", "write_exact"]
+
+
+def read_exact(text: str) -> Any:
+    """Parse JSON; numbers with a fraction or an exponent become Decimal.
+
+    Raises ValueError for text that is no JSON and for repeated names of members, RecursionError for
+    text that nests too deeply.
+    """
+    return json.loads(text, parse_float=_parse_decimal, object_pairs_hook=_object)
+
+
+def write_exact(value: Any) -> str:
+    """Return a value in compact JSON; it recurses once for each level."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(write_exact, value)) + "]"
+    if isinstance(value, dict):
+        members = [f"{write_exact(name)}:{write_exact(item)}" for name, item in value.items()]
+        return "{" + ",".join(members) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _parse_decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(f"the exponent of {text[:40]} is too large") from error
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a name of a member is repeated")
+    return found
