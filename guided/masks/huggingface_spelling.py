@@ -320,11 +320,7 @@ def _exact_description(
         "post_processor": None,
         "truncation": None,
         "padding": None,
-        "added_tokens": [
-            _hide_unusable(entry, token_bytes)
-            for entry in description["added_tokens"]
-            if entry["content"] not in hidden
-        ],
+        "added_tokens": _usable_added_tokens(description, token_bytes, hidden),
     }
 
 
@@ -437,16 +433,28 @@ def _without_dummy_space(pre_tokenizer: Description | None) -> Description | Non
     return pre_tokenizer
 
 
-def _hide_unusable(entry: Description, token_bytes: _TokenBytes) -> Description:
-    """Return an added token, marked as special (so never looked for) if it could not be used.
+def _usable_added_tokens(
+    description: Description, token_bytes: _TokenBytes, hidden: Collection[str]
+) -> list[Description]:
+    """Return the added tokens without those of names that are ``hidden``, and without others that
+    could not be used: those that take in the white space beside them, or stand for no text.
 
-    It cannot be used if it takes in the white space beside it, or stands for no text.
+    Tokenizers find the longest added token even if they then take it as text, and so miss shorter
+    ones in it. So a token that could not be used keeps its place, which later ids depend on, under
+    a name that no text contains. One that the model has too needs no place.
     """
-    token = entry["id"]
-    is_known = token < len(token_bytes) and token_bytes[token] is not None
-    if entry["lstrip"] or entry["rstrip"] or not is_known:
-        return {**entry, "special": True}
-    return entry
+    names = {name for name, _ in token_names(description["model"])}
+    usable = []
+    for entry in description["added_tokens"]:
+        token, name = entry["id"], entry["content"]
+        is_known = token < len(token_bytes) and token_bytes[token] is not None
+        if name in hidden:
+            continue
+        if is_known and not entry["lstrip"] and not entry["rstrip"]:
+            usable.append(entry)
+        elif name not in names:
+            usable.append({**entry, "content": f"{_NEVER_IN_TEXT}{token}", "special": True})
+    return usable
 
 
 def _unicode_to_byte() -> dict[str, int]:

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tokenizers import AddedToken, pre_tokenizers
 from tokenizers import Regex as Pattern
-from tokenizers import pre_tokenizers
 
 from guided.constraint import ConstraintCompiler, Matcher
 from guided.masks.huggingface import vocabulary_from_tokenizer
@@ -157,6 +157,29 @@ def test_forced_text_that_looks_like_a_special_token_is_text(name: str, text: st
     tokens = [TokenId(token) for token in vocabulary.spell(compact(text).decode())]
     assert vocabulary.decode(tokens) == compact(text)
     assert _forced(start, tokens) > 0
+
+
+@pytest.mark.parametrize(
+    ("longer", "shorter"),
+    [
+        (AddedToken("a [x]b", special=True), "[x]"),
+        (AddedToken("[x]b", rstrip=True, normalized=False), "[x]"),
+        (AddedToken("<tool_call>b", lstrip=True), "<tool_call>"),
+        (AddedToken("name", lstrip=True), "am"),  # which the model has as well
+    ],
+)
+def test_added_tokens_are_found_in_longer_ones_that_are_not_used(
+    longer: AddedToken, shorter: str
+) -> None:
+    tokenizer = BUILT["built like GPT-4"]()
+    tokenizer.add_tokens([longer, AddedToken("am"), AddedToken("[last]")])
+    vocabulary = vocabulary_from_tokenizer(loaded(tokenizer))
+    text = json.dumps("a [x]b <tool_call>bc name [last]")
+    tokens = [TokenId(token) for token in vocabulary.spell(text)]
+    assert tokenizer.token_to_id(shorter) in tokens
+    assert tokenizer.token_to_id("[last]") in tokens
+    start = ConstraintCompiler(vocabulary).start(JsonSchema(f'{{"const": {text}}}'))
+    assert _forced(start, tokens) == len(tokens)
 
 
 def test_of_a_tokenizer_that_splits_in_an_unknown_way_only_lone_tokens_are_forced() -> None:
