@@ -193,12 +193,14 @@ def _rules(
         UnigramTies(exact["model"]["vocab"]) if exact["model"]["type"] == "Unigram" else None,
         space_letter,
     )
-    looks_up_pieces = exact["model"].get("ignore_merges")
+    look_up = None
+    if exact["model"].get("ignore_merges"):
+        look_up = _WholePieceLookup(spelling, space_letter, is_byte_level=is_byte_level)
     return SpellingRules(
         None if added_tokens is None else splitting_of(exact, space_letter),
         _ByteJoiner(model, texts) if is_byte_level else text_joiner,
         added_tokens=added_tokens or [],
-        whole_piece_token=_WholePieceLookup(spelling, is_byte_level) if looks_up_pieces else None,
+        whole_piece_token=look_up,
         space_letter=letter,
     )
 
@@ -285,10 +287,17 @@ class _TextJoiner:
 
 
 class _WholePieceLookup:
-    """Looks up the token that a whole piece is, for tokenizers that do so before joining."""
+    """Looks up the token that a whole piece is, for tokenizers that do so before joining.
 
-    def __init__(self, tokenizer: Tokenizer, is_byte_level: bool) -> None:
+    ``space_letter`` is what the vocabulary writes for a space, ``None`` if it has no letter for it
+    or is byte-level.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, space_letter: str | None, *, is_byte_level: bool
+    ) -> None:
         self._tokenizer = tokenizer
+        self._space_letter = space_letter
         self._is_byte_level = is_byte_level
 
     def __call__(self, piece: bytes) -> int | None:
@@ -296,6 +305,8 @@ class _WholePieceLookup:
             name = letters_of_bytes(piece) if self._is_byte_level else piece.decode()
         except UnicodeDecodeError:
             return None
+        if self._space_letter is not None:
+            name = name.replace(" ", self._space_letter)
         token: int | None = self._tokenizer.model.token_to_id(name)
         return token
 

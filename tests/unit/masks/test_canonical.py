@@ -133,6 +133,8 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
         ("llama2", "a▁(?:b|c)", ["a", *"▁".encode()], ["a▁b"]),
         # The choice between two equally good spellings depends on the text before them.
         ("built unigram", "x\\.\\.\\.", ["x"], ["x..."]),
+        # Whole words are tokens that no merges lead to, whether or not they have a space.
+        ("built with fallback, whole words", "foo foo", ["foo", " foo"], ["foo foo"]),
     ],
 )
 def test_a_run_is_what_all_answers_have_in_common(
