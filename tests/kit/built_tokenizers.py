@@ -62,14 +62,17 @@ def _byte_tokens() -> list[str]:
 def _fallback_bpe(
     step: pre_tokenizers.PreTokenizer | None = None,
     *,
+    letter: str = "▁",
+    is_written_first: bool = True,
     whole_pieces: Sequence[str] = (),
 ) -> Tokenizer:
     """A BPE model that falls back to bytes, learnt without ``step``, so tokens cross its splits.
 
-    With ``whole_pieces``, it has these as well and looks up whole pieces.
+    Unless ``is_written_first``, the ``step`` writes the ``letter`` for spaces itself. With
+    ``whole_pieces``, the model has these as well and looks up whole pieces.
     """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.normalizer = normalizers.Replace(" ", letter)
     special = ["<unk>", "<s>", "</s>", *_byte_tokens()]
     trainer = trainers.BpeTrainer(vocab_size=900, show_progress=False, special_tokens=special)
     tokenizer.train_from_iterator([*_TRAINING, *map(chr, range(0x20, 0x7F))], trainer)
@@ -77,6 +80,8 @@ def _fallback_bpe(
         tokenizer.pre_tokenizer = step
     bare = json.loads(tokenizer.to_str())
     bare["added_tokens"] = bare["added_tokens"][:3]
+    if not is_written_first:
+        bare["normalizer"] = None
     bare["model"]["ignore_merges"] = bool(whole_pieces)
     vocab = bare["model"]["vocab"]
     for piece in whole_pieces:
@@ -114,6 +119,21 @@ BUILT: Mapping[str, Callable[[], Tokenizer]] = {
     ),
     "built without splits": _byte_level,
     "built with fallback": _fallback_bpe,
+    "built with fallback, split letters": lambda: _fallback_bpe(
+        pre_tokenizers.Split("▁t", "isolated")
+    ),
+    "built with fallback, split spaces": lambda: _fallback_bpe(
+        pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split("e n", "isolated"),
+                pre_tokenizers.Metaspace(prepend_scheme="never", split=False),
+            ]
+        ),
+        is_written_first=False,
+    ),
+    "built with fallback, low lines": lambda: _fallback_bpe(
+        pre_tokenizers.Punctuation(), letter="_"
+    ),
     "built with fallback, whole words": lambda: _fallback_bpe(
         pre_tokenizers.Metaspace(prepend_scheme="never"),
         whole_pieces=["▁foo", "foo"],

@@ -133,6 +133,13 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
         ("llama2", "a▁(?:b|c)", ["a", *"▁".encode()], ["a▁b"]),
         # The choice between two equally good spellings depends on the text before them.
         ("built unigram", "x\\.\\.\\.", ["x"], ["x..."]),
+        # A step splits by spaces before a letter is written for them.
+        (
+            "built with fallback, split spaces",
+            "the name",
+            ["th", "e ", "n", "am", "e"],
+            ["the name"],
+        ),
         # Whole words are tokens that no merges lead to, whether or not they have a space.
         ("built with fallback, whole words", "foo foo", ["foo", " foo"], ["foo foo"]),
     ],
