@@ -41,21 +41,28 @@ def added_tokens_of(
     """Return the added tokens: those found in a text as it stands, then those found once the text
     is normalized.
 
-    ``None`` if finding one depends on its surroundings, as for a single word, or if a token stands
-    for other bytes than those that it is found by. Special tokens stand for no text, and no text
-    contains ``space_letter``, which the tokenizer writes for spaces.
+    ``None`` if finding one depends on its surroundings, as for a single word, if a token stands
+    for other bytes than those that it is found by, or if two are found by the same. Special tokens
+    stand for no text, and no text contains ``space_letter``, which the tokenizer writes for spaces:
+    a token with the letter is found only where spaces are already written as it.
 
     The list always has these two entries, though they may be empty. It is fresh: the caller may
     change it.
     """
     found: dict[bool, dict[bytes, Tokens]] = {False: {}, True: {}}
+    is_letter_normalized = _is_letter_normalized(description)
     for entry in description["added_tokens"]:
-        token, text = entry["id"], entry["content"]
-        if entry["special"] or not text or (space_letter is not None and space_letter in text):
+        token, text, group = entry["id"], entry["content"], found[entry["normalized"]]
+        if entry["special"] or not text:
             continue
-        if entry["single_word"] or token_bytes[token] != text.encode():
+        if space_letter is not None and space_letter in text:
+            if not (entry["normalized"] and is_letter_normalized):
+                continue
+            text = text.replace(space_letter, " ")
+        data = text.encode()
+        if entry["single_word"] or token_bytes[token] != data or data in group:
             return None
-        found[entry["normalized"]][text.encode()] = (TokenId(token),)
+        group[data] = (TokenId(token),)
     return [found[False], found[True]]
 
 
@@ -71,7 +78,7 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
     # Once bytes are written as letters, a later step would split letters and not the text.
     steps = list(_steps(description["normalizer"], "normalizers"))
     is_in_letters = any(step["type"] == "ByteLevel" for step in steps)
-    written = space_letter if _writes_space_letter(steps) else None
+    written = space_letter if _is_letter_normalized(description) else None
     stages = []
     for step in _steps(description["pre_tokenizer"], "pretokenizers"):
         if step["type"] == "ByteLevel" and not step.get("use_regex", True):
@@ -100,9 +107,11 @@ def _steps(step: Description | None, inner: str) -> Iterator[Description]:
         yield step
 
 
-def _writes_space_letter(normalizer: Sequence[Description]) -> bool:
+def _is_letter_normalized(description: Description) -> bool:
+    """Return whether the normalizer writes a letter for spaces."""
     return any(
-        step["type"] == "Replace" and step["pattern"] == {"String": " "} for step in normalizer
+        step["type"] == "Replace" and step["pattern"] == {"String": " "}
+        for step in _steps(description["normalizer"], "normalizers")
     )
 
 

@@ -65,6 +65,7 @@ def _fallback_bpe(
     letter: str = "▁",
     is_written_first: bool = True,
     whole_pieces: Sequence[str] = (),
+    added: Sequence[AddedToken] = (),
 ) -> Tokenizer:
     """A BPE model that falls back to bytes, learnt without ``step``, so tokens cross its splits.
 
@@ -86,7 +87,9 @@ def _fallback_bpe(
     vocab = bare["model"]["vocab"]
     for piece in whole_pieces:
         vocab.setdefault(piece, len(vocab))
-    return Tokenizer.from_str(json.dumps(bare))
+    tokenizer = Tokenizer.from_str(json.dumps(bare))
+    tokenizer.add_tokens([*added])
+    return tokenizer
 
 
 def _unigram(*, is_split: bool) -> Tokenizer:
@@ -119,6 +122,9 @@ BUILT: Mapping[str, Callable[[], Tokenizer]] = {
     ),
     "built without splits": _byte_level,
     "built with fallback": _fallback_bpe,
+    "built with fallback, added spaces": lambda: _fallback_bpe(
+        added=[AddedToken("n▁t"), AddedToken(" ▁ x"), AddedToken("t▁e", normalized=False)]
+    ),
     "built with fallback, split letters": lambda: _fallback_bpe(
         pre_tokenizers.Split("▁t", "isolated")
     ),

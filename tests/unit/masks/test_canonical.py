@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 from tokenizers import Regex as Pattern
 
 from guided.constraint import ConstraintCompiler, Matcher
@@ -133,6 +133,9 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
         ("llama2", "a▁(?:b|c)", ["a", *"▁".encode()], ["a▁b"]),
         # The choice between two equally good spellings depends on the text before them.
         ("built unigram", "x\\.\\.\\.", ["x"], ["x..."]),
+        # Where spaces are written as a letter first, added tokens with the letter are found.
+        ("built with fallback, added spaces", "in the", ["i", "n t", "h", "e"], ["in the"]),
+        ("built with fallback, added spaces", "it   xe", ["it", "   x", "e"], ["it   xe"]),
         # A step splits by spaces before a letter is written for them.
         (
             "built with fallback, split spaces",
@@ -191,12 +194,25 @@ def test_added_tokens_are_found_in_longer_ones_that_are_not_used(
     assert _forced(start, tokens) == len(tokens)
 
 
-def test_of_a_tokenizer_that_splits_in_an_unknown_way_only_lone_tokens_are_forced() -> None:
+def _with_unknown_split() -> Tokenizer:
     tokenizer = BUILT["built without splits"]()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Pattern("[.]+"), "merged_with_next"), tokenizer.pre_tokenizer]
     )
-    vocabulary = vocabulary_from_tokenizer(loaded(tokenizer))
+    return tokenizer
+
+
+def _with_added_tokens_of_one_text() -> Tokenizer:
+    tokenizer = BUILT["built with fallback"]()
+    tokenizer.add_tokens([AddedToken("e n"), AddedToken("e▁n")])
+    return tokenizer
+
+
+@pytest.mark.parametrize("make", [_with_unknown_split, _with_added_tokens_of_one_text])
+def test_of_a_tokenizer_that_spells_in_an_unknown_way_only_lone_tokens_are_forced(
+    make: Callable[[], Tokenizer],
+) -> None:
+    vocabulary = vocabulary_from_tokenizer(loaded(make()))
     matcher = ConstraintCompiler(vocabulary).start(JsonSchema('{"const": "the name"}'))
     assert matcher.likely_run() == ()
     assert matcher.forced_run(Forcing.CANONICAL) == matcher.forced_run(Forcing.STRICT)
