@@ -72,6 +72,8 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
     ``space_letter`` is what it writes for spaces, in the normalizer or by a Metaspace step; texts
     themselves do not contain it.
 
+    It has a stage, though the tokenizer may have none, if the tokenizer looks up whole pieces.
+
     ``None`` only means that no runs are forced by spelling; a wrong splitting would force wrong
     ones. So any step that is not known makes the result ``None``.
     """
@@ -95,6 +97,9 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
             written = space_letter
         if stage is not None:
             stages.append(stage)
+    if not stages and description["model"].get("ignore_merges"):
+        # Whole pieces are looked up, so within a text it matters that no piece begins there.
+        stages.append(SplitAutomaton(_MANY, [lambda _: True]))
     return Splitting(stages)
 
 

@@ -144,6 +144,7 @@ BUILT: Mapping[str, Callable[[], Tokenizer]] = {
         pre_tokenizers.Metaspace(prepend_scheme="never"),
         whole_pieces=["▁foo", "foo"],
     ),
+    "built with fallback, whole texts": lambda: _fallback_bpe(whole_pieces=["foo▁foo", "foo"]),
     "built unigram": lambda: _unigram(is_split=True),
     "built whole unigram": lambda: _unigram(is_split=False),
 }

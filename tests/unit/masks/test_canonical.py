@@ -145,6 +145,8 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
         ),
         # Whole words are tokens that no merges lead to, whether or not they have a space.
         ("built with fallback, whole words", "foo foo", ["foo", " foo"], ["foo foo"]),
+        ("built with fallback, whole texts", "foo foo", ["foo foo"], ["foo foo"]),
+        ("built with fallback, whole texts", "foo(?: foo)?", [], ["foo", "foo foo"]),
     ],
 )
 def test_a_run_is_what_all_answers_have_in_common(
@@ -159,6 +161,27 @@ def test_a_run_is_what_all_answers_have_in_common(
         assert tuple(vocabulary.spell(text)[: len(forced)]) == forced
     # The listed texts have not one more token in common.
     assert len(others) < 2 or len({vocabulary.spell(text)[len(forced)] for text in others}) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        # The word before the space has begun; or all of the text is one piece.
+        ("built with fallback, whole words", ["f", "o", "o", " foo"]),
+        ("built with fallback, whole texts", ["f", "o", "o", " ", "f", "o", "o"]),
+    ],
+)
+def test_whole_pieces_are_looked_up_only_where_pieces_begin(name: str, run: list[str]) -> None:
+    vocabulary = vocabulary_of(name)
+    tokens = [TokenId(token) for token in vocabulary.spell("1foo foo")]
+    forced = (
+        compiler_of(name)
+        .start(Regex("[12]foo foo"))
+        .advance(tokens[0])
+        .forced_run(Forcing.CANONICAL)
+    )
+    assert [vocabulary.token_bytes[token] for token in forced] == [part.encode() for part in run]
+    assert [*forced] == tokens[1:]
 
 
 @pytest.mark.parametrize("name", ["built unigram", "built whole unigram", "built with fallback"])
