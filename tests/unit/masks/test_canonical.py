@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from tokenizers import Regex as Pattern
 
 from guided.constraint import ConstraintCompiler, Matcher
 from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.piece_speller import PieceSpeller
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, JsonSchema, Regex, TokenId
 from tests.kit.built_tokenizers import BUILT, built_vocabulary, loaded
@@ -239,3 +240,35 @@ def test_of_a_tokenizer_that_spells_in_an_unknown_way_only_lone_tokens_are_force
     matcher = ConstraintCompiler(vocabulary).start(JsonSchema('{"const": "the name"}'))
     assert matcher.likely_run() == ()
     assert matcher.forced_run(Forcing.CANONICAL) == matcher.forced_run(Forcing.STRICT)
+
+
+class _Part(bytes):
+    """Part of a piece that another thread enters into a cache once it was looked up there."""
+
+    speller: PieceSpeller
+    num_asked = 0
+
+    def __hash__(self) -> int:
+        self.num_asked += 1
+        if self.num_asked == 2:
+            self.speller.spell_beginning(bytes(self))
+        return super().__hash__()
+
+
+class _VocabularyOfParts(Vocabulary):
+    speller: PieceSpeller
+
+    def decode(self, tokens: Iterable[TokenId]) -> bytes:
+        part = _Part(super().decode(tokens))
+        part.speller = self.speller
+        return part
+
+
+def test_a_part_that_another_thread_looks_up_at_the_same_time_is_known() -> None:
+    known = vocabulary_of("built with fallback, whole texts")
+    assert known.rules is not None
+    vocabulary = _VocabularyOfParts(known.token_bytes, known.end_ids, known.spell, known.rules)
+    speller = PieceSpeller(vocabulary, known.rules)
+    vars(vocabulary)["speller"] = speller
+    [token] = known.spell("foo foo")
+    assert not speller.may_follow((), TokenId(token))  # it is never joined from its parts
