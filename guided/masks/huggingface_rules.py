@@ -41,28 +41,38 @@ def added_tokens_of(
     """Return the added tokens: those found in a text as it stands, then those found once the text
     is normalized.
 
-    ``None`` if finding one depends on its surroundings, as for a single word, or if a token stands
-    for other bytes than those that it is found by. Special tokens stand for no text, and no text
-    contains ``space_letter``, which the tokenizer writes for spaces.
+    ``None`` if finding one depends on its surroundings, as for a single word, if a token stands
+    for other bytes than those that it is found by, or if two are found by the same. Special tokens
+    stand for no text, and no text contains ``space_letter``, which the tokenizer writes for spaces:
+    a token with the letter is found only where spaces are already written as it.
 
     The list always has these two entries, though they may be empty. It is fresh: the caller may
     change it.
     """
     found: dict[bool, dict[bytes, Tokens]] = {False: {}, True: {}}
+    is_letter_normalized = _is_letter_normalized(description)
     for entry in description["added_tokens"]:
-        token, text = entry["id"], entry["content"]
-        if entry["special"] or not text or (space_letter is not None and space_letter in text):
+        token, text, group = entry["id"], entry["content"], found[entry["normalized"]]
+        if entry["special"] or not text:
             continue
-        if entry["single_word"] or token_bytes[token] != text.encode():
+        if space_letter is not None and space_letter in text:
+            if not (entry["normalized"] and is_letter_normalized):
+                continue
+            text = text.replace(space_letter, " ")
+        data = text.encode()
+        if entry["single_word"] or token_bytes[token] != data or data in group:
             return None
-        found[entry["normalized"]][text.encode()] = (TokenId(token),)
+        group[data] = (TokenId(token),)
     return [found[False], found[True]]
 
 
 def splitting_of(description: Description, space_letter: str | None) -> Splitting | None:
     """Return how the tokenizer splits texts, ``None`` if that is not known.
 
-    ``space_letter`` is what it writes for spaces; texts themselves do not contain it.
+    ``space_letter`` is what it writes for spaces, in the normalizer or by a Metaspace step; texts
+    themselves do not contain it.
+
+    It has a stage, though the tokenizer may have none, if the tokenizer looks up whole pieces.
 
     ``None`` only means that no runs are forced by spelling; a wrong splitting would force wrong
     ones. So any step that is not known makes the result ``None``.
@@ -70,6 +80,7 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
     # Once bytes are written as letters, a later step would split letters and not the text.
     steps = list(_steps(description["normalizer"], "normalizers"))
     is_in_letters = any(step["type"] == "ByteLevel" for step in steps)
+    written = space_letter if _is_letter_normalized(description) else None
     stages = []
     for step in _steps(description["pre_tokenizer"], "pretokenizers"):
         if step["type"] == "ByteLevel" and not step.get("use_regex", True):
@@ -79,11 +90,16 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
             return None  # of bytes that are written as letters
         is_in_letters = step["type"] == "ByteLevel"
         try:
-            stage = _stage(step, space_letter)
+            stage = _stage(step, written)
         except UnknownPatternError:
             return None
+        if step["type"] == "Metaspace":
+            written = space_letter
         if stage is not None:
             stages.append(stage)
+    if not stages and description["model"].get("ignore_merges"):
+        # Whole pieces are looked up, so within a text it matters that no piece begins there.
+        stages.append(SplitAutomaton(_MANY, [lambda _: True]))
     return Splitting(stages)
 
 
@@ -96,48 +112,59 @@ def _steps(step: Description | None, inner: str) -> Iterator[Description]:
         yield step
 
 
-def _stage(step: Description, space_letter: str | None) -> SplitAutomaton | None:
+def _is_letter_normalized(description: Description) -> bool:
+    """Return whether the normalizer writes a letter for spaces."""
+    return any(
+        step["type"] == "Replace" and step["pattern"] == {"String": " "}
+        for step in _steps(description["normalizer"], "normalizers")
+    )
+
+
+def _stage(step: Description, written: str | None) -> SplitAutomaton | None:
     """Return what a step splits by, ``None`` for nothing; raises UnknownPatternError.
 
-    Steps by a pattern are known only without a ``space_letter``: such a step would see it in place
-    of spaces, where the automaton reads the text itself.
+    ``written`` is what spaces were replaced by before the step, ``None`` if they were not. A step
+    that could split there, as any by a pattern, is known only without it: the step would see it in
+    place of spaces, where the automaton reads the text itself.
     """
     from tokenizers import pre_tokenizers
 
     match step:
         case {"type": "ByteLevel"}:
             return _automaton(_BYTE_LEVEL)
-        case {"type": "Metaspace"}:
+        case {"type": "Metaspace", "replacement": letter} if written in (None, letter):
             return _automaton(" [^ ]*|[^ ]+") if step.get("split", True) else None
         case {"type": "Digits", "individual_digits": is_each}:
-            digits = _Splits(pre_tokenizers.Digits(individual_digits=True))
+            digits = _Splits(pre_tokenizers.Digits(individual_digits=True), written)
             return SplitAutomaton(_ONE if is_each else _MANY, [digits])
         case {"type": "Punctuation", "behavior": "Isolated" | "Contiguous" as behavior}:
-            signs = _Splits(pre_tokenizers.Punctuation())
+            signs = _Splits(pre_tokenizers.Punctuation(), written)
             return SplitAutomaton(_ONE if behavior == "Isolated" else _MANY, [signs])
         case {"type": "Split", "invert": False, "pattern": {"String": text}}:
-            return _string_stage(str(text), step["behavior"], space_letter)
-        case {"type": "Split", "pattern": {"Regex": pattern}} if space_letter is None:
+            return _string_stage(str(text), step["behavior"], written)
+        case {"type": "Split", "pattern": {"Regex": pattern}} if written is None:
             # A pattern that leaves nothing out splits the same way if the rest is removed.
             if (step["behavior"], step["invert"]) in (("Isolated", False), ("Removed", True)):
                 return _automaton(pattern)
     raise UnknownPatternError(step)
 
 
-def _string_stage(text: str, behavior: str, space_letter: str | None) -> SplitAutomaton | None:
+def _string_stage(text: str, behavior: str, written: str | None) -> SplitAutomaton | None:
     """Return the automaton of a step that looks for ``text``; ``None`` if it splits nothing.
 
-    ``space_letter`` is what spaces were replaced by before the step, ``None`` if they were not.
-    Merging is known only for a single character other than the letter, in tokenizers with a letter.
+    ``written`` is what spaces were replaced by before the step, ``None`` if they were not. Merging
+    is known only for a single character, once spaces were replaced.
 
     UnknownPatternError makes the whole splitting unknown; ``None`` only says that this step never
     splits.
     """
-    if space_letter is not None and " " in text:
+    if written is not None and " " in text:
         return None  # there are none any more
+    if written is not None and not set(written).isdisjoint(text):
+        raise UnknownPatternError(text)  # it would be found at spaces
     if behavior == "Isolated":
         return _automaton(re.escape(text))
-    if len(text) != 1 or space_letter in (None, text):
+    if len(text) != 1 or written is None:
         raise UnknownPatternError(text)
     own, other = re.escape(text), f"[^{re.escape(text)}]"
     if behavior == "MergedWithPrevious":
@@ -163,10 +190,15 @@ def _is_in(character_class: str) -> CharacterTest:
 
 
 class _Splits:
-    """Whether a step splits a character off."""
+    """Whether a step splits a character off.
 
-    def __init__(self, step: Any) -> None:
+    Raises UnknownPatternError if it splits off what is ``written`` for spaces, if anything is.
+    """
+
+    def __init__(self, step: Any, written: str | None) -> None:
         self._step = step
+        if written is not None and self(written):
+            raise UnknownPatternError(step)
 
     def __call__(self, character: str) -> bool:
         # Steps split nothing off a letter: two pieces are the letter and the rest.

@@ -193,12 +193,14 @@ def _rules(
         UnigramTies(exact["model"]["vocab"]) if exact["model"]["type"] == "Unigram" else None,
         space_letter,
     )
-    looks_up_pieces = exact["model"].get("ignore_merges")
+    look_up = None
+    if exact["model"].get("ignore_merges"):
+        look_up = _WholePieceLookup(spelling, space_letter, is_byte_level=is_byte_level)
     return SpellingRules(
         None if added_tokens is None else splitting_of(exact, space_letter),
         _ByteJoiner(model, texts) if is_byte_level else text_joiner,
         added_tokens=added_tokens or [],
-        whole_piece_token=_WholePieceLookup(spelling, is_byte_level) if looks_up_pieces else None,
+        whole_piece_token=look_up,
         space_letter=letter,
     )
 
@@ -285,10 +287,17 @@ class _TextJoiner:
 
 
 class _WholePieceLookup:
-    """Looks up the token that a whole piece is, for tokenizers that do so before joining."""
+    """Looks up the token that a whole piece is, for tokenizers that do so before joining.
 
-    def __init__(self, tokenizer: Tokenizer, is_byte_level: bool) -> None:
+    ``space_letter`` is what the vocabulary writes for a space, ``None`` if it has no letter for it
+    or is byte-level.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, space_letter: str | None, *, is_byte_level: bool
+    ) -> None:
         self._tokenizer = tokenizer
+        self._space_letter = space_letter
         self._is_byte_level = is_byte_level
 
     def __call__(self, piece: bytes) -> int | None:
@@ -296,6 +305,8 @@ class _WholePieceLookup:
             name = letters_of_bytes(piece) if self._is_byte_level else piece.decode()
         except UnicodeDecodeError:
             return None
+        if self._space_letter is not None:
+            name = name.replace(" ", self._space_letter)
         token: int | None = self._tokenizer.model.token_to_id(name)
         return token
 
@@ -320,11 +331,7 @@ def _exact_description(
         "post_processor": None,
         "truncation": None,
         "padding": None,
-        "added_tokens": [
-            _hide_unusable(entry, token_bytes)
-            for entry in description["added_tokens"]
-            if entry["content"] not in hidden
-        ],
+        "added_tokens": _usable_added_tokens(description, token_bytes, hidden),
     }
 
 
@@ -437,16 +444,28 @@ def _without_dummy_space(pre_tokenizer: Description | None) -> Description | Non
     return pre_tokenizer
 
 
-def _hide_unusable(entry: Description, token_bytes: _TokenBytes) -> Description:
-    """Return an added token, marked as special (so never looked for) if it could not be used.
+def _usable_added_tokens(
+    description: Description, token_bytes: _TokenBytes, hidden: Collection[str]
+) -> list[Description]:
+    """Return the added tokens without those of names that are ``hidden``, and without others that
+    could not be used: those that take in the white space beside them, or stand for no text.
 
-    It cannot be used if it takes in the white space beside it, or stands for no text.
+    Tokenizers find the longest added token even if they then take it as text, and so miss shorter
+    ones in it. So a token that could not be used keeps its place, which later ids depend on, under
+    a name that no text contains. One that the model has too needs no place.
     """
-    token = entry["id"]
-    is_known = token < len(token_bytes) and token_bytes[token] is not None
-    if entry["lstrip"] or entry["rstrip"] or not is_known:
-        return {**entry, "special": True}
-    return entry
+    names = {name for name, _ in token_names(description["model"])}
+    usable = []
+    for entry in description["added_tokens"]:
+        token, name = entry["id"], entry["content"]
+        is_known = token < len(token_bytes) and token_bytes[token] is not None
+        if name in hidden:
+            continue
+        if is_known and not entry["lstrip"] and not entry["rstrip"]:
+            usable.append(entry)
+        elif name not in names:
+            usable.append({**entry, "content": f"{_NEVER_IN_TEXT}{token}", "special": True})
+    return usable
 
 
 def _unicode_to_byte() -> dict[str, int]:

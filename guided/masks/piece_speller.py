@@ -16,6 +16,8 @@ __all__ = ["PieceSpeller", "byte_places"]
 _MAX_CACHED_PARTS: Final = 16_384
 """Parts of pieces whose tokens are remembered: mostly quotes and names."""
 _MAX_CACHED_PAIRS: Final = 65_536
+_NOT_CACHED: Final[Tokens] = (TokenId(-2),)
+"""In place of tokens that are not remembered; it is compared by identity."""
 
 
 class PieceSpeller:
@@ -138,9 +140,10 @@ class PieceSpeller:
         """Return the tokens of a part of a piece; see ``SpellingRules.join_part``.
 
         ``None`` is remembered like any result, so it does not mean that a part is not remembered.
+        The cache is asked only once, since other threads may change it at any time.
         """
-        cached = self._part_cache.get(part)
-        if cached is None and part not in self._part_cache:
+        cached = self._part_cache.get(part, _NOT_CACHED)
+        if cached is _NOT_CACHED:
             tokens = self._rules.join_part(part) if part else ()
             cached = None if tokens is None else tuple(map(TokenId, tokens))
             if len(self._part_cache) >= _MAX_CACHED_PARTS:

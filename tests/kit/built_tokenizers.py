@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from tokenizers import (
@@ -59,15 +59,37 @@ def _byte_tokens() -> list[str]:
     return [f"<0x{byte:02X}>" for byte in range(256)]
 
 
-def _fallback_bpe() -> Tokenizer:
+def _fallback_bpe(
+    step: pre_tokenizers.PreTokenizer | None = None,
+    *,
+    letter: str = "▁",
+    is_written_first: bool = True,
+    whole_pieces: Sequence[str] = (),
+    added: Sequence[AddedToken] = (),
+) -> Tokenizer:
+    """A BPE model that falls back to bytes, learnt without ``step``, so tokens cross its splits.
+
+    Unless ``is_written_first``, the ``step`` writes the ``letter`` for spaces itself. With
+    ``whole_pieces``, the model has these as well and looks up whole pieces.
+    """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.normalizer = normalizers.Replace(" ", letter)
     special = ["<unk>", "<s>", "</s>", *_byte_tokens()]
     trainer = trainers.BpeTrainer(vocab_size=900, show_progress=False, special_tokens=special)
     tokenizer.train_from_iterator([*_TRAINING, *map(chr, range(0x20, 0x7F))], trainer)
+    if step is not None:
+        tokenizer.pre_tokenizer = step
     bare = json.loads(tokenizer.to_str())
     bare["added_tokens"] = bare["added_tokens"][:3]
-    return Tokenizer.from_str(json.dumps(bare))
+    if not is_written_first:
+        bare["normalizer"] = None
+    bare["model"]["ignore_merges"] = bool(whole_pieces)
+    vocab = bare["model"]["vocab"]
+    for piece in whole_pieces:
+        vocab.setdefault(piece, len(vocab))
+    tokenizer = Tokenizer.from_str(json.dumps(bare))
+    tokenizer.add_tokens([*added])
+    return tokenizer
 
 
 def _unigram(*, is_split: bool) -> Tokenizer:
@@ -100,6 +122,29 @@ BUILT: Mapping[str, Callable[[], Tokenizer]] = {
     ),
     "built without splits": _byte_level,
     "built with fallback": _fallback_bpe,
+    "built with fallback, added spaces": lambda: _fallback_bpe(
+        added=[AddedToken("n▁t"), AddedToken(" ▁ x"), AddedToken("t▁e", normalized=False)]
+    ),
+    "built with fallback, split letters": lambda: _fallback_bpe(
+        pre_tokenizers.Split("▁t", "isolated")
+    ),
+    "built with fallback, split spaces": lambda: _fallback_bpe(
+        pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split("e n", "isolated"),
+                pre_tokenizers.Metaspace(prepend_scheme="never", split=False),
+            ]
+        ),
+        is_written_first=False,
+    ),
+    "built with fallback, low lines": lambda: _fallback_bpe(
+        pre_tokenizers.Punctuation(), letter="_"
+    ),
+    "built with fallback, whole words": lambda: _fallback_bpe(
+        pre_tokenizers.Metaspace(prepend_scheme="never"),
+        whole_pieces=["▁foo", "foo"],
+    ),
+    "built with fallback, whole texts": lambda: _fallback_bpe(whole_pieces=["foo▁foo", "foo"]),
     "built unigram": lambda: _unigram(is_split=True),
     "built whole unigram": lambda: _unigram(is_split=False),
 }

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 import pytest
+from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 from tokenizers import Regex as Pattern
-from tokenizers import pre_tokenizers
 
 from guided.constraint import ConstraintCompiler, Matcher
 from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.piece_speller import PieceSpeller
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, JsonSchema, Regex, TokenId
 from tests.kit.built_tokenizers import BUILT, built_vocabulary, loaded
@@ -133,6 +134,20 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
         ("llama2", "a▁(?:b|c)", ["a", *"▁".encode()], ["a▁b"]),
         # The choice between two equally good spellings depends on the text before them.
         ("built unigram", "x\\.\\.\\.", ["x"], ["x..."]),
+        # Where spaces are written as a letter first, added tokens with the letter are found.
+        ("built with fallback, added spaces", "in the", ["i", "n t", "h", "e"], ["in the"]),
+        ("built with fallback, added spaces", "it   xe", ["it", "   x", "e"], ["it   xe"]),
+        # A step splits by spaces before a letter is written for them.
+        (
+            "built with fallback, split spaces",
+            "the name",
+            ["th", "e ", "n", "am", "e"],
+            ["the name"],
+        ),
+        # Whole words are tokens that no merges lead to, whether or not they have a space.
+        ("built with fallback, whole words", "foo foo", ["foo", " foo"], ["foo foo"]),
+        ("built with fallback, whole texts", "foo foo", ["foo foo"], ["foo foo"]),
+        ("built with fallback, whole texts", "foo(?: foo)?", [], ["foo", "foo foo"]),
     ],
 )
 def test_a_run_is_what_all_answers_have_in_common(
@@ -149,6 +164,27 @@ def test_a_run_is_what_all_answers_have_in_common(
     assert len(others) < 2 or len({vocabulary.spell(text)[len(forced)] for text in others}) > 1
 
 
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        # The word before the space has begun; or all of the text is one piece.
+        ("built with fallback, whole words", ["f", "o", "o", " foo"]),
+        ("built with fallback, whole texts", ["f", "o", "o", " ", "f", "o", "o"]),
+    ],
+)
+def test_whole_pieces_are_looked_up_only_where_pieces_begin(name: str, run: list[str]) -> None:
+    vocabulary = vocabulary_of(name)
+    tokens = [TokenId(token) for token in vocabulary.spell("1foo foo")]
+    forced = (
+        compiler_of(name)
+        .start(Regex("[12]foo foo"))
+        .advance(tokens[0])
+        .forced_run(Forcing.CANONICAL)
+    )
+    assert [vocabulary.token_bytes[token] for token in forced] == [part.encode() for part in run]
+    assert [*forced] == tokens[1:]
+
+
 @pytest.mark.parametrize("name", ["built unigram", "built whole unigram", "built with fallback"])
 @pytest.mark.parametrize("text", ["a</s>b", "<unk>", "x<0x41>", "</s", "▁<s>", "<0x0A></s><unk>"])
 def test_forced_text_that_looks_like_a_special_token_is_text(name: str, text: str) -> None:
@@ -159,12 +195,80 @@ def test_forced_text_that_looks_like_a_special_token_is_text(name: str, text: st
     assert _forced(start, tokens) > 0
 
 
-def test_of_a_tokenizer_that_splits_in_an_unknown_way_only_lone_tokens_are_forced() -> None:
+@pytest.mark.parametrize(
+    ("longer", "shorter"),
+    [
+        (AddedToken("a [x]b", special=True), "[x]"),
+        (AddedToken("[x]b", rstrip=True, normalized=False), "[x]"),
+        (AddedToken("<tool_call>b", lstrip=True), "<tool_call>"),
+        (AddedToken("name", lstrip=True), "am"),  # which the model has as well
+    ],
+)
+def test_added_tokens_are_found_in_longer_ones_that_are_not_used(
+    longer: AddedToken, shorter: str
+) -> None:
+    tokenizer = BUILT["built like GPT-4"]()
+    tokenizer.add_tokens([longer, AddedToken("am"), AddedToken("[last]")])
+    vocabulary = vocabulary_from_tokenizer(loaded(tokenizer))
+    text = json.dumps("a [x]b <tool_call>bc name [last]")
+    tokens = [TokenId(token) for token in vocabulary.spell(text)]
+    assert tokenizer.token_to_id(shorter) in tokens
+    assert tokenizer.token_to_id("[last]") in tokens
+    start = ConstraintCompiler(vocabulary).start(JsonSchema(f'{{"const": {text}}}'))
+    assert _forced(start, tokens) == len(tokens)
+
+
+def _with_unknown_split() -> Tokenizer:
     tokenizer = BUILT["built without splits"]()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Pattern("[.]+"), "merged_with_next"), tokenizer.pre_tokenizer]
     )
-    vocabulary = vocabulary_from_tokenizer(loaded(tokenizer))
+    return tokenizer
+
+
+def _with_added_tokens_of_one_text() -> Tokenizer:
+    tokenizer = BUILT["built with fallback"]()
+    tokenizer.add_tokens([AddedToken("e n"), AddedToken("e▁n")])
+    return tokenizer
+
+
+@pytest.mark.parametrize("make", [_with_unknown_split, _with_added_tokens_of_one_text])
+def test_of_a_tokenizer_that_spells_in_an_unknown_way_only_lone_tokens_are_forced(
+    make: Callable[[], Tokenizer],
+) -> None:
+    vocabulary = vocabulary_from_tokenizer(loaded(make()))
     matcher = ConstraintCompiler(vocabulary).start(JsonSchema('{"const": "the name"}'))
     assert matcher.likely_run() == ()
     assert matcher.forced_run(Forcing.CANONICAL) == matcher.forced_run(Forcing.STRICT)
+
+
+class _Part(bytes):
+    """Part of a piece that another thread enters into a cache once it was looked up there."""
+
+    speller: PieceSpeller
+    num_asked = 0
+
+    def __hash__(self) -> int:
+        self.num_asked += 1
+        if self.num_asked == 2:
+            self.speller.spell_beginning(bytes(self))
+        return super().__hash__()
+
+
+class _VocabularyOfParts(Vocabulary):
+    speller: PieceSpeller
+
+    def decode(self, tokens: Iterable[TokenId]) -> bytes:
+        part = _Part(super().decode(tokens))
+        part.speller = self.speller
+        return part
+
+
+def test_a_part_that_another_thread_looks_up_at_the_same_time_is_known() -> None:
+    known = vocabulary_of("built with fallback, whole texts")
+    assert known.rules is not None
+    vocabulary = _VocabularyOfParts(known.token_bytes, known.end_ids, known.spell, known.rules)
+    speller = PieceSpeller(vocabulary, known.rules)
+    vars(vocabulary)["speller"] = speller
+    [token] = known.spell("foo foo")
+    assert not speller.may_follow((), TokenId(token))  # it is never joined from its parts

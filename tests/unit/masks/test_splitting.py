@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tokenizers import Regex, Tokenizer, models
+from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers import pre_tokenizers as steps
 
 from guided.masks.huggingface_rules import splitting_of
@@ -50,7 +50,21 @@ _TOKENIZERS: dict[str, list[steps.PreTokenizer]] = {
     "any case": [_split(r"(?i:a(?!b)|s(?=t)|[bc]+(?=s))")],
     "spaces": [steps.Split(" ", "isolated")],
     "words": [steps.Metaspace(prepend_scheme="never")],
+    "spaces, then words": [
+        steps.Split("T ", "isolated"),
+        steps.Split(" ", "isolated"),
+        steps.Metaspace(prepend_scheme="never"),
+    ],
+    "Llama 3, then words": [_split(_LLAMA_3), steps.Metaspace(prepend_scheme="never")],
+    "words, then others": [
+        steps.Metaspace(prepend_scheme="never"),
+        steps.Digits(),
+        steps.Punctuation(),
+        steps.Split("b", "merged_with_next"),
+        steps.Split(" ", "isolated"),
+    ],
 }
+_WHOLE = steps.Metaspace(prepend_scheme="never", split=False)
 _SIGNS = "aabbcsStTé名前 \u0301  \n\n\r\t\xa0\u3000\x1f017٣²½Ⅷ'’\"!,:/{}-_😀\u200dİſ"
 
 
@@ -59,7 +73,7 @@ def _splitting(name: str) -> Splitting:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = steps.Sequence(_TOKENIZERS[name])
     description: dict[str, Any] = json.loads(tokenizer.to_str())
-    splitting = splitting_of(description, "▁" if name == "words" else None)
+    splitting = splitting_of(description, "▁" if "words" in name else None)
     assert splitting is not None
     return splitting
 
@@ -98,7 +112,7 @@ def test_the_possible_cuts_of_a_beginning_hold_those_of_all_texts(name: str) -> 
                 text,
                 size,
             )
-    assert uncertain == 0 or name in ("DeepSeek 3", "any case", "lines")
+    assert uncertain == 0 or name in ("DeepSeek 3", "any case", "lines", "spaces, then words")
 
 
 @pytest.mark.parametrize("name", _TOKENIZERS)
@@ -166,3 +180,31 @@ def test_nothing_is_told_of_other_steps(unknown: list[steps.PreTokenizer]) -> No
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = steps.Sequence(unknown)
     assert splitting_of(json.loads(tokenizer.to_str()), None) is None
+
+
+@pytest.mark.parametrize(
+    ("letter", "unknown"),
+    [
+        ("▁", [steps.Split("▁", "isolated")]),
+        ("▁", [steps.Split("▁t", "isolated")]),
+        ("▁", [steps.Split("▁", "merged_with_next")]),
+        ("▁", [_split("[a-z]+")]),
+        ("_", [steps.Punctuation()]),
+        ("1", [steps.Digits()]),
+        ("_", [steps.Metaspace("▁", prepend_scheme="never")]),
+        ("<>", [steps.Split(">a", "isolated")]),
+        (None, [_WHOLE, steps.Split("▁", "isolated")]),
+        (None, [_WHOLE, _split("[a-z]+")]),
+        (None, [steps.Split(" ", "merged_with_previous"), _WHOLE]),
+        (None, [steps.Split("b", "merged_with_previous"), _WHOLE]),
+    ],
+)
+def test_nothing_is_told_of_steps_that_see_a_letter_for_spaces(
+    letter: str | None, unknown: list[steps.PreTokenizer]
+) -> None:
+    """It is written in the normalizer, or else by a Metaspace step."""
+    tokenizer = Tokenizer(models.BPE())
+    if letter is not None:
+        tokenizer.normalizer = normalizers.Replace(" ", letter)
+    tokenizer.pre_tokenizer = steps.Sequence(unknown)
+    assert splitting_of(json.loads(tokenizer.to_str()), letter or "▁") is None
