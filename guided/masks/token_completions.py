@@ -131,11 +131,11 @@ class TokenCompletions:
         """
         parses = self._machine.sharing.parses(state)
         if parses:
-            found = [
-                self.tokens_within(each, self._masks.mask(each)[1].mask(), budget)
+            return [
+                self._select_fitting_together(state, each, tokens, budget - 1)
                 for each in parses
+                for tokens in self.tokens_within(each, self._masks.mask(each)[1].mask(), budget)
             ]
-            return [tokens for each in found for tokens in each]
         groups = self._steps.group_by_target(state, tokens_of(mask))
         return [self._select_fitting(state, tokens, budget - 1) for tokens in groups]
 
@@ -160,6 +160,25 @@ class TokenCompletions:
                 return fitting
             budget -= _SPARE_BYTES
         return tokens if self.can_complete_within(first, budget) else tokens[:0]
+
+    def _select_fitting_together(
+        self, state: State, parse: State, tokens: NDArray[np.int64], budget: int
+    ) -> NDArray[np.int64]:
+        """Return the tokens of one group that fit after one parse of a state and after the state.
+
+        A completion of the state has as few bytes as one of any of its parses, but these may be
+        more tokens. If not even a token for each byte is too many, all of them fit. Of others a few
+        are tried one by one, and the rest is left out.
+        """
+        if not len(tokens):
+            return tokens
+        first = self._steps.advance(parse, int(tokens[0]))
+        assert first is not None, (parse, tokens[0])
+        if not first.texts and self._machine.bytes_left(first) <= budget:
+            return tokens
+        fits = [self._fits_after(state, token, budget) for token in tokens[:_MAX_TRIED].tolist()]
+        fitting: NDArray[np.int64] = tokens[:_MAX_TRIED][np.array(fits)]
+        return fitting
 
     def _fits_after(self, state: State, token: int, budget: int) -> bool:
         reached = self._steps.advance(state, token)

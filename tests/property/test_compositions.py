@@ -10,7 +10,8 @@ import pytest
 from guided.constraint import ConstraintCompiler, ConstraintLimits
 from guided.masks.mask import mask_of, tokens_of
 from guided.masks.matcher import Matcher
-from guided.spec import Forcing, Structure
+from guided.spec import Forcing, JsonSchema, Structure
+from guided.spec.composition import AnyOf, Sequence
 from tests.kit.compositions import random_composition
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import END, random_walk, tried
@@ -119,3 +120,23 @@ def test_a_mask_within_a_budget_holds_what_fits() -> None:
             fitting = {token for token in reached if reached[token].can_complete_within(budget - 1)}
             assert kept - {END} == fitting, (begun, texts)
             assert (END in kept) == matcher.is_accepting
+
+
+def test_a_budget_holds_for_parses_that_end_in_fewer_tokens_but_more_bytes() -> None:
+    """After a quote two parses are one state: the shorter text of these takes more tokens."""
+    vocabulary = tiny_vocabulary([b"cccc"])
+    start = ConstraintCompiler(vocabulary).start(
+        AnyOf(
+            [
+                Sequence([JsonSchema('{"enum": ["a", "b"]}'), "cccc"]),
+                Sequence([JsonSchema('{"const": "a"}'), "ab"]),
+                '"az',
+            ]
+        )
+    )
+    for seed in range(100):
+        walk = random_walk(start, random.Random(seed), 0, 4)
+        for place, matcher in enumerate(walk.matchers[:-1]):
+            kept = set(tokens_of(matcher.mask_within(4 - place)).tolist())
+            reached = tried(matcher, range(1, len(vocabulary)))
+            assert kept == {one for one in reached if reached[one].can_complete_within(3 - place)}
