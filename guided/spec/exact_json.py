@@ -6,7 +6,7 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-__all__ = ["read_exact", "write_exact"]
+__all__ = ["parse_decimal", "read_exact", "write_exact"]
 
 
 def read_exact(text: str) -> Any:
@@ -15,7 +15,7 @@ def read_exact(text: str) -> Any:
     Raises ValueError for text that is no JSON and for repeated names of members, RecursionError for
     text that nests too deeply.
     """
-    return json.loads(text, parse_float=_parse_decimal, object_pairs_hook=_object)
+    return json.loads(text, parse_float=parse_decimal, object_pairs_hook=_object)
 
 
 def write_exact(value: Any) -> str:
@@ -30,7 +30,8 @@ def write_exact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _parse_decimal(text: str) -> Decimal:
+def parse_decimal(text: str) -> Decimal:
+    """Return the number of a JSON text; raises ValueError if its exponent is too large."""
     try:
         return Decimal(text)
     except InvalidOperation as error:

@@ -15,6 +15,7 @@ from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
+from guided.spec.exact_json import parse_decimal
 from guided.spec.structural_tags import read_structural_tag
 from guided_service.http.fields import GenerationFields, Given, Listed, On
 from guided_service.http.members import repeated_member
@@ -135,8 +136,9 @@ class Wanted(msgspec.Struct, frozen=True):
     """A description shown to the model."""
 
 
+_SCHEMA_TEXT: Final = msgspec.json.Decoder(Schema, float_hook=parse_decimal)
 _JSON: Final = msgspec.json.Encoder(decimal_format="number")
-"""Structural tags are parsed with exact numbers."""
+"""Schemas given as text, and structural tags, are parsed with exact numbers."""
 
 
 def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
@@ -169,7 +171,7 @@ def _json(given: Schema | str, field: str) -> JsonSchema:
     if isinstance(given, dict):
         return schema_of(given, strict=None)
     try:
-        read = msgspec.json.decode(given, type=Schema)
+        read = _SCHEMA_TEXT.decode(given)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise RequestError(f"{field} is no schema: {error}", field=field) from error
     _check_members(given, field)

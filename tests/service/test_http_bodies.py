@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.spec import JsonSchema
 from guided_service.config import ServerConfig
 from guided_service.http.body import check_values, read_json
 from guided_service.http.chat_request import read_chat
@@ -55,6 +56,15 @@ def test_a_schema_that_nests_without_end_is_an_error() -> None:
         schema = {"properties": {"a": schema}}
     with pytest.raises(InvalidConstraintError, match="nests too deeply"):
         asked("chat", guided_json=schema)
+
+
+@pytest.mark.parametrize("number", ["9007199254740993.25", "1E+400", "12345678901234567890.5"])
+def test_a_schema_that_is_given_as_text_keeps_its_numbers(number: str) -> None:
+    text = f'{{"type":"number","const":{number}}}'
+    constraint = asked("chat", guided_json=text).request.constraint
+    assert isinstance(constraint, JsonSchema)
+    assert constraint.text == text
+    assert str(refusal("chat", guided_json=f'{{"const":1e{"9" * 30}}}')).startswith("guided_json")
 
 
 # Arbitrary bodies
