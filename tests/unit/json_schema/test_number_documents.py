@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from guided.errors import LimitExceededError
+from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.spec import JsonOptions
-from tests.unit.json_schema.documents import Row, assert_row, machine_of
+from tests.unit.json_schema.documents import Row, Schema, assert_row, machine_of
 
 ROWS: list[Row] = [
     ({"type": "null"}, "null", "true 0 [] nul nulll"),
@@ -152,6 +152,30 @@ def test_listed_multiples_that_do_not_meet_are_no_proof_that_none_do() -> None:
     assert machine_of(schema).parts.num_given_up
     with pytest.raises(LimitExceededError):
         machine_of({"type": "integer", **schema})
+
+
+LISTED = {"type": "integer", "multipleOf": 99991}
+LEFT_OUT: list[tuple[Schema, int]] = [
+    (LISTED, 1),
+    ({"type": "object", "properties": {"a": LISTED}, "required": ["a"]}, 1),
+    ({"anyOf": [LISTED, {"type": "string"}]}, 1),
+    ({**LISTED, "multipleOf": 3}, 0),
+    ({**LISTED, "minimum": 0, "maximum": 300_000}, 0),
+    (_PAGES, 0),
+]
+
+
+@pytest.mark.parametrize(("schema", "count"), LEFT_OUT)
+def test_multiples_that_are_left_out_are_counted(schema: Schema, count: int) -> None:
+    assert machine_of(schema).parts.num_given_up == count
+
+
+def test_listed_multiples_leave_no_doubt_that_another_part_has_no_value() -> None:
+    empty = {"type": "string", "minLength": 3, "maxLength": 2}
+    schema = {"type": "object", "properties": {"a": LISTED, "b": empty}, "required": ["a", "b"]}
+    with pytest.raises(UnsatisfiableError) as caught:
+        machine_of(schema)
+    assert caught.value.pointer == "/properties/b"
 
 
 def test_beyond_the_last_multiple_that_a_bound_allows_none_is_left_to_list() -> None:
