@@ -107,7 +107,7 @@ def _format(context: SchemaContext) -> Formula:
     if not dialect.enforces_format(context.lowering.options):
         return TRUE
     name = context.keywords["format"]
-    regular = format_regular(name)
+    regular = format_regular(name, dialect.draft)
     if regular is not None:
         return context.formulas.leaf(Matches(regular))
     if dialect.asserts_format:
