@@ -42,9 +42,9 @@ class MachineParts:
 
     ``table`` may be shared by several machines; ``inner`` are the parts of machines that read
     inside this one. ``pools`` are what has a limit besides the table, including the stacks;
-    ``hint`` says in errors how to need less. ``num_given_up`` counts searches for a completion
-    that were given up, so that texts may be missing. ``extra_nbytes`` returns about how many bytes
-    the machine holds outside these parts.
+    ``hint`` says in errors how to need less. ``num_given_up`` counts searches that were
+    given up or found only some, so that texts may be missing. ``extra_nbytes`` returns about how
+    many bytes the machine holds outside these parts.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class MachineParts:
 
     @property
     def num_given_up(self) -> int:
-        """The number of searches for a completion that were given up, so texts may be missing."""
+        """The number of searches that were given up or found only some, so texts may be missing."""
         # Counted where the searches are, which not all machines have.
         own = 0 if self._num_given_up is None else self._num_given_up()
         return own + sum([parts.num_given_up for parts in self._inner])

@@ -132,7 +132,7 @@ class CompiledConstraint:
 
     @property
     def incomplete(self) -> int:
-        """How many searches for a completion ran out of work, so that documents may be missing."""
+        """How many searches ran out of work or found only some: documents may be missing."""
         return self.machine.parts.num_given_up
 
     # --- positions ------------------------------------------------------------------------

@@ -45,6 +45,8 @@ from guided.json_schema.formulas.number_spellings import (
 )
 from guided.json_schema.formulas.number_tables import NumberTable, drop_failures, intersect
 from guided.regular.dfa import Dfa
+from guided.regular.minimize import minimize
+from guided.runtime.work_budget import spend, without_gil
 from guided.spec import Spelling
 from guided.spec.json_options import MAX_DIGITS
 
@@ -69,6 +71,8 @@ MAX_LISTED_MULTIPLES: Final = 200
 """The number of multiples allowed of a divisor with too many remainders for an automaton."""
 _MAX_STATES: Final = 20_000
 """The most states of an automaton that computes remainders."""
+_MAX_ESTIMATE: Final = 200_000
+"""The most states by the estimate of an automaton that is built to count them."""
 _MAX_STATES_BY_DIGITS: Final = 5_000
 """The most states of one that also counts the digits of the whole part."""
 NumberAssertion: TypeAlias = Numbers | NumberChoices
@@ -200,6 +204,7 @@ def _build_dfa(
     """
     canonical = spelling is Spelling.CANONICAL
     most_whole, most_fraction = digit_limits(_constants(assertion), max_digits) or (None, None)
+    has_equal_states = False
     if isinstance(assertion, NumberChoices):
         conditions = [listed_numbers(assertion.values, shortest=canonical)]
     elif _lists_multiples(assertion):
@@ -214,13 +219,21 @@ def _build_dfa(
     else:
         conditions = [*_bound_tables(assertion), *_multiple_tables(assertion, canonical=canonical)]
         states = _estimate_states(assertion)
+        has_equal_states = fails and states > _MAX_STATES
         # Counting digits multiplies the states that compute remainders.
         if states > 1 and states * (most_whole or 1) > _MAX_STATES_BY_DIGITS:
             most_whole = None
     if isinstance(assertion, Numbers) and assertion.by_spelling and not canonical:
         conditions.append(plain_integers())
     syntax = number_syntax(canonical, most_whole, most_fraction)
-    return intersect([syntax, *conditions], fails=fails)
+    dfa = intersect([syntax, *conditions], fails=fails)
+    if not has_equal_states:
+        return dfa
+    # Beyond a bound no remainder matters, so most states are equal: merging them saves more time
+    # where the automaton is combined with others than it takes.
+    spend(dfa.next.size // 8)
+    with without_gil(dfa.next.size // 8):
+        return Dfa(dfa.classes, *minimize(dfa.next, dfa.label))
 
 
 def _bound_tables(assertion: Numbers) -> list[NumberTable]:
@@ -286,10 +299,11 @@ def _is_multiple(divisor: Divisor, value: Decimal) -> bool:
 
 
 def _estimate_states(assertion: Numbers) -> int:
-    """Return about how many states the automaton of an assertion may have.
+    """Return about how many states the automaton of an assertion may have, often far too many.
 
-    If there are too many, multiples are listed (``_lists_multiples``) or digits before the point
-    are not counted (``_build_dfa``). So changing the estimate may change which numbers are allowed.
+    If there are too many, multiples may be listed (``_lists_multiples``), and digits before the
+    point are not counted (``_build_dfa``). So changing the estimate may change which numbers are
+    allowed.
     """
     divisor = _divisor(assertion)
     if divisor is None or divisor.count == 1:
@@ -297,22 +311,44 @@ def _estimate_states(assertion: Numbers) -> int:
     ends = [bound.value for bound in (assertion.low, assertion.high) if bound and bound.value]
     same = len(ends) == 2 and (ends[0] < 0) == (ends[1] < 0)
     digits = max((len(exact_text(end.copy_abs())) for end in ends), default=0)
-    return divisor.count * (abs(divisor.power) + 1) * (1 + digits * (3 if same else 2))
+    return _num_remainders(divisor) * (1 + digits * (3 if same else 2))
+
+
+def _num_remainders(divisor: Divisor) -> int:
+    """Return about how many states compute the remainders of numbers without bounds."""
+    return divisor.count * (abs(divisor.power) + 1)
 
 
 @functools.lru_cache(maxsize=512)
 def _lists_multiples(assertion: Numbers) -> bool:
     """Return whether multiples are listed, because computing remainders takes too many states.
 
-    They are also listed with fewer states if bounds on both sides leave so few that all are.
+    They are also listed with fewer states if bounds on both sides leave so few that all are. The
+    answer is the same for all spellings and digits: what allows a number in one automaton must not
+    leave it undecided in another.
     """
     states = _estimate_states(assertion)
-    if states > _MAX_STATES:
-        return True
+    if states <= _MAX_STATES_BY_DIGITS:
+        return False
     bounded_twice = assertion.low is not None and assertion.high is not None
-    return (
-        states > _MAX_STATES_BY_DIGITS and bounded_twice and all(_nearest_multiples(assertion)[1])
-    )
+    if bounded_twice and all(_nearest_multiples(assertion)[1]):
+        return True
+    return states > _MAX_STATES and not _is_small(assertion)
+
+
+def _is_small(assertion: Numbers) -> bool:
+    """Return whether the automaton of an assertion is small though the estimate is high.
+
+    With bounds it may be: where few digits are left to be read, few remainders can become 0. It is
+    built to find out, unless that would take too long.
+    """
+    divisor = _divisor(assertion)
+    assert divisor is not None, assertion  # only called for assertions with a divisor
+    if _num_remainders(divisor) > _MAX_STATES or _estimate_states(assertion) > _MAX_ESTIMATE:
+        return False
+    conditions = [*_bound_tables(assertion), *_multiple_tables(assertion, canonical=True)]
+    syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
+    return len(intersect([syntax, *conditions], fails=False)) <= _MAX_STATES
 
 
 @functools.lru_cache(maxsize=64)

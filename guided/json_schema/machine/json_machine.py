@@ -58,7 +58,9 @@ class JsonMachine(Recognizer):
             stacks,
             [Pool("stacks", stacks.frames, limits.max_stacks)],
             "ask for less at once: shorter strings, smaller lists, fewer members",
-            num_given_up=lambda: evaluation.values.num_given_up,
+            num_given_up=lambda: (
+                evaluation.values.num_given_up + evaluation.values.num_partly_listed
+            ),
             # The schema, the automata of strings, the searches for names, the cached completions.
             extra_nbytes=lambda: (
                 evaluation.grammar.nbytes
@@ -188,7 +190,7 @@ class JsonMachine(Recognizer):
                 pointer=pointer,
                 hint="lower the least lengths, or require fewer members and items",
             )
-        if self.parts.num_given_up:
+        if self.evaluation.values.num_given_up:
             return LimitExceededError(
                 f"no document was found in {MAX_TRIES} tries for each part of the schema",
                 limit=MAX_TRIES,

@@ -40,6 +40,8 @@ class ShortestValues:
         """A limit, and what some values have more of that were therefore not tried."""
         self.empty_node: SchemaNode | None = None
         """The first node that no value fits, innermost, in what the current search has tried."""
+        self.num_partly_listed = 0
+        """How often a number was found of multiples that automata leave out in part."""
         self._cache: dict[Formula, bytes | None] = {}
         """The shortest value that fits, by formula; ``None`` if none was found."""
         self._depth: dict[Formula, int] = {}
@@ -149,7 +151,8 @@ class ShortestValues:
     def scalar(self, formula: Formula) -> bytes | None:
         """Return a short text of a scalar that fits, ``None`` if none is found.
 
-        Scalars that are too long or left out of automata are counted (``num_given_up``).
+        Scalars that are too long or left out of automata are counted (``num_given_up``; where there
+        are others beside those left out, ``num_partly_listed``).
         """
         restriction, unavailable = self.restriction, self.scalars.unavailable_bytes
         texts: list[bytes] = []
@@ -165,8 +168,10 @@ class ShortestValues:
         number = self.scalars.numbers.shortest(numbers)
         if number is not None:
             texts.append(number)
-        elif numbers is not FALSE and self.scalars.numbers.omits_multiples(numbers):
-            self.searches.num_incomplete += 1
+        if numbers is not FALSE and self.scalars.numbers.omits_multiples(numbers):
+            # A number that was found is no reason to doubt that there is no value around it.
+            self.searches.num_incomplete += number is None
+            self.num_partly_listed += number is not None
         # One digit cannot be beaten by a string, which has two quotes.
         if number is None or len(number) > 1:
             strings = restriction.to_type(JsonType.STRING, formula)

@@ -31,6 +31,7 @@ from guided.json_schema.reader.host_names import (
     idn_email,
     idn_hostname,
 )
+from guided.json_schema.reader.keywords import LATEST, Draft
 from guided.regular.expression import Regular
 from guided.regular.patterns import parse_regex
 
@@ -62,6 +63,11 @@ _PATTERNS = {
         for version in range(1, 9)
     },
 }
+_PATTERNS_TO_DRAFT_7 = {
+    # draft-handrews-relative-json-pointer-01, section 3: without a shift of the index.
+    "relative-json-pointer": rf"(?:0|[1-9]\d*)(?:#|{_JSON_POINTER})",
+}
+"""The patterns of formats that were narrower up to draft 7."""
 _BUILDERS: dict[str, Callable[[], Regular]] = {
     "email": email,
     "hostname": hostname,
@@ -111,11 +117,15 @@ def known_formats() -> tuple[str, ...]:
     return tuple(sorted({*_PATTERNS, *_BUILDERS}))
 
 
-def format_regular(name: str) -> Regular | None:
+def format_regular(name: str, draft: Draft = LATEST) -> Regular | None:
     """Return the regular expression of whole strings of a format; ``None`` for an unknown format.
+
+    The ``draft`` of the schema matters to few formats.
 
     Results are cached, as the larger ones take long to make.
     """
+    if draft <= Draft.DRAFT_7 and name in _PATTERNS_TO_DRAFT_7:
+        return _whole(_PATTERNS_TO_DRAFT_7[name])
     # Unknown names are not cached: requests choose them, and there is no end of them.
     return _build_format(name) if name in _BUILDERS or name in _PATTERNS else None
 
@@ -123,6 +133,10 @@ def format_regular(name: str) -> Regular | None:
 @functools.cache
 def _build_format(name: str) -> Regular:
     """Compute ``format_regular`` for a known format."""
-    if name in _BUILDERS:
-        return _BUILDERS[name]()
-    return parse_regex(f"^(?:{_PATTERNS[name]})$")
+    return _BUILDERS[name]() if name in _BUILDERS else _whole(_PATTERNS[name])
+
+
+@functools.cache
+def _whole(pattern: str) -> Regular:
+    """Return the regular expression of the strings that a pattern matches as a whole."""
+    return parse_regex(f"^(?:{pattern})$")

@@ -224,7 +224,13 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword("then", Role.APPLICATOR, SCHEMA, "applicator", _7, note="only beside `if`"),
     Keyword("else", Role.APPLICATOR, SCHEMA, "applicator", _7, note="only beside `if`"),
     # --- numbers --------------------------------------------------------------------------
-    Keyword("multipleOf", Role.ASSERTION, POSITIVE, "validation", note="exact, in decimal"),
+    Keyword(
+        "multipleOf",
+        Role.ASSERTION,
+        POSITIVE,
+        "validation",
+        note="exact, in decimal; see the limits",
+    ),
     Keyword("maximum", Role.ASSERTION, NUMBER, "validation"),
     Keyword(
         "exclusiveMaximum",

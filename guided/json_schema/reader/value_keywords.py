@@ -9,12 +9,13 @@ from typing import Final
 from guided.errors import UnsupportedFeatureError
 from guided.json_schema.formulas.assertions import Bound, JsonType, Length, Matches, Numbers, Types
 from guided.json_schema.formulas.formula import TRUE, Formula
-from guided.json_schema.formulas.values import one_of_values
+from guided.json_schema.formulas.values import Json, one_of_values
 from guided.json_schema.reader.formats import format_regular
 from guided.json_schema.reader.keywords import Draft
 from guided.json_schema.reader.schema_context import SchemaContext, count_formula
+from guided.json_schema.reader.schema_index import Location
 
-__all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
+__all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS", "number_assertion"]
 
 
 def _types(context: SchemaContext) -> Formula:
@@ -29,31 +30,34 @@ def _types(context: SchemaContext) -> Formula:
     if types is None:
         types = frozenset(_JSON_TYPES[name] for name in names)
     allowed = TRUE if types == _EVERY_TYPE else context.formulas.leaf(Types(types))
-    if _only_integers(context) and not any(word in context.keywords for word in _NUMERIC):
-        whole = Numbers(integer=True, by_spelling=_by_spelling(context))
+    if _only_integers(context.keywords) and not any(word in context.keywords for word in _NUMERIC):
+        whole = Numbers(integer=True, by_spelling=_by_spelling(context.location))
         return context.formulas.all_of([allowed, context.formulas.leaf(whole)])
     return allowed
 
 
 def _numbers(context: SchemaContext) -> Formula:
+    return context.formulas.leaf(number_assertion(context.location))
+
+
+def number_assertion(location: Location) -> Numbers:
     """Return all keywords about numbers as one assertion, so that they become one automaton.
 
     ``type`` is among them if it only allows integers.
     """
-    whole = _only_integers(context)
-    return context.formulas.leaf(
-        Numbers(
-            integer=whole,
-            by_spelling=whole and _by_spelling(context),
-            low=_bound(context, "minimum", "exclusiveMinimum", max),
-            high=_bound(context, "maximum", "exclusiveMaximum", min),
-            multiple_of=_decimal(context.keywords.get("multipleOf")),
-        )
+    keywords = location.keywords
+    whole = _only_integers(keywords)
+    return Numbers(
+        integer=whole,
+        by_spelling=whole and _by_spelling(location),
+        low=_bound(keywords, "minimum", "exclusiveMinimum", max),
+        high=_bound(keywords, "maximum", "exclusiveMaximum", min),
+        multiple_of=_decimal(keywords.get("multipleOf")),
     )
 
 
 def _bound(
-    context: SchemaContext,
+    keywords: Mapping[str, Json],
     keyword: str,
     strict_keyword: str,
     tighter: Callable[[Decimal, Decimal], Decimal],
@@ -62,8 +66,8 @@ def _bound(
 
     ``tighter`` returns the tighter of two values: ``max`` for lower bounds, ``min`` for upper ones.
     """
-    value = _decimal(context.keywords.get(keyword))
-    strict = context.keywords.get(strict_keyword)
+    value = _decimal(keywords.get(keyword))
+    strict = keywords.get(strict_keyword)
     if isinstance(strict, bool):  # draft 4: it says whether the other keyword is exclusive
         return None if value is None else Bound(value, strict)
     limit = _decimal(strict)
@@ -77,15 +81,15 @@ def _decimal(value: int | Decimal | None) -> Decimal | None:
     return None if value is None else Decimal(value)
 
 
-def _only_integers(context: SchemaContext) -> bool:
+def _only_integers(keywords: Mapping[str, Json]) -> bool:
     """Return whether ``type`` allows integers and no other numbers."""
-    names = context.keywords.get("type", ())
+    names = keywords.get("type", ())
     return names == "integer" or ("integer" in names and "number" not in names)
 
 
-def _by_spelling(context: SchemaContext) -> bool:
+def _by_spelling(location: Location) -> bool:
     """Return whether a number is an integer by how it is written: ``1.0`` is one since draft 6."""
-    return context.location.resource.dialect.draft is Draft.DRAFT_4
+    return location.resource.dialect.draft is Draft.DRAFT_4
 
 
 def _pattern(context: SchemaContext) -> Formula:
@@ -103,7 +107,7 @@ def _format(context: SchemaContext) -> Formula:
     if not dialect.enforces_format(context.lowering.options):
         return TRUE
     name = context.keywords["format"]
-    regular = format_regular(name)
+    regular = format_regular(name, dialect.draft)
     if regular is not None:
         return context.formulas.leaf(Matches(regular))
     if dialect.asserts_format:

@@ -9,9 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from guided.json_schema.formulas.numbers import digit_limits
+from guided.json_schema.formulas.numbers import (
+    MAX_LISTED_MULTIPLES,
+    digit_limits,
+    omits_multiples,
+)
 from guided.json_schema.formulas.values import is_number
 from guided.json_schema.reader.formats import (
     MAX_FORMAT_LENGTHS,
@@ -23,6 +27,7 @@ from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.schema_index import Location, SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.json_schema.reader.unknown_keywords import note_on_unknown
+from guided.json_schema.reader.value_keywords import number_assertion
 from guided.spec import Enforcement, JsonOptions, KeyOrder, Verdict
 
 __all__ = ["judge_keywords", "replace_table"]
@@ -83,6 +88,8 @@ def _enforcement(
         notes = list(_default_bound_notes(location, options))
         if notes:
             return Enforcement.NARROWED, "; ".join(notes)
+    if name == "multipleOf" and _omits_multiples(location):
+        return Enforcement.NARROWED, _LISTED_NOTE
     if name == "properties" and options.key_order is KeyOrder.SCHEMA and len(keywords[name]) > 1:
         return Enforcement.NARROWED, "members in the order of the schema"
     return Enforcement.ENFORCED, ""
@@ -102,6 +109,18 @@ def _format_enforcement(location: Location, options: JsonOptions) -> tuple[Enfor
     if narrowed is not None:
         return Enforcement.NARROWED, narrowed
     return Enforcement.ENFORCED, ""
+
+
+def _omits_multiples(location: Location) -> bool:
+    """Return whether only some of the multiples that the keywords of a schema allow are written.
+
+    Bounds in another part of the schema may leave so few that all are.
+    """
+    types = location.keywords.get("type", "number")
+    type_names = types if isinstance(types, list) else [types]
+    if not {"integer", "number"} & set(type_names):
+        return False
+    return omits_multiples(number_assertion(location))
 
 
 def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[str]:
@@ -155,6 +174,11 @@ def _longest_of_format(location: Location, options: JsonOptions) -> int | None:
     return MAX_FORMAT_LENGTHS.get(location.keywords["format"])
 
 
+_LISTED_NOTE: Final = (
+    f"only the {MAX_LISTED_MULTIPLES} multiples nearest to zero within the bounds; "
+    "beyond them no number"
+)
+"""The note on multiples that are listed, as their automaton would be too large."""
 _COMPANION_KEYWORD = {
     "then": "if",
     "else": "if",

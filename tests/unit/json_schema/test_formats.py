@@ -21,9 +21,11 @@ from guided.json_schema.reader.formats import (
     format_regular,
     known_formats,
 )
+from guided.json_schema.reader.keywords import Draft
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
 from guided.regular.patterns import parse_regex
 from tests.kit.effort import times
+from tests.unit.json_schema.documents import accepts, machine_of
 
 _MANY = ".".join(["a" * 63] * 3)
 _CASES: list[tuple[str, list[str], list[str]]] = [
@@ -287,6 +289,28 @@ def test_a_format_is_that_of_its_specification(
 ) -> None:
     assert [text for text in accepted if not _dfa(name).accepts(text)] == []
     assert [text for text in rejected if _dfa(name).accepts(text)] == []
+
+
+_HANDREWS = (["0", "1/a", "12#", "0/0+1"], ["0+1", "1-2/a", "0+1#", "01", "/a"])
+_BHUTTON = (["0", "1/a", "0+1", "1-2/a", "0+1#"], ["01", "/a", "0+", "0+01"])
+
+
+@pytest.mark.parametrize(
+    ("draft", "cases"),
+    [
+        *((draft, _HANDREWS) for draft in Draft if draft <= Draft.DRAFT_7),
+        *((draft, _BHUTTON) for draft in Draft if draft > Draft.DRAFT_7),
+    ],
+)
+def test_relative_pointers_shift_no_index_up_to_draft_7(
+    draft: Draft, cases: tuple[list[str], list[str]]
+) -> None:
+    machine = machine_of(
+        {"$schema": draft.uri, "type": "string", "format": "relative-json-pointer"}
+    )
+    accepted, rejected = cases
+    assert [text for text in accepted if not accepts(machine, f'"{text}"')] == []
+    assert [text for text in rejected if accepts(machine, f'"{text}"')] == []
 
 
 def test_every_format_has_an_automaton_of_moderate_size() -> None:

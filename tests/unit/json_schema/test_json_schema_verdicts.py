@@ -46,6 +46,7 @@ def test_every_keyword_gets_a_verdict_used_or_not() -> None:
     assert verdicts["/x-note"].note == "no draft defines it"
 
 
+_LISTED = "only the 200 multiples nearest to zero within the bounds; beyond them no number"
 _NOTES: list[tuple[Any, JsonOptions, str, Enforcement, str]] = [
     (
         {"maxlength": 3},
@@ -210,6 +211,22 @@ _NOTES: list[tuple[Any, JsonOptions, str, Enforcement, str]] = [
         "/type",
         Enforcement.ENFORCED,
         "",
+    ),
+    *(
+        (schema, JsonOptions(), "/multipleOf", Enforcement.NARROWED, _LISTED)
+        for schema in (
+            {"multipleOf": 99991},
+            {"type": ["integer", "null"], "multipleOf": 99991, "minimum": 10**9},
+            {"type": "number", "multipleOf": 0.0625, "maximum": 1e300},
+        )
+    ),
+    *(
+        (schema, JsonOptions(), "/multipleOf", Enforcement.ENFORCED, "")
+        for schema in (
+            {"type": "integer", "multipleOf": 4096, "minimum": 0, "maximum": 2**32},
+            {"multipleOf": 99991, "minimum": 0, "exclusiveMaximum": 99991 * 200},
+            {"type": "string", "multipleOf": 99991},
+        )
     ),
     (
         {"properties": {"a": {}, "b": {}}},

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from guided.errors import LimitExceededError
+from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.spec import JsonOptions
-from tests.unit.json_schema.documents import Row, assert_row, machine_of
+from tests.unit.json_schema.documents import Row, Schema, assert_row, machine_of
 
 ROWS: list[Row] = [
     ({"type": "null"}, "null", "true 0 [] nul nulll"),
@@ -117,6 +117,31 @@ def test_numbers_without_a_bound_on_their_digits_go_on() -> None:
     assert_row(({"type": "number"}, "9" * 60 + " 0." + "1" * 60, "1e5 01"), options)
 
 
+_PAGES = {"type": "integer", "multipleOf": 4096, "minimum": 0, "maximum": 2**32}
+_DAYS = {"type": "integer", "multipleOf": 86400, "minimum": 946684800, "maximum": 4102444800}
+_QUARTERS = {"type": "number", "minimum": 1e-100, "multipleOf": 0.25, "maximum": 99}
+WIDE_BOUNDS: list[Row] = [
+    (_PAGES, "0 815104 819200 4294967296", "4095 819201 4294971392 -4096"),
+    ({**_PAGES, "maximum": 2**62}, "819200 4611686018427387904", "819201 4611686018427392000"),
+    ({"enum": [{"a": 1}], "not": _PAGES}, '{"a":1}', "819200"),
+    (_DAYS, "946684800 963964800 1700006400 4102444800", "1700006401 946598400 4102531200"),
+    ({"type": "integer", "multipleOf": 1024, "minimum": 2**20, "maximum": 2**40}, "1048576 1253376 1099511627776", "1047552 1253377"),
+    (_QUARTERS, "0.25 50 50.25 98 98.750 99", "0 98.3 99.25"),
+    ({"type": "number", "multipleOf": 0.125, "maximum": 1.2e29}, f"-1000 100.125 1{'0' * 29}", f"100.1 13{'0' * 28}"),
+    ({"anyOf": [_PAGES, {"type": "integer", "maximum": 10}]}, "7 -3 819200 4294967296", "11 819201"),
+    ({"anyOf": [{**_PAGES, "maximum": 2**62}, {"type": "integer", "maximum": 10}]}, "7 819200", "11"),
+    ({"type": "integer", "minimum": 0, "not": _PAGES}, "819201 4294971392", "0 819200 4294967296"),
+    ({"oneOf": [_PAGES, {"type": "integer", "multipleOf": 6000, "minimum": 1}]}, "0 6000 819200", "1 1536000"),
+    ({"type": "number", "minimum": 0, "not": _QUARTERS}, "0 98.3 99.25", "98 98.50 99"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", WIDE_BOUNDS, ids=repr)
+def test_within_wide_bounds_all_multiples_are_allowed(row: Row) -> None:
+    assert_row(row)
+    assert_row(row, JsonOptions(spelling="any"))
+
+
 def test_a_bound_that_must_fail_says_where_listed_multiples_begin() -> None:
     schema = {"type": "integer", "multipleOf": 99991, "not": {"maximum": 10**9}}
     assert_row((schema, "1000009991", "99991 1000009992"))
@@ -129,19 +154,43 @@ def test_listed_multiples_that_do_not_meet_are_no_proof_that_none_do() -> None:
         machine_of({"type": "integer", **schema})
 
 
+LISTED = {"type": "integer", "multipleOf": 99991}
+LEFT_OUT: list[tuple[Schema, int]] = [
+    (LISTED, 1),
+    ({"type": "object", "properties": {"a": LISTED}, "required": ["a"]}, 1),
+    ({"anyOf": [LISTED, {"type": "string"}]}, 1),
+    ({**LISTED, "multipleOf": 3}, 0),
+    ({**LISTED, "minimum": 0, "maximum": 300_000}, 0),
+    (_PAGES, 0),
+]
+
+
+@pytest.mark.parametrize(("schema", "count"), LEFT_OUT)
+def test_multiples_that_are_left_out_are_counted(schema: Schema, count: int) -> None:
+    assert machine_of(schema).parts.num_given_up == count
+
+
+def test_listed_multiples_leave_no_doubt_that_another_part_has_no_value() -> None:
+    empty = {"type": "string", "minLength": 3, "maxLength": 2}
+    schema = {"type": "object", "properties": {"a": LISTED, "b": empty}, "required": ["a", "b"]}
+    with pytest.raises(UnsatisfiableError) as caught:
+        machine_of(schema)
+    assert caught.value.pointer == "/properties/b"
+
+
 def test_beyond_the_last_multiple_that_a_bound_allows_none_is_left_to_list() -> None:
     """Only 200 multiples of the second are listed, and nothing is known of lower numbers alone."""
     schema = {
         "anyOf": [
-            {"type": "number", "exclusiveMaximum": 1e22, "multipleOf": 0.25},
-            {"type": "number", "minimum": -1e300, "exclusiveMaximum": 0, "multipleOf": 0.25},
+            {"type": "number", "exclusiveMaximum": 1e22, "multipleOf": 0.0625},
+            {"type": "number", "minimum": -1e300, "exclusiveMaximum": 0, "multipleOf": 0.0625},
         ]
     }
-    assert_row((schema, "0 0.25 -0.25 -50 1000", "0.1 -0.1 -50.25 1e22"))
+    assert_row((schema, "0 0.0625 -0.0625 -12.5 1000", "0.1 -0.1 -12.5625 1e22"))
 
 
 def test_no_number_is_guessed_to_fit_that_the_listed_multiples_leave_out() -> None:
-    wide = {"minimum": -1e300, "maximum": 1e300, "multipleOf": 0.25}
+    wide = {"minimum": -1e300, "maximum": 1e300, "multipleOf": 0.0625}
     schema = {"minimum": 900, "anyOf": [{"minimum": 1000, "maximum": 1005}, wide]}
     with pytest.raises(LimitExceededError):
         machine_of({"type": "number", **schema})

@@ -394,6 +394,45 @@ def test_of_a_large_divisor_the_multiples_nearest_to_zero_are_listed(
         assert verdicts.run(f"{far}") == (FAILS if assertion.high else DEAD)
 
 
+_wide = st.none() | st.builds(Bound, st.integers(-(10**13), 10**13).map(Decimal), st.booleans())
+_wide_steps = st.sampled_from(["4096", "1024", "86400", "1021", "0.25", "0.0375", "3600", "0.4"])
+_thousandths = st.lists(st.integers(0, 1_000), max_size=20)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.booleans(), _wide, _wide, _wide_steps, _thousandths)
+@example(True, Bound(Decimal(0)), Bound(Decimal(2**32)), "4096", [0, 1, 190, 191, 500, 1_000])
+def test_within_wide_bounds_all_multiples_are_decided(
+    integer: bool, low: Bound | None, high: Bound | None, step: str, thousandths: list[int]
+) -> None:
+    assertion = Numbers(integer, low, high, Decimal(step))
+    assert not omits_multiples(assertion)
+    dfa, verdicts = (make(assertion, CANONICAL, 20) for make in (number_dfa, number_verdicts))
+    first, last = (0 if bound is None else bound.value // Decimal(step) for bound in (low, high))
+    for part in thousandths:
+        multiple = (first + (last - first) * part // 1_000) * Decimal(step)
+        for value in (multiple, multiple + Decimal(step), multiple + 1):
+            text, fits = exact_text(value), _holds(assertion, value)
+            assert dfa.run(text) == (HOLDS if fits else DEAD), text
+            assert verdicts.run(text) == (HOLDS if fits else FAILS), text
+
+
+def test_verdicts_within_wide_bounds_have_few_states() -> None:
+    assertion = Numbers(True, Bound(Decimal(0)), Bound(Decimal(2**32)), Decimal(4096))
+    for spelling in (CANONICAL, ANY):
+        assert len(number_verdicts(assertion, spelling, 20)) < 3_000
+
+
+def test_multiples_within_wide_bounds_that_take_many_states_are_listed() -> None:
+    """By the estimate, by the automaton that is built, and with too many remainders."""
+    for step, most in (("0.0625", "1e300"), ("7919", "1e10"), ("99991", "1e9")):
+        assertion = Numbers(False, Bound(Decimal(0)), Bound(Decimal(most)), Decimal(step))
+        assert omits_multiples(assertion)
+        dfa = number_dfa(assertion, CANONICAL, 20)
+        values = [exact_text(count * Decimal(step)) for count in (199, 200)]
+        assert [dfa.run(text) for text in values] == [HOLDS, DEAD]
+
+
 def test_a_large_divisor_in_a_small_range_is_exact() -> None:
     assertion = Numbers(True, Bound(Decimal(0)), Bound(Decimal(300_000)), Decimal(99_991))
     assert not omits_multiples(assertion)
