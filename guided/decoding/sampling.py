@@ -144,11 +144,12 @@ def adjust_tokens(
 
 
 def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float64]:
-    """Divide logits by the temperature, less the largest, so that a tiny one does not overflow."""
+    """Divide logits, less the largest, by the temperature; a tiny one leaves only the largest."""
     largest = float(logits.max())
     if largest == -np.inf:
         return np.zeros(len(logits))  # every logit is -inf, so all are equal
-    scores: NDArray[np.float64] = (logits.astype(np.float64) - largest) / temperature
+    with np.errstate(over="ignore"):
+        scores: NDArray[np.float64] = (logits.astype(np.float64) - largest) / temperature
     return scores
 
 

@@ -361,9 +361,8 @@ def _forced_bytes(machine: Recognizer, state: State) -> tuple[bytes, list[State]
     """
     forced, states = bytearray(), [state]
     while len(forced) < _MAX_RUN_BYTES and (byte := machine.only_byte(states[-1])) is not None:
-        reached = machine.advance(states[-1], bytes((byte,)))
-        if reached is None:
-            break
+        reached = machine.step(states[-1], byte)
+        assert reached is not None, byte  # ``only_byte`` returns only bytes that may follow
         forced.append(byte)
         states.append(reached)
     return bytes(forced), states

@@ -78,6 +78,9 @@ def walk_inside(
     string or has ``horizon`` bytes below ``top``; there it records a site, for a walk that knows
     the stack. Returns the number of sites and the greatest count of code points.
 
+    The row must have an outline (``outline_of``), so no string begins on the way. Rows of equal
+    outlines share the result: it may depend only on what ``search_outline`` records of rows.
+
     ``words`` gets the bits of the tokens that stay inside, and ``min_counts`` by token the least
     number of code points of a string with it; both are all zero before. ``sites``, int32
     ``[nodes, 4]``, gets the sites; where a row is left by its exit action, the entry is

@@ -121,22 +121,25 @@ def byte_dfa_from_dfa(
 
 
 def append_bytes(suffix: bytes, texts: ByteDfa) -> ByteDfa:
-    """Return the automaton of the texts followed by ``suffix``.
+    """Return the automaton of the texts followed by ``suffix``, all accepted as 0.
 
-    The first byte of ``suffix`` must occur in none of the texts.
+    ``suffix`` is not empty, and its first byte must occur in none of the texts. The new states are
+    no boundary states, so that counts of code points leave the suffix out.
     """
     if not len(texts):
         return texts
-    classes, table, size = texts.byte_class.copy(), texts.next, len(texts)
+    classes, size = texts.byte_class.copy(), len(texts)
+    columns = [*range(texts.next.shape[1])]
     for byte in {*suffix}:
         # Bytes of its class now lead elsewhere than this one; if it is alone, it keeps the class.
         if np.count_nonzero(classes == classes[byte]) > 1:
-            table = np.hstack([table, table[:, classes[byte]][:, None]])
-            classes[byte] = table.shape[1] - 1
+            columns.append(int(classes[byte]))
+            classes[byte] = len(columns) - 1
     assert (texts.next[:, texts.byte_class[suffix[0]]] == DEAD).all(), (
         "the suffix begins within a text"
     )
-    table = np.vstack([table, np.full((len(suffix), table.shape[1]), DEAD, dtype=np.int32)])
+    added = np.full((len(suffix), len(columns)), DEAD, dtype=np.int32)
+    table = np.vstack([texts.next[:, columns], added])
     table[np.flatnonzero(texts.label != DEAD), classes[suffix[0]]] = size
     for place, byte in enumerate(suffix[1:]):
         table[size + place, classes[byte]] = size + place + 1

@@ -104,20 +104,33 @@ def lift_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
 def _append_anything(regular: Regular) -> Regular:
     """Return the expression followed by any text, which a look-ahead at its end may be about.
 
-    The last line would be right for every expression. The other cases match the same texts with
-    less look-around.
+    Both are about whole texts. The last line would be right for every expression; the other cases
+    only remove look-around at the end. All other options share one ``ANYTHING``: with one each, the
+    subsets would tell apart which of the options matched.
     """
     match regular:
-        case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
+        case Concat(parts) if parts and _ends_in_look(parts[-1]):
             return Concat((*parts[:-1], _append_anything(parts[-1])))
-        case Alternate(options) if any(isinstance(each, (Look, Concat)) for each in options):
-            return Alternate(tuple(map(_append_anything, options)))
+        case Alternate(options) if any(map(_ends_in_look, options)):
+            looking = [_append_anything(each) for each in options if _ends_in_look(each)]
+            others = tuple([each for each in options if not _ends_in_look(each)])
+            return Alternate((*looking, Concat((Alternate(others), ANYTHING))))
         case Look(item, ahead=True, negative=False):
             return _append_anything(item)
         case Look(Chars(chars), ahead=True, negative=True):
             # (?!c).* -> ([^c].*)?
             return Repeat(Concat((Chars(~chars), ANYTHING)), 0, 1)
     return Concat((regular, ANYTHING))
+
+
+def _ends_in_look(regular: Regular) -> bool:
+    """Return whether look-around is the last part of an expression, or of one of its options."""
+    match regular:
+        case Concat(parts):
+            return bool(parts) and _ends_in_look(parts[-1])
+        case Alternate(options):
+            return any(map(_ends_in_look, options))
+    return isinstance(regular, Look)
 
 
 class LookaroundSubsets:

@@ -68,7 +68,7 @@ class Arrow:
     source: int
     target: int
     label: str
-    """The text that leads there, or a class of characters in regular expression syntax."""
+    """The text that leads there, or a description of a class of characters for people to read."""
     is_text: bool
     """Whether the label is a text."""
 

@@ -347,9 +347,9 @@ class _Parser:
         return Repeated(item, *bounds)
 
     def _parse_number(self, what: str) -> int:
-        """Parse a number, perhaps negative; ``what`` says in the error what it is for."""
+        """Parse a number, perhaps with a sign; ``what`` says in the error what it is for."""
         token = self._expect(("number",), f"expected a number, {what}")
-        if len(token.text) > _MAX_DIGITS:
+        if len(token.text.lstrip("+-")) > _MAX_DIGITS:
             raise LimitExceededError(
                 self._message_at(token, f"the number has more than {_MAX_DIGITS} digits"),
                 limit=_MAX_DIGITS,

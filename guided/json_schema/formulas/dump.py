@@ -135,11 +135,6 @@ def _assertion_lines(assertion: Assertion, levels: int) -> list[str]:
             return _with_heading(f"{_range(low, high)} items are", _lines(item, levels - 1))
         case Names(name):
             return _with_heading("every name is", _lines(name, levels - 1))
-        case Unique(strings, numbers, others) if strings or numbers or others:
-            head = "items differ, and from"
-            named = [(_json_text(text), Constant(True)) for text in strings]
-            named += [(exact_text(number), Constant(True)) for number in numbers]
-            named += [("what is", other) for other in others]
         case _:
             return [_phrase(assertion)]
     inner = [line for key, f in named for line in _with_heading(key, _lines(f, levels - 1))]
@@ -228,7 +223,8 @@ def _regex_text(regular: Regular) -> str:
                 bounds = str(low) if low == high else f"{low},{'' if high is None else high}"
                 times = f"{{{bounds}}}"
             inner = _regex_text(item)
-            return (f"(?:{inner})" if isinstance(item, Concat) else inner) + times
+            several = Concat | Repeat | SeparatedRepeat | Intersection
+            return (f"(?:{inner})" if isinstance(item, several) else inner) + times
         case SeparatedRepeat(item, between):
             inner = _regex_text(item)
             return f"{inner}(?:{_regex_text(between)}{inner})*"
@@ -247,15 +243,18 @@ def _regex_text(regular: Regular) -> str:
 def _class_text(chars: CodePoints) -> str:
     """Return a single code point as it is, any other set as its ranges in brackets."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
-        return _character(chars.ranges[0][0])
+        return _character(chars.ranges[0][0], escaped=r"\.^$*+?()[]{}|/")
+    in_class = r"\]^-"
     ranges = [
-        _character(low) + (f"-{_character(high)}" if high > low else "")
+        _character(low, in_class) + (f"-{_character(high, in_class)}" if high > low else "")
         for low, high in chars.ranges
     ]
     return "[" + "".join(ranges) + "]"
 
 
-def _character(code_point: int) -> str:
+def _character(code_point: int, escaped: str) -> str:
     character = chr(code_point)
+    if character in escaped:
+        return f"\\{character}"
     plain = character.isprintable() and not character.isspace()
     return character if plain or character == " " else f"\\u{{{code_point:X}}}"

@@ -33,7 +33,10 @@ class JsonGrammar:
         return self.formulas.nbytes + self.schema_nbytes()
 
     def nodes(self) -> list[SchemaNode]:
-        """Return all nodes reachable from the root, by number; this lowers every one of them."""
+        """Return all nodes reachable from the root, by number; this lowers every one of them.
+
+        Nodes are numbered as they are first met, here or where a text reached them before.
+        """
         found: set[SchemaNode] = set()
         seen: set[Formula] = set()
         worklist = [self.root]

@@ -192,8 +192,8 @@ class _Trie:
 
     def __init__(self) -> None:
         self.zeros = 1
-        """The node after a zero that continues no inserted text: it stands for all further zeros.
-        """
+        """The node after a zero that ends a fraction and continues no inserted text: it stands for
+        all further zeros, of any text."""
         self.edges = {self.zeros * WIDTH: self.zeros}
         """The target node by cell, which is node * WIDTH + column."""
         self.size = 2

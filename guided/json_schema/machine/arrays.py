@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import (
     Assertion,
     Contains,
@@ -85,12 +88,13 @@ class ArrayRules:
                 always_completable=True,
             )
             return None if item is FALSE else awaited
-        leaves = leaves_of(goals)
+        # First what every item decides, then what is left to ask of this one.
         by: dict[Leaf, Formula] = {}
-        for leaf in leaves:
+        for leaf in leaves_of(goals):
             if isinstance(leaf.assertion, ItemCount):
                 by[leaf] = decrement_count(leaf.assertion, self.formulas)
         goals = replace_leaves(self.formulas, goals, by)
+        leaves = leaves_of(goals)
         # ``Unique``, which knows earlier items, comes last, so that the names of an item keep the
         # order of the schema.
         universal = [
@@ -155,9 +159,7 @@ class ArrayRules:
             elif isinstance(assertion, Items):
                 by[leaf] = self._without_first(leaf, assertion)
             elif isinstance(assertion, Unique) and text is not None:
-                by[leaf] = self.formulas.leaf(
-                    with_earlier_item(assertion, read_value(text), self.formulas)
-                )
+                by[leaf] = self._remember(assertion, text)
         goals = replace_leaves(self.formulas, frame.goals, by)
         return ArrayFrame(
             goals,
@@ -165,6 +167,18 @@ class ArrayRules:
             has_items=True,
             has_unknown_item=awaited.remembers_text and text is None,
         )
+
+    def _remember(self, assertion: Unique, text: bytes) -> Formula:
+        """Return the assertion after an item with this text; raises LimitExceededError."""
+        try:
+            return self.formulas.leaf(with_earlier_item(assertion, read_value(text), self.formulas))
+        except RecursionError as error:
+            # How deep items nest is up to the model.
+            raise LimitExceededError(
+                "an item that has to differ from others nests too deeply",
+                limit=sys.getrecursionlimit(),
+                hint="bound the depth of the items, or leave out uniqueItems",
+            ) from error
 
     def closing_vector(self, frame: ArrayFrame) -> int:
         """Return the truth vector of the array if it closes here."""

@@ -183,8 +183,9 @@ _LETTER_OR_DIGIT = CodePoints.from_ranges([(0x30, 0x39), (0x61, 0x7A)])
 def mixed_labels() -> Graph:
     """Return labels of one code point among ASCII letters and digits, with hyphens between them.
 
-    They are spelled as all that is ASCII, a hyphen, and the delta of the code point. The greatest
-    length determines ``host_names._MAX_BESIDE_A_LABEL``, and so depends on ``_MAX_ASCII``.
+    They are spelled as all that is ASCII, a hyphen, and the delta of the code point. Hyphens are
+    single. ``host_names._MAX_BESIDE_A_LABEL`` depends on the greatest length, and so on
+    ``_MAX_ASCII``.
     """
     builder = GraphBuilder()
     start = here = hyphen = builder.add_state()

@@ -105,6 +105,8 @@ class SchemaIndex:
         self._resources: dict[str, Resource] = {}
         """By URI; a document by the URI that was given with it and by its own. The first one stays.
         """
+        self._read_documents: set[str] = set()
+        """The given URIs of the documents that were read."""
         self._made: list[Resource] = []
         """All resources, also those whose URI another one has."""
         # Their anchors lead to locations, which lead back to them.
@@ -132,19 +134,30 @@ class SchemaIndex:
         Reads documents as far as needed: the one given with the URI, else a metaschema, else all
         others, since each may give itself the URI, and a URI of several schemas is ambiguous.
         """
-        found = self._resources.get(uri)
         # The request's documents come before published ones.
-        if found is None and (document := self._documents.find(uri)) is not None:
-            found = self._add_document(uri, document)
+        self._read_document(uri)
+        found = self._resources.get(uri)
         if found is None:
             published = metaschema(uri)
             if published is not None:
                 return self._add_document(uri, published, is_standard=True)
             for other in self._documents.uris:
-                if other not in self._resources:
-                    self._add_document(other, self._documents.find(other))
+                self._read_document(other)
             found = self._resources.get(uri)
         return found
+
+    def _read_document(self, uri: str) -> None:
+        """Add the document given with a URI, if there is one, unless it was read.
+
+        A copy of it inside another document is no second schema of that URI.
+        """
+        document = None if uri in self._read_documents else self._documents.find(uri)
+        if document is None:
+            return
+        embedded = self._resources.get(uri)
+        if embedded is None or embedded.root != document:
+            self._add_document(uri, document)
+        self._read_documents.add(uri)
 
     def add(self, schema: Json, pointer: str, resource: Resource) -> None:
         """Add a schema and all schemas in it to the index; ``resource`` contains it.
@@ -183,9 +196,7 @@ class SchemaIndex:
     def dynamic_anchors(self) -> list[Location]:
         """Return the possible targets of dynamic references."""
         return [
-            location
-            for resource in self._resources.values()
-            for location in resource.dynamic_anchors.values()
+            location for resource in self._made for location in resource.dynamic_anchors.values()
         ]
 
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
@@ -198,7 +209,9 @@ class SchemaIndex:
         dialect = self._dialect(root, pointer, self._default)
         resource = Resource(uri, root, pointer, dialect, is_standard)
         self._made.append(resource)
-        self._resources[uri] = resource
+        self._read_documents.add(uri)
+        if self._resources.setdefault(uri, resource) is not resource:
+            self.ambiguous_uris.add(uri)
         if isinstance(root, dict) and not _ref_hides_siblings(root, dialect):
             identifier = root.get(dialect.id_keyword)
             if isinstance(identifier, str):

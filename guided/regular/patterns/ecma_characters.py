@@ -235,7 +235,7 @@ class CharacterReader(PatternText):
         return code_point
 
     def hexadecimal(self, count: int, start: int) -> int:
-        """Parse a code point written as ``count`` hexadecimal digits."""
+        """Parse a code point, perhaps a surrogate, of ``count`` hexadecimal digits."""
         digits = self.text[self.position : self.position + count]
         self.position += count
         if len(digits) < count:

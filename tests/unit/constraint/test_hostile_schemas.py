@@ -10,6 +10,7 @@ import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits
 from guided.constraint.check import check
+from guided.constraint.machine import machine_of
 from guided.errors import LimitExceededError
 from guided.spec import JsonSchema
 from tests.kit.tiny_vocabulary import tiny_vocabulary
@@ -143,3 +144,12 @@ def test_a_limit_says_what_took_the_work() -> None:
     assert matcher.shortest_completion()
     with pytest.raises(LimitExceededError, match="compiling takes more than 20 "):
         ConstraintCompiler(vocabulary, ConstraintLimits(compile_work=20)).compile(schema)
+
+
+def test_items_that_nest_without_end_and_have_to_differ_are_a_limit() -> None:
+    lists = {"type": "array", "items": {"$ref": "#/$defs/a"}}
+    schema = {"$defs": {"a": lists}, "uniqueItems": True, **lists}
+    machine = machine_of(JsonSchema(json.dumps(schema)))
+    assert machine.advance(machine.start, b"[" * 200 + b"]" * 200) is not None
+    with pytest.raises(LimitExceededError, match="has to differ from others nests too deeply"):
+        machine.advance(machine.start, b"[" * 3_000 + b"]" * 3_000)

@@ -209,6 +209,8 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "no text": ('start: "a" start', UnsatisfiableError, ["no text"]),
     "depth": ("start: " + "(" * 200 + '"a"' + ")" * 200, LimitExceededError, ["nests deeper"]),
     "a long number": ('start: "a"~12345678901', LimitExceededError, ["than 9 digits"]),
+    "a long priority": ('start.-1234567890: "a"', LimitExceededError, ["than 9 digits"]),
+    "a number of nine digits": ('start.-123456789: "a" start', UnsatisfiableError, ["no text"]),
 }  # fmt: skip
 
 

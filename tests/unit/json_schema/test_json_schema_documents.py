@@ -61,6 +61,48 @@ def test_an_id_that_two_documents_claim_names_neither(other: Any) -> None:
     assert _fits({"$ref": "http://x.org/a"}, 1, a=first, b=other)
 
 
+def test_a_document_is_read_though_another_gives_itself_its_address() -> None:
+    """Whichever comes first, ``b`` has the schema ``c``."""
+    documents = {"a": {"$id": "http://x.org/b"}, "b": {"$id": "http://x.org/c", "const": 1}}
+    for order in (documents, dict(reversed(documents.items()))):
+        assert _fits({"$ref": "http://x.org/c"}, 1, **order)
+        assert not _fits({"$ref": "http://x.org/c"}, 2, **order)
+
+
+def test_what_a_name_means_does_not_depend_on_the_order_of_references() -> None:
+    documents: dict[str, Any] = {
+        "d": {"$defs": {"e": {"$id": "http://x.org/a", "type": "string"}}},
+        "a": {"type": "integer"},
+    }
+    references = {"p": {"$ref": "http://x.org/d"}, "q": {"$ref": "http://x.org/a"}}
+    for order in (references, dict(reversed(references.items()))):
+        schema = {"properties": order, "allOf": [{"$ref": "http://x.org/d#/$defs/e"}]}
+        with pytest.raises(InvalidConstraintError, match="names several schemas"):
+            _fits(schema | {"items": {"$ref": "http://x.org/a"}}, {}, **documents)
+    # A copy of the document inside another is no other schema.
+    documents["d"]["$defs"] = {"e": {"$id": "http://x.org/a", "type": "integer"}}
+    documents["a"] = documents["d"]["$defs"]["e"]
+    assert _fits({"properties": references}, {"q": 1}, **documents)
+
+
+def test_dynamic_anchors_of_schemas_whose_name_another_one_has_are_followed() -> None:
+    schema = {
+        "$id": "http://x.org/r",
+        "$ref": "#/$defs/two",
+        "$defs": {
+            "one": {"$id": "http://x.org/d", "type": "null"},
+            "two": {"$id": "http://x.org/d", "$dynamicAnchor": "n", "$ref": "http://x.org/base"},
+            "base": {
+                "$id": "http://x.org/base",
+                "$dynamicRef": "#n",
+                "$defs": {"d": {"$dynamicAnchor": "n", "type": "string"}},
+            },
+        },
+    }
+    with pytest.raises(InvalidConstraintError, match="refers to nothing but itself"):
+        lower_json_schema(JsonSchema(json.dumps(schema)))
+
+
 def test_a_document_without_a_draft_is_read_as_the_schema_that_names_it() -> None:
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "http://x.org/d"}
     assert _fits(schema, [3], d={"items": {"$ref": "#/x", "maximum": 2}, "x": {"minimum": 1}})

@@ -84,6 +84,7 @@ _MATCHES = [
     (r"^(?=ab\b)a", ["ab", "ab c"], ["abc", "a"]),
     (r"^(?=b(?!a))", ["b", "bb"], ["ba", "a"]),
     (r"^(?!b(?!a))b", ["ba", "bab"], ["b", "bb"]),
+    (r"^(?!.*(?:a\b|ab(?!c)|b)).*$", ["", "c", "ac"], ["a", "ab", "b", "cb"]),
     (r"^((?!foo).)*$", ["", "fofo"], ["foo", "xfoox"]),
     ("^\\0\u0663$", ["\0\u0663"], ["\0", "0\u0663"]),
     (r"(?<=a)b", ["ab", "xab"], ["b", "bb"]),
@@ -275,3 +276,12 @@ def test_a_look_ahead_at_the_start_costs_no_more_than_its_parts() -> None:
     assert len(dfa) <= 16 * 65
     assert dfa.accepts("Passw0rd!")
     assert not dfa.accepts("Password!")
+
+
+def test_a_text_with_none_of_many_words_takes_few_states() -> None:
+    words = "foo|bar|qux|zip|mud|keg|jot|wax|lyn|hvc|dvd|elm|pst|rgy"
+    with limited_work(200_000):
+        dfa = dfa_from_regular(parse_regex(rf"^(?!.*(?:{words})).*$"), search=True)
+    assert len(dfa) < 40
+    assert dfa.accepts("foba")
+    assert not dfa.accepts("a zip of")
