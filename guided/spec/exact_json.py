@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -41,5 +42,6 @@ def parse_decimal(text: str) -> Decimal:
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) < len(members):
-        raise ValueError("a name of a member is repeated")
+        ((name, _),) = Counter(name for name, _ in members).most_common(1)
+        raise ValueError(f"an object has {name[:80]!r} twice")
     return found

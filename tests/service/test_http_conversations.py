@@ -43,7 +43,9 @@ def test_the_description_of_an_answer_is_told(
 def test_a_description_does_not_make_up_for_a_conversation_that_says_nothing() -> None:
     thoughts = {"type": "reasoning", "summary": []}
     for fields in ({}, TEXT_FORMAT):
-        assert refusal("responses", input=[thoughts], **fields).message == "the prompt is empty"
+        assert (
+            refusal("responses", input=[thoughts], **fields).message == "the input has no message"
+        )
 
 
 @pytest.mark.parametrize(

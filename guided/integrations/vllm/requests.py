@@ -12,6 +12,7 @@ from guided.compiler import Compiler
 from guided.errors import InvalidConstraintError, RequestError, UnsupportedFeatureError
 from guided.integrations.json_form import JsonForm
 from guided.spec import Choice, Ebnf, Lark, Regex, Structure
+from guided.spec.composition import JsonObject
 from guided.spec.structural_tags import read_structural_tag
 
 __all__ = ["Asked", "ModelConfig", "check_request", "compiler_of", "structure_of"]
@@ -109,7 +110,7 @@ def structure_of(kind: str, text: str, form: JsonForm) -> Structure:
         case "json":
             return form.schema(text)
         case "json_object":
-            return form.schema({"type": "object"})
+            return JsonObject(form.options)
         case "regex":
             return Regex(text)
         case "choice":

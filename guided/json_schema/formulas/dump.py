@@ -205,6 +205,10 @@ def _pattern(regular: Regular) -> str:
     return text if len(text) <= MAX_PATTERN else text[:MAX_PATTERN] + "…"
 
 
+_IN_BRACKETS: Final = (Concat, Repeat, SeparatedRepeat, Intersection)
+"""Expressions that a quantifier needs brackets around."""
+
+
 def _regex_text(regular: Regular) -> str:
     """Return a pattern with this meaning, close to the one in the schema.
 
@@ -223,8 +227,7 @@ def _regex_text(regular: Regular) -> str:
                 bounds = str(low) if low == high else f"{low},{'' if high is None else high}"
                 times = f"{{{bounds}}}"
             inner = _regex_text(item)
-            several = Concat | Repeat | SeparatedRepeat | Intersection
-            return (f"(?:{inner})" if isinstance(item, several) else inner) + times
+            return (f"(?:{inner})" if isinstance(item, _IN_BRACKETS) else inner) + times
         case SeparatedRepeat(item, between):
             inner = _regex_text(item)
             return f"{inner}(?:{_regex_text(between)}{inner})*"

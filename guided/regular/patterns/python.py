@@ -83,8 +83,8 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
     try:
         try:
             parsed = _parser.parse(text, flags)
-        except ValueError as error:  # of flags that exclude each other
-            raise InvalidConstraintError(f"{error}, in the pattern", position=0) from error
+        except ValueError as excluded:  # of flags that exclude each other
+            raise InvalidConstraintError(f"{excluded}, in the pattern", position=0) from excluded
         return _Translator(text, anchored).sequence(parsed, parsed.state.flags)
     except re.error as error:
         raise InvalidConstraintError(
