@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from typing import Any
 
 import pytest
@@ -212,3 +214,16 @@ def test_what_would_fill_pages_is_cut_off() -> None:
     printed = dump(lower_json_schema(JsonSchema('{"format": "uri"}')).grammar)
     assert len(printed) < MAX_PATTERN + 60
     assert printed.endswith("…/\n")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"^[+\-z]$", r"x\$", r"\*", r"[\^a]", r"(?:a\+)?b", "(?:a*)?b", "(?:a+){2}", r"\\\]", "[a-z]"],
+)
+def test_a_printed_pattern_means_what_it_says(pattern: str) -> None:
+    grammar = lower_json_schema(JsonSchema(json.dumps({"type": "string", "pattern": pattern})))
+    (printed,) = re.findall("/(.*)/", dump(grammar.grammar))
+    for length in range(4):
+        for letters in itertools.product("a+-z$*^,\\]bx", repeat=length):
+            text = "".join(letters)
+            assert bool(re.search(printed, text)) == bool(re.search(pattern, text)), text
