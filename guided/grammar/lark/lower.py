@@ -118,12 +118,15 @@ def _hole_name(declared: Definition, holes: Collection[str]) -> str:
     """Return the name of the hole for a declared terminal.
 
     The full name of an imported terminal begins with the names of grammars, joined by ``__``. So
-    its suffixes are tried, the longest first. Raises UnsupportedFeatureError if none is the name of
-    a hole, and for a declared rule.
+    its suffixes are tried, the longest first, and then its name in the grammar that declares it.
+    Raises UnsupportedFeatureError if none is the name of a hole, and for a declared rule.
     """
-    parts = declared.name.split("__")
-    for at in range(len(parts)):
-        name = "__".join(parts[at:])
+    names = [declared.name]
+    if declared.source.is_imported:
+        parts = declared.name.split("__")
+        names += ["__".join(parts[at:]) for at in range(1, len(parts))]
+        names.append(declared.own_name)
+    for name in names:
         if declared.is_terminal and name in holes:
             return name
     raise declared.source.error(

@@ -128,10 +128,12 @@ class Definition:
     Compared by identity, so that it can be the key of a cache.
     """
 
-    __slots__ = ("bodies", "is_terminal", "name", "parameters", "position", "source")
+    __slots__ = ("bodies", "is_terminal", "name", "own_name", "parameters", "position", "source")
 
     def __init__(self, name: Name, parameters: tuple[str, ...], source: Source) -> None:
         self.name: Final = source.full_name(name.text)
+        self.own_name: Final = name.text
+        """The name in ``source``, which an import may have replaced by another one."""
         self.is_terminal: Final = name.is_terminal
         self.parameters: Final = parameters
         self.source: Final = source

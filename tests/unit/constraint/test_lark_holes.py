@@ -7,7 +7,12 @@ import random
 import pytest
 
 from guided.constraint import ConstraintCompiler
-from guided.errors import ConstraintError, InvalidConstraintError, RequestError
+from guided.errors import (
+    ConstraintError,
+    InvalidConstraintError,
+    RequestError,
+    UnsupportedFeatureError,
+)
 from guided.grammar.lark import extract_inline_json
 from guided.masks.mask import tokens_of
 from guided.spec import Choice, JsonSchema, Lark, Regex, Structure
@@ -58,6 +63,16 @@ _NESTED = Lark(
             ),
             [",,", "aax,b_c,", " a , bc , ", ",_b__,"],
             ["a x,,", ",b c,", "_,,"],
+        ),
+        # An imported terminal is filled by its own name also where the import gives it another.
+        (
+            Lark(
+                "%import mine.A -> B\nstart: B",
+                imports=(("mine", "%declare A"),),
+                holes={"A": Choice(["x"])},
+            ),
+            ["x"],
+            ["A", "B"],
         ),
         # Used in two places, with one schema in common.
         (
@@ -209,3 +224,9 @@ def test_names_that_are_taken_are_left_alone() -> None:
     text, schemas = extract_inline_json("start: JSON_0 %json 1 %json\n\n2 \nJSON_0: 'a'")
     assert schemas == {"JSON_0_": "1", "JSON_1": "2"}
     assert text.count("\n", 0, text.index("'a'")) == 3
+
+
+def test_a_hole_fills_no_terminal_whose_name_only_ends_like_its_own() -> None:
+    lark = Lark("start: A X__A\n%declare A X__A", holes={"A": Choice(["x"])})
+    with pytest.raises(UnsupportedFeatureError, match="'X__A' is declared and has no text"):
+        ConstraintCompiler(BYTES).start(lark)
