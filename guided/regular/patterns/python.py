@@ -49,6 +49,8 @@ _UNSUPPORTED: Final = {
     op.ATOMIC_GROUP: ("an atomic group", r"\(\?>"),
 }
 """By unsupported operation, its name in errors and a pattern of its notation."""
+_BEGINNINGS: Final = (op.AT_BEGINNING, op.AT_BEGINNING_STRING)
+_ENDS: Final = (op.AT_END, op.AT_END_STRING)
 _ANCHORS: Final = r"\^|\$|\\A|\\Z"
 """A pattern of the notation of anchors."""
 # As plain numbers: looking up a flag by its name takes longer than the rest of a character.
@@ -85,7 +87,8 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
             parsed = _parser.parse(text, flags)
         except ValueError as excluded:  # of flags that exclude each other
             raise InvalidConstraintError(f"{excluded}, in the pattern", position=0) from excluded
-        return _Translator(text, anchored).sequence(parsed, parsed.state.flags)
+        items = _without_outer_anchors([*parsed]) if anchored else parsed
+        return _Translator(text, anchored).sequence(items, parsed.state.flags)
     except re.error as error:
         raise InvalidConstraintError(
             f"{error.msg} at character {error.pos} of the pattern", position=error.pos
@@ -97,6 +100,19 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
             field="constraint",
             hint="write it with fewer groups inside of one another, or with lower bounds",
         ) from too_much
+
+
+def _without_outer_anchors(items: list[Any]) -> list[Any]:
+    """Return the items of a pattern that matches a whole text, without anchors at both ends.
+
+    They hold there in any case, also ``$``, and patterns without look-around are compiled faster.
+    """
+    begin, end = 0, len(items)
+    while begin < end and items[begin][0] is op.AT and items[begin][1] in _BEGINNINGS:
+        begin += 1
+    while begin < end and items[end - 1][0] is op.AT and items[end - 1][1] in _ENDS:
+        end -= 1
+    return items[begin:end]
 
 
 class _Translator:

@@ -17,6 +17,7 @@ from guided.grammar.one_terminal import lower_regex
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.patterns.python import parse_python_regex
 from guided.regular.patterns.terminal_edges import without_lazy
+from guided.runtime.work_budget import limited_work
 from guided.spec import Regex
 
 _EVERYDAY = [
@@ -105,6 +106,11 @@ _ANCHORED = [
     (r"\Aa$\n", re.MULTILINE),
     (r"(?:^|a)b?\Z", re.MULTILINE),
     ("(?:^a$)?\n?", 0),
+    ("^a$|^b$", 0),
+    ("^^a\n$$", 0),
+    (r"(?m)\A^a\n$\Z", 0),
+    ("^$", 0),
+    ("^$\n", 0),
     (r"(?i)[^k]ß?|(?-i:K)", 0),
 ]
 
@@ -116,6 +122,15 @@ def test_anchors_and_boundaries_are_those_of_this_python(pattern: str, flags: in
     compiled = re.compile(pattern, flags)
     for text in (*_texts(), "a\na", "\n\n", "a\na\n", "b\n"):
         assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
+
+
+def test_anchors_at_both_ends_cost_nothing() -> None:
+    """``$`` inside is look-around, as it also matches before a last line feed."""
+    with limited_work(50_000):
+        dfa = dfa_from_regular(parse_python_regex("^(?:a?){300}$", 0, anchored=True))
+    assert dfa.accepts("a" * 300)
+    assert not dfa.accepts("a" * 301)
+    assert not dfa.accepts("a\n")
 
 
 def test_the_end_of_the_text_is_refused_where_it_would_be_known_too_late() -> None:
