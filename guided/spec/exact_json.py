@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["parse_decimal", "read_exact", "write_exact"]
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def read_exact(text: str) -> Any:
@@ -21,14 +23,21 @@ def read_exact(text: str) -> Any:
 
 def write_exact(value: Any) -> str:
     """Return a value in compact JSON; it recurses once for each level."""
+    try:
+        return _encode(value)
+    except TypeError:  # of a Decimal, which the fast encoder does not know
+        return _write(value)
+
+
+def _write(value: Any) -> str:
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, list):
-        return "[" + ",".join(map(write_exact, value)) + "]"
+        return "[" + ",".join(map(_write, value)) + "]"
     if isinstance(value, dict):
-        members = [f"{write_exact(name)}:{write_exact(item)}" for name, item in value.items()]
+        members = [f"{_encode(name)}:{_write(item)}" for name, item in value.items()]
         return "{" + ",".join(members) + "}"
-    return json.dumps(value, ensure_ascii=False)
+    return _encode(value)
 
 
 def parse_decimal(text: str) -> Decimal:
