@@ -12,7 +12,8 @@ from typing import Final
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import log_choice_of
 from guided_service.logs import configure_logs
-from guided_service.server import ENGINE_COMMAND, run_server
+from guided_service.server import run_server
+from tests.kit.soak_engine import SOAK_ENGINE
 
 _THREADS: Final = 6
 
@@ -21,7 +22,7 @@ async def _run() -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR1, _tell, loop)
     await _fill_pool(loop)
-    await run_server(ServerConfig(), ENGINE_COMMAND)
+    await run_server(ServerConfig(), SOAK_ENGINE)
 
 
 async def _fill_pool(loop: asyncio.AbstractEventLoop) -> None:
