@@ -81,6 +81,7 @@ NATIVE = (
     "guided/json_schema/reader/keywords.py",
     "guided/json_schema/reader/lower.py",
     "guided/json_schema/reader/lowering_check.py",
+    "guided/json_schema/reader/locations.py",
     "guided/json_schema/reader/schema_index.py",
     "guided/json_schema/reader/text.py",
     "guided/json_schema/reader/unevaluated.py",

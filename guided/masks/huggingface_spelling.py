@@ -193,14 +193,12 @@ def _rules(
         UnigramTies(exact["model"]["vocab"]) if exact["model"]["type"] == "Unigram" else None,
         space_letter,
     )
-    look_up = None
-    if exact["model"].get("ignore_merges"):
-        look_up = _WholePieceLookup(spelling, space_letter, is_byte_level=is_byte_level)
+    look_up = _WholePieceLookup(spelling, space_letter, is_byte_level)
     return SpellingRules(
         None if added_tokens is None else splitting_of(exact, space_letter),
         _ByteJoiner(model, texts) if is_byte_level else text_joiner,
         added_tokens=added_tokens or [],
-        whole_piece_token=look_up,
+        whole_piece_token=look_up if exact["model"].get("ignore_merges") else None,
         space_letter=letter,
     )
 
@@ -293,9 +291,7 @@ class _WholePieceLookup:
     or is byte-level.
     """
 
-    def __init__(
-        self, tokenizer: Tokenizer, space_letter: str | None, *, is_byte_level: bool
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, space_letter: str | None, is_byte_level: bool) -> None:
         self._tokenizer = tokenizer
         self._space_letter = space_letter
         self._is_byte_level = is_byte_level

@@ -7,6 +7,9 @@ A walk from a row of a string records *sites*, where tokens leave the string, in
     │      │        └ code points that a string with this text has at least
     │      └ code points of the text up to the node
     └ the node of the trie whose last byte leaves the string
+
+The row must have an outline (``outline_of``), so no string begins on the way. Rows of equal
+outlines share the result: it may depend only on what ``search_outline`` records of rows.
 """
 
 from __future__ import annotations
@@ -77,9 +80,6 @@ def walk_inside(
     The walk begins at the node ``top`` with the state ``row``, and ends where a token leaves the
     string or has ``horizon`` bytes below ``top``; there it records a site, for a walk that knows
     the stack. Returns the number of sites and the greatest count of code points.
-
-    The row must have an outline (``outline_of``), so no string begins on the way. Rows of equal
-    outlines share the result: it may depend only on what ``search_outline`` records of rows.
 
     ``words`` gets the bits of the tokens that stay inside, and ``min_counts`` by token the least
     number of code points of a string with it; both are all zero before. ``sites``, int32

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-__all__ = ["parse_decimal", "read_exact", "write_exact"]
+__all__ = ["parse_decimal", "read_exact", "refuse_constant", "write_exact"]
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -18,7 +18,12 @@ def read_exact(text: str) -> Any:
     Raises ValueError for text that is no JSON and for repeated names of members, RecursionError for
     text that nests too deeply.
     """
-    return json.loads(text, parse_float=parse_decimal, object_pairs_hook=_object)
+    return json.loads(
+        text,
+        parse_float=parse_decimal,
+        parse_constant=refuse_constant,
+        object_pairs_hook=_object,
+    )
 
 
 def write_exact(value: Any) -> str:
@@ -46,6 +51,11 @@ def parse_decimal(text: str) -> Decimal:
         return Decimal(text)
     except InvalidOperation as error:
         raise ValueError(f"the exponent of {text[:40]} is too large") from error
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for a constant that Python writes but JSON does not have."""
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:

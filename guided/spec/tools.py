@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
-from guided.spec.exact_json import read_exact
+from guided.spec.exact_json import read_exact, refuse_constant
 
 __all__ = ["MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
 
@@ -138,15 +138,10 @@ def _as_json(value: object, subject: str, field: str) -> str:
 
 def _parse(text: str) -> object:
     """Parse JSON; raises ValueError or RecursionError."""
-    parsed: object = json.loads(text, parse_constant=_refuse_constant)
+    parsed: object = json.loads(text, parse_constant=refuse_constant)
     # Raises for half of a surrogate pair, which cannot be encoded, and for numbers out of range.
     json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
     return parsed
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    """Raise ValueError for a constant that Python writes but JSON does not have."""
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _check_parameters(text: str, subject: str) -> None:

@@ -212,10 +212,8 @@ class CompositeMachine(GrammarMachine):
         after: State | None
         if inside is not None:
             target, row = self.fillings[inside.hole].transition(inside.stack, action)
-            if target == NEEDS_EXACT_STATE:
-                return NEEDS_EXACT_STATE, DEAD
-            if row == DEAD:
-                return stack, DEAD
+            if target == NEEDS_EXACT_STATE or row == DEAD:
+                return target if target == NEEDS_EXACT_STATE else stack, DEAD
             after = self.state_inside(inside, State(target, row))
         elif isomorphic is not None:
             taken = self.holes.take_action(isomorphic, action)

@@ -13,8 +13,9 @@ from typing import Final
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.formula import Formula, SchemaNode, postorder
+from guided.json_schema.reader.locations import Location
 from guided.json_schema.reader.schema_context import REFERENCES, Lowering
-from guided.json_schema.reader.schema_index import Location, resolve_reference
+from guided.json_schema.reader.schema_index import resolve_reference
 
 __all__ = ["can_be_lowered", "refuse_infinite_recursion"]
 

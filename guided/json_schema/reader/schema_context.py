@@ -10,9 +10,8 @@ from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Assertion, HasMember, JsonType, Types
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, SchemaNode
 from guided.json_schema.formulas.values import Json
+from guided.json_schema.reader.locations import Location, Resource
 from guided.json_schema.reader.schema_index import (
-    Location,
-    Resource,
     SchemaIndex,
     Scope,
     enter_resource,

@@ -11,7 +11,8 @@ from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.dialects import draft_dialect
 from guided.json_schema.reader.formats import known_formats
 from guided.json_schema.reader.keywords import KEYWORDS
-from guided.json_schema.reader.schema_index import Location, SchemaIndex
+from guided.json_schema.reader.locations import Location
+from guided.json_schema.reader.schema_index import SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.runtime.work_budget import spend
 from guided.spec import JsonOptions

@@ -12,8 +12,8 @@ from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.formulas.values import Json, one_of_values
 from guided.json_schema.reader.formats import format_regular
 from guided.json_schema.reader.keywords import Draft
+from guided.json_schema.reader.locations import Location
 from guided.json_schema.reader.schema_context import SchemaContext, count_formula
-from guided.json_schema.reader.schema_index import Location
 
 __all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS", "number_assertion"]
 

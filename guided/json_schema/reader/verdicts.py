@@ -24,7 +24,8 @@ from guided.json_schema.reader.formats import (
     known_formats,
 )
 from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
-from guided.json_schema.reader.schema_index import Location, SchemaIndex
+from guided.json_schema.reader.locations import Location
+from guided.json_schema.reader.schema_index import SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.json_schema.reader.unknown_keywords import note_on_unknown
 from guided.json_schema.reader.value_keywords import number_assertion
