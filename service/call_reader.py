@@ -24,9 +24,8 @@ from uuid import uuid4
 from guided.spec import GenerationRequest, ToolCall
 from guided.spec.tool_format import ToolFormat, strip_marks
 from guided.spec.tool_members import text_members
-from guided_service.held_back import overlap
 from guided_service.literal_reader import LiteralReader
-from guided_service.member_reader import MemberReader
+from guided_service.member_reader import MemberReader, overlap
 
 __all__ = [
     "Argument",

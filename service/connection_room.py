@@ -2,15 +2,19 @@
 
 The transport bounds the number of connections and closes any above the bound, whoever owns it; it
 knows neither who has most nor which never made a call. So when few places are left, the connections
-worth least are ended (``connection_worth``), about a second after they came.
+worth least are ended (``connection_worth``), about a second after they came. Their sockets, which
+the transport does not expose, are found among the descriptors of this process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Container, Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -19,9 +23,7 @@ import grpc.aio
 import structlog
 from typing_extensions import override
 
-from guided_service.accepted_sockets import descriptors, hang_up, peers
-from guided_service.call_notes import CallNotes, Peer
-from guided_service.connection_worth import address_of, too_many
+from guided_service.connection_worth import CallNotes, Peer, address_of, too_many
 from guided_service.handlers import kind_of
 from guided_service.status import Context
 
@@ -29,6 +31,9 @@ __all__ = ["ConnectionRoom", "peer_of"]
 
 _LOOK_SECONDS: Final = 0.5
 """Interval between two checks. A new connection has at least this long to make its first call."""
+
+_DESCRIPTORS: Final = Path("/proc/self/fd")
+"""If this folder does not exist, no socket is found."""
 
 _log = structlog.get_logger()
 
@@ -81,10 +86,10 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
         """Whether to look closer: half of the descriptors or more may be connections, or many notes
         may be of connections that are gone."""
         few = self._most // 2
-        return len(descriptors()) > few or len(self._notes) > 2 * self._most
+        return len(_descriptors()) > few or len(self._notes) > 2 * self._most
 
     async def _make_room(self, port: int) -> None:
-        seen, now = await asyncio.to_thread(peers, port), time.monotonic()
+        seen, now = await asyncio.to_thread(_peers, port), time.monotonic()
         self._made = {peer: self._made.get(peer, now) for peer in seen}
         self._notes.forget_all_but(seen)
         # A connection that has just come is about to make a call.
@@ -96,7 +101,7 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
             if self._made[peer] < now
         ]
         if chosen:
-            await asyncio.to_thread(hang_up, port, frozenset(chosen))
+            await asyncio.to_thread(_hang_up, port, frozenset(chosen))
             _log.info("idle connections ended", connections=len(chosen), open=len(seen))
 
 
@@ -105,3 +110,45 @@ def peer_of(said: str) -> Peer | None:
     kind, _, place = unquote(said).partition(":")
     host, _, port = place.rpartition(":")
     return (address_of(host.strip("[]")), int(port)) if kind in ("ipv4", "ipv6") else None
+
+
+def _descriptors() -> list[int]:
+    """Return the descriptors that this process has open."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir(_DESCRIPTORS)]  # noqa: PTH208 - names alone
+    return []
+
+
+def _peers(port: int) -> list[Peer]:
+    """Return the remote ends of all connections accepted on a port."""
+    return [peer for peer, _ in _accepted(port)]
+
+
+def _hang_up(port: int, chosen: Container[Peer]) -> None:
+    """Shut down the chosen peers' connections; the transport sees them end and forgets them."""
+    for peer, opened in _accepted(port):
+        if peer in chosen:
+            with suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+
+
+def _accepted(port: int) -> Iterator[tuple[Peer, socket.socket]]:
+    for number in _descriptors():
+        # Skips what is no network socket, closed by now, or not connected (a listening socket).
+        with suppress(OSError), _opened(number) as opened:
+            if opened.family in (socket.AF_INET, socket.AF_INET6):
+                host, its_port, *_ = opened.getpeername()
+                if opened.getsockname()[1] == port:
+                    yield (address_of(host), its_port), opened
+
+
+def _opened(number: int) -> socket.socket:
+    """Return the socket of a descriptor; raises OSError if it is none."""
+    # Through a duplicate: the descriptor may be closed meanwhile and its number reused for another
+    # file.
+    ours = os.dup(number)
+    try:
+        return socket.socket(fileno=ours)
+    except OSError:
+        os.close(ours)
+        raise

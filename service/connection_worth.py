@@ -1,4 +1,4 @@
-"""Chooses the connections to end when their number nears the limit.
+"""Notes calls by their connections, and chooses those to end when their number nears the limit.
 
 A connection that takes part in a call is never ended. The others are taken from the place that has
 most: first those that never made a call, then those quiet for longest. So a crowd of idle
@@ -8,14 +8,19 @@ connections from one place costs that place, and not a stranger's first call.
 from __future__ import annotations
 
 import ipaddress
-from collections import defaultdict
-from collections.abc import Iterable
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
-__all__ = ["Connection", "address_of", "too_many"]
+__all__ = ["CallNotes", "Connection", "Peer", "address_of", "too_many"]
 
 K = TypeVar("K")
+
+Peer: TypeAlias = tuple[str, int]
+"""Address and port of the remote end of a connection."""
 
 _OF_ONE_PLACE: Final = 64
 """Bits of an IPv6 address that a network assigns to one customer, who chooses the rest."""
@@ -68,3 +73,39 @@ def _place(host: str) -> str:
     if ":" not in host:
         return host
     return str(ipaddress.ip_network(f"{host}/{_OF_ONE_PLACE}", strict=False))
+
+
+class CallNotes:
+    """Records the running and past calls of all connections."""
+
+    def __init__(self) -> None:
+        self._running: Counter[Peer] = Counter()
+        self._called: dict[Peer, float] = {}
+
+    def __len__(self) -> int:
+        """Return the number of connections that something is noted for."""
+        return len(self._called)
+
+    def asks(self, peer: Peer) -> None:
+        """Note that a call has begun, whether or not its whole message has arrived."""
+        self._called[peer] = time.monotonic()
+
+    @contextmanager
+    def calling(self, peer: Peer) -> Iterator[None]:
+        """Note that a call whose message has arrived runs in the block."""
+        self._running[peer] += 1
+        try:
+            yield
+        finally:
+            self.asks(peer)
+            self._running[peer] -= 1
+            if not self._running[peer]:
+                del self._running[peer]
+
+    def of(self, key: K, peer: Peer, made: float) -> Connection[K]:
+        """Return what is known of a connection that was made at this time."""
+        return Connection(key, peer[0], made, self._called.get(peer), peer in self._running)
+
+    def forget_all_but(self, peers: Collection[Peer]) -> None:
+        """Forget connections that are no longer open."""
+        self._called = {peer: self._called[peer] for peer in peers if peer in self._called}

@@ -42,11 +42,10 @@ from guided_service.messages import (
     read_pulse,
     write,
 )
-from guided_service.outbox import Outbox
 from guided_service.request_ids import engine_id_of
 from guided_service.request_record import current_request_id
 from guided_service.socket_folder import SocketFolder
-from guided_service.stream_events import StreamEvent
+from guided_service.stream_events import Outbox, StreamEvent
 
 __all__ = ["CutOffError", "EngineConnection"]
 

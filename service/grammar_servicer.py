@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal, Protocol, TypeAlias
 from uuid import uuid4
 
 from typing_extensions import override
 
 from guided.errors import RequestError
-from guided.spec import CheckedConstraint, Structure, TextReport, check_salt
+from guided.spec import (
+    CheckedConstraint,
+    GenerationRequest,
+    SchemaReport,
+    TextReport,
+    check_salt,
+)
 from guided.spec.findings import Finding
 from guided.v1 import grammar_pb2
 from guided.v1.grammar_pb2_grpc import GrammarServiceServicer
@@ -26,7 +34,7 @@ from guided_service.messages import Inspect
 from guided_service.object_sizes import memory_of
 from guided_service.status import Context
 
-__all__ = ["GrammarServicer", "Inspector", "check_of"]
+__all__ = ["GrammarServicer", "Inspector", "report_beside"]
 
 _Asking: TypeAlias = (
     grammar_pb2.CheckRequest | grammar_pb2.CompileRequest | grammar_pb2.ValidateTextRequest
@@ -41,12 +49,6 @@ class Inspector(Protocol):
 
     async def inspect(self, asked: Inspect) -> Finding:
         """Work on a constraint; cancelling the caller ends it."""
-
-
-def check_of(constraint: Structure, model: str, client: str) -> Inspect:
-    """Return the message that requests a check of a constraint for a model, for a client."""
-    message = encode_constraint(constraint).SerializeToString()
-    return Inspect(uuid4().hex, "check", message, model=model, client=client)
 
 
 class GrammarServicer(GrammarServiceServicer):
@@ -156,3 +158,31 @@ class GrammarServicer(GrammarServiceServicer):
         if constraint.WhichOneof("kind") == "constraint_id":
             return self._store.message(request.cache_salt, constraint.constraint_id)
         return constraint.SerializeToString()
+
+
+@asynccontextmanager
+async def report_beside(
+    inspector: Inspector, request: GenerationRequest, client: str
+) -> AsyncIterator[asyncio.Task[SchemaReport] | None]:
+    """Yield the task of the report that a request wants; cancels it if unfinished at the end."""
+    if not request.report:
+        yield None
+        return
+    task = asyncio.create_task(_report(inspector, request, client))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        # If the answer failed, its error is reported, not that of the report.
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _report(inspector: Inspector, request: GenerationRequest, client: str) -> SchemaReport:
+    assert request.constraint is not None, "a report without a constraint"
+    message = encode_constraint(request.constraint).SerializeToString()
+    # Without the request's deadline: an answer that was closed to meet it must not be lost for
+    # this.
+    asked = Inspect(uuid4().hex, "check", message, model=request.model, client=client)
+    found = await inspector.inspect(asked)
+    assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
+    return found.report

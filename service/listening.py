@@ -12,10 +12,10 @@ import socket
 import grpc.aio
 
 from guided.errors import ServiceError
-from guided_service.arrivals import UNREAD_BYTES
 from guided_service.certificates import GrpcCertificate, files_of
 from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
+from guided_service.first_message import UNREAD_BYTES
 
 __all__ = [
     "bind",

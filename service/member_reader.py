@@ -15,9 +15,8 @@ import json
 from collections.abc import Mapping
 
 from guided.spec.tool_members import NULL, MemberFormat
-from guided_service.held_back import overlap
 
-__all__ = ["MemberReader"]
+__all__ = ["MemberReader", "overlap"]
 
 
 class MemberReader:
@@ -92,3 +91,11 @@ class MemberReader:
 
     def _told(self, written: str) -> str:
         return json.dumps(written, ensure_ascii=False)[1:-1] if self._is_text else written
+
+
+def overlap(text: str, sign: str) -> int:
+    """Return how many characters at the end of the text may begin the sign."""
+    for length in range(min(len(text), len(sign) - 1), 0, -1):
+        if sign.startswith(text[-length:]):
+            return length
+    return 0

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from google.rpc import status_pb2
 from typing_extensions import override
@@ -31,26 +31,36 @@ from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Admitted, Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
-from guided_service.grammar_servicer import Inspector
+from guided_service.grammar_servicer import Inspector, report_beside
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
 from guided_service.object_sizes import memory_of
-from guided_service.once import Once
 from guided_service.repeats import Repeats, digest_of, key_of
-from guided_service.reports import report_beside
 from guided_service.request_ids import check_request_id
 from guided_service.request_record import note_admitted, note_answered, note_client
 from guided_service.request_watch import watched_item
 from guided_service.status import Context, shown, status_of
 from guided_service.stream_events import StreamEvent
 
-__all__ = [
-    "AnswerMaker",
-    "Engine",
-    "GenerationServicer",
-    "ModelServicer",
-    "ModelSource",
-]
+__all__ = ["AnswerMaker", "Engine", "GenerationServicer", "ModelServicer", "ModelSource"]
+
+T = TypeVar("T")
+
+
+class _Once(Generic[T]):
+    """Passes a value through calls that would otherwise each keep it until they return."""
+
+    def __init__(self, value: T) -> None:
+        self._values = [value]
+
+    def look(self) -> T:
+        """Return the value and keep it."""
+        return self._values[0]
+
+    def take(self) -> T:
+        """Return the value and release it."""
+        return self._values.pop()
+
 
 _DELIVERY_SECONDS = 0.1
 """Seconds of a call's deadline reserved for sending the answer to the caller."""
@@ -129,7 +139,7 @@ class GenerationServicer(GenerationServiceServicer):
         self, request: pb.GenerateRequest, context: Context
     ) -> Coroutine[Any, Any, pb.GenerateResponse]:
         """Generate one answer."""
-        return or_abort(context, self._admit_one(Once(request), context), self._config)
+        return or_abort(context, self._admit_one(_Once(request), context), self._config)
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
     # frame when the client leaves, so it can stop everything that it started.
@@ -138,7 +148,7 @@ class GenerationServicer(GenerationServiceServicer):
         self, request: pb.GenerateStreamRequest, context: Context
     ) -> Coroutine[Any, Any, None]:
         """Generate one answer and send its text as it grows."""
-        return or_abort(context, self._admit_stream(Once(request), context), self._config)
+        return or_abort(context, self._admit_stream(_Once(request), context), self._config)
 
     @override
     async def GenerateBatch(  # type: ignore[override]
@@ -148,14 +158,14 @@ class GenerationServicer(GenerationServiceServicer):
         await or_abort(context, self._admit_all(request, context), self._config)
 
     async def _admit_one(
-        self, message: Once[pb.GenerateRequest], context: Context
+        self, message: _Once[pb.GenerateRequest], context: Context
     ) -> pb.GenerateResponse:
         self._maker.check_ready()
         size = size_of_message(message.look())
         return await self._answer(message, context, size, time.monotonic())
 
     async def _admit_stream(
-        self, message: Once[pb.GenerateStreamRequest], context: Context
+        self, message: _Once[pb.GenerateStreamRequest], context: Context
     ) -> None:
         self._maker.check_ready()
         size, received = size_of_message(message.look()), time.monotonic()
@@ -225,14 +235,14 @@ class GenerationServicer(GenerationServiceServicer):
         with watched_item(index, request):
             try:
                 size = request.ByteSize()
-                response = await self._answer(Once(request), context, size, received)
+                response = await self._answer(_Once(request), context, size, received)
                 held = _count_unread(response)
             except Exception as error:
                 return pb.GenerateBatchResponse(index=index, error=self._status(shown(error))), 0
         return pb.GenerateBatchResponse(index=index, response=response), held
 
     async def _answer(
-        self, message: Once[pb.GenerateRequest], context: Context, size: int, received: float
+        self, message: _Once[pb.GenerateRequest], context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
         caller = self._caller(context)
         make = partial(self._make, caller, message, context, size, received)
@@ -244,7 +254,7 @@ class GenerationServicer(GenerationServiceServicer):
     async def _make(
         self,
         caller: Caller,
-        message: Once[pb.GenerateRequest],
+        message: _Once[pb.GenerateRequest],
         context: Context,
         size: int,
         received: float,

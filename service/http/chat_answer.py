@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from guided.spec import CandidateResult, FinishReason, GenerationResult, TokenLogprobs, Usage
 from guided.spec.tool_format import ToolFormat
@@ -21,12 +21,39 @@ from guided_service.call_reader import (
 from guided_service.http.asked import Shown
 from guided_service.http.errors import JsonObject
 from guided_service.http.events import DONE, event
-from guided_service.http.finish import Finish, finish_of
 from guided_service.http.logprobs import chat_logprobs
 
-__all__ = ["ChatForm", "ChatStyle", "ChunkForm", "One", "answers_of", "usage_of"]
+__all__ = [
+    "ChatForm",
+    "ChatStyle",
+    "ChunkForm",
+    "One",
+    "answers_of",
+    "finish_of",
+    "usage_of",
+]
 
 One: TypeAlias = GenerationResult | CandidateResult
+
+
+_Finish: TypeAlias = Literal["stop", "length", "tool_calls"]
+
+_CLOSED: Final = (FinishReason.LENGTH_CLOSED, FinishReason.DEADLINE_CLOSED)
+
+
+def finish_of(
+    reason: FinishReason, *, is_structured: bool, num_calls: int = 0, is_cut_call: bool = False
+) -> _Finish:
+    """Return the finish reason of an answer; see docs/openai.md, "Why an answer ended".
+
+    ``is_structured``: it was closed to a whole answer, not in the middle of free text.
+    ``is_cut_call``: a call in it should not be made.
+    """
+    if is_cut_call:
+        return "length"
+    if reason.is_cut_short and not (reason in _CLOSED and is_structured):
+        return "length"
+    return "tool_calls" if num_calls else "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +75,7 @@ class ChatStyle:
         made = self.reader(form)
         return None if made is None else made()
 
-    def finish(self, reason: FinishReason, reader: CallReader | None) -> Finish:
+    def finish(self, reason: FinishReason, reader: CallReader | None) -> _Finish:
         """Return why an answer ended, once its reader has read all of it."""
         calls = 0 if reader is None else reader.num_calls
         is_cut = bool(calls) and reason.is_cut_short and not self.is_named

@@ -16,9 +16,8 @@ from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
-from guided_service.http.described import described
 from guided_service.http.fields import Body, Budget, Given, Listed, Off, ThoughtsBudget, given
-from guided_service.http.messages import Turn, conversation
+from guided_service.http.messages import Turn, conversation, described
 from guided_service.http.thinking import Effort, Thinking, thinking_of
 from guided_service.http.tools import Tool, ToolChoice, chosen_of, tool_use
 

@@ -13,12 +13,11 @@ from guided.errors import RequestError
 from guided.spec import MAX_TOP_LOGPROBS, GenerationRequest, GenerationResult, TokenLogprobs
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
-from guided_service.http.chat_answer import ChunkForm, One, answers_of
+from guided_service.http.chat_answer import ChunkForm, One, answers_of, finish_of
 from guided_service.http.chat_request import StreamOptions
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, Budget, Off, given
-from guided_service.http.finish import finish_of
 from guided_service.http.logprobs import completion_logprobs
 from guided_service.http.unions import OneOfKinds
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from guided.errors import RequestError
 from guided.spec import Message, ToolCall
-from guided_service.http.calls_made import CallsMade
+from guided_service.http.constraints import Wanted
 from guided_service.http.fields import Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
 
-__all__ = ["RefusalPart", "Turn", "conversation", "written_arguments"]
+__all__ = ["CallsMade", "RefusalPart", "Turn", "conversation", "described", "written_arguments"]
 
 
 class TextPart(Given):
@@ -177,3 +178,43 @@ def _check_names(turns: list[Turn]) -> None:
                 field=f"messages[{at}].name",
                 hint="leave names out, and say in the content who speaks",
             )
+
+
+class CallsMade:
+    """The calls made so far in a conversation."""
+
+    def __init__(self, id_field: str) -> None:
+        """``id_field`` is the field in which an answer says which call it answers."""
+        self._id_field = id_field
+        self._names: dict[str, str] = {}
+        """Names of functions by the ids of their calls."""
+
+    def add(self, calls: Iterable[ToolCall]) -> None:
+        """Add calls."""
+        self._names.update((call.id, call.name) for call in calls)
+
+    def check_answer(self, call_id: str, name: str | None, place: str) -> None:
+        """Raise RequestError for an answer to an unknown call, or to a call of another function."""
+        called = self._names.get(call_id)
+        if called is None:
+            raise RequestError(
+                f"{place} answers the call {call_id[:80]!r}, which no earlier message made",
+                field=f"{place}.{self._id_field}",
+            )
+        if name and name != called:
+            raise RequestError(
+                f"{place}.name is {name[:80]!r}, but the call that it answers is of {called!r}",
+                field=f"{place}.name",
+                hint="leave it out",
+            )
+
+
+def described(messages: tuple[Message, ...], wanted: Wanted | None) -> tuple[Message, ...]:
+    """Return the conversation with the description of its answer, if any, in the system message."""
+    if wanted is None or not wanted.description or not messages:
+        return messages  # the engine's request refuses a conversation without messages
+    note = f"Answer with JSON of this description:\n{wanted.description}"
+    first, *others = messages
+    if first.role != "system":
+        return (Message("system", note), *messages)
+    return (replace(first, content=f"{first.content}\n\n{note}"), *others)

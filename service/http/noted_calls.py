@@ -6,8 +6,7 @@ from contextlib import ExitStack
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from guided_service.call_notes import CallNotes
-from guided_service.connection_worth import address_of
+from guided_service.connection_worth import CallNotes, address_of
 
 __all__ = ["NotedCalls"]
 

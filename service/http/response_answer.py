@@ -15,18 +15,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+from uuid import uuid4
 
 from guided.spec import GenerationResult, TokenLogprobs
-from guided_service.call_reader import Argument, CallBegun, Content, Piece
+from guided_service.call_reader import Argument, CallBegun, Content, Piece, call_id
 from guided_service.http.asked import Shown
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.errors import JsonObject
 from guided_service.http.events import event
 from guided_service.http.logprobs import told_tokens
-from guided_service.http.response_items import TEXT_EVENTS, Item, Kind, summary_part
 
 __all__ = ["ResponseForm"]
+
+
+_Kind: TypeAlias = Literal["reasoning", "message", "function_call"]
+
+_IDS: Final[Mapping[_Kind, str]] = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
+
+_TEXT_EVENTS: Final[Mapping[_Kind, str]] = {
+    "reasoning": "response.reasoning_text",
+    "message": "response.output_text",
+    "function_call": "response.function_call_arguments",
+}
+"""The names of the events of an item's text, before ``.delta`` and ``.done``."""
+
+
+@dataclass(slots=True)
+class _Item:
+    """An item of the output, as it grows."""
+
+    kind: _Kind
+    name: str = ""
+    """The name of the function that is called."""
+    is_summarized: bool = False
+    """Whether thoughts also serve as their summary."""
+    item_id: str = field(init=False)
+    call_id: str = field(default_factory=call_id)
+    pieces: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.item_id = _IDS[self.kind] + uuid4().hex
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self.pieces)
+
+    def part(self, text: str, logprobs: list[JsonObject]) -> JsonObject:
+        """Return the only part of a message or of thoughts, with this much of its text."""
+        if self.kind == "reasoning":
+            return {"type": "reasoning_text", "text": text}
+        return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+
+    def begun(self) -> JsonObject:
+        """Return the item before any text of it."""
+        return self._shown("in_progress", [], [], "")
+
+    def ended(self, status: str, logprobs: list[JsonObject]) -> JsonObject:
+        """Return the whole item."""
+        summary = [_summary_part(self.text)] if self.is_summarized else []
+        return self._shown(status, [self.part(self.text, logprobs)], summary, self.text)
+
+    def _shown(
+        self, status: str, content: list[JsonObject], summary: list[JsonObject], text: str
+    ) -> JsonObject:
+        said: JsonObject = {"id": self.item_id, "status": status, "type": self.kind}
+        match self.kind:
+            case "reasoning":
+                return said | {"summary": summary, "content": content}
+            case "message":
+                return said | {"role": "assistant", "content": content}
+            case "function_call":
+                return said | {"call_id": self.call_id, "name": self.name, "arguments": text}
+
+
+def _summary_part(text: str) -> JsonObject:
+    """Return the only part of a summary."""
+    return {"type": "summary_text", "text": text}
 
 
 class ResponseForm:
@@ -43,7 +111,7 @@ class ResponseForm:
         self._repeated = repeated
         self._shown = shown
         self._reader = style.reader_of(shown.tool_format)
-        self._items: list[Item] = []
+        self._items: list[_Item] = []
         self._done: list[JsonObject] = []
         """Finished items, as they are shown."""
         self._num_events = 0
@@ -116,10 +184,10 @@ class ResponseForm:
                     events.append(self._delta(text))
         return events
 
-    def _added(self, kind: Kind, name: str = "") -> list[bytes]:
+    def _added(self, kind: _Kind, name: str = "") -> list[bytes]:
         """Return the events that end the last item, then those that begin a new one."""
         events = self._end_item("completed")
-        item = Item(kind, name, self._is_summarized)
+        item = _Item(kind, name, self._is_summarized)
         self._items.append(item)
         added = self._event("response.output_item.added", **self._place(), item=item.begun())
         events.append(added)
@@ -132,7 +200,7 @@ class ResponseForm:
         item = self._items[-1]
         item.pieces.append(text)
         beside: JsonObject = {"logprobs": []} if item.kind == "message" else {}
-        return self._event(f"{TEXT_EVENTS[item.kind]}.delta", **self._at(), delta=text, **beside)
+        return self._event(f"{_TEXT_EVENTS[item.kind]}.delta", **self._at(), delta=text, **beside)
 
     def _end_item(self, status: str) -> list[bytes]:
         """Return the events that end the last item."""
@@ -144,8 +212,8 @@ class ResponseForm:
         ended = self._end_text(item)
         return [*ended, self._event("response.output_item.done", **self._place(), item=shown)]
 
-    def _end_text(self, item: Item) -> list[bytes]:
-        done = f"{TEXT_EVENTS[item.kind]}.done"
+    def _end_text(self, item: _Item) -> list[bytes]:
+        done = f"{_TEXT_EVENTS[item.kind]}.done"
         match item.kind:
             case "function_call":
                 return [self._event(done, **self._at(), name=item.name, arguments=item.text)]
@@ -160,14 +228,14 @@ class ResponseForm:
             *(self._summary(item) if item.kind == "reasoning" and item.is_summarized else ()),
         ]
 
-    def _summary(self, item: Item) -> list[bytes]:
+    def _summary(self, item: _Item) -> list[bytes]:
         at = {**self._place(), "item_id": item.item_id, "summary_index": 0}
         part, text = "response.reasoning_summary_part", "response.reasoning_summary_text"
         return [
-            self._event(f"{part}.added", **at, part=summary_part("")),
+            self._event(f"{part}.added", **at, part=_summary_part("")),
             self._event(f"{text}.delta", **at, delta=item.text),
             self._event(f"{text}.done", **at, text=item.text),
-            self._event(f"{part}.done", **at, part=summary_part(item.text)),
+            self._event(f"{part}.done", **at, part=_summary_part(item.text)),
         ]
 
     def _place(self) -> JsonObject:

@@ -13,9 +13,8 @@ from pydantic import Field
 from guided.errors import RequestError
 from guided.spec import Message, ToolCall
 from guided.spec.tools import check_call
-from guided_service.http.calls_made import CallsMade
 from guided_service.http.fields import Given, Listed
-from guided_service.http.messages import RefusalPart, written_arguments
+from guided_service.http.messages import CallsMade, RefusalPart, written_arguments
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["Item", "messages_of"]

@@ -18,7 +18,6 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
 from guided_service.http.constraints import JsonObjectFormat, TextFormat, Wanted, schema_of
-from guided_service.http.described import described
 from guided_service.http.fields import (
     Body,
     Budget,
@@ -29,11 +28,11 @@ from guided_service.http.fields import (
     ThoughtsBudget,
     given,
 )
+from guided_service.http.messages import described
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
-from guided_service.http.response_tools import FunctionTool, ResponseToolChoice, chosen_of
 from guided_service.http.thinking import Effort, Thinking, thinking_of
-from guided_service.http.tools import Tool, tool_use
+from guided_service.http.tools import FunctionTool, ResponseToolChoice, Tool, chosen_of, tool_use
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ResponseRequest", "read_response"]

@@ -1,4 +1,4 @@
-"""Tools as OpenAI's clients send them."""
+"""Tools as OpenAI's clients send them: in chats, and less nested in requests of responses."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ __all__ = [
     "Choice",
     "Chosen",
     "Function",
+    "FunctionTool",
+    "ResponseToolChoice",
     "Tool",
     "ToolChoice",
     "chosen_of",
@@ -91,6 +93,32 @@ ToolChoice: TypeAlias = Annotated[
 ]
 
 
+class FunctionTool(Function):
+    """A tool of a response."""
+
+    type: Literal["function"]
+
+
+class ChosenFunction(Given):
+    """A function by its name: one that must be called, or one that may be."""
+
+    type: Literal["function"]
+    name: str
+
+
+class ChosenTools(Given):
+    """A choice among some of the tools."""
+
+    type: Literal["allowed_tools"]
+    mode: AllowedMode
+    tools: Annotated[Listed[ChosenFunction], Field(min_length=1, max_length=MAX_TOOLS)]
+
+
+ResponseToolChoice: TypeAlias = Annotated[
+    Choice | Annotated[ChosenFunction | ChosenTools, OneOf("type")], OneOfKinds()
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """Which tools may be called."""
@@ -102,14 +130,18 @@ class Chosen:
     """The only functions that may be called."""
 
 
-def chosen_of(choice: ToolChoice | None) -> Chosen:
-    """Return which tools a chat chooses."""
+def chosen_of(choice: ToolChoice | ResponseToolChoice | None) -> Chosen:
+    """Return which tools a request chooses."""
     match choice:
-        case NamedChoice():
-            return Chosen(named=choice.function.name)
+        case NamedChoice(function=function):
+            return Chosen(named=function.name)
+        case ChosenFunction(name=name):
+            return Chosen(named=name)
         case AllowedChoice(allowed_tools=allowed):
             names = tuple(tool.function.name for tool in allowed.tools)
             return Chosen(allowed.mode, allowed=names)
+        case ChosenTools(mode=mode, tools=tools):
+            return Chosen(mode, allowed=tuple(tool.name for tool in tools))
     return Chosen(choice or "auto")
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, suppress
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
 
 from guided.errors import ServiceError
-from guided_service.call_notes import CallNotes
 from guided_service.certificates import HttpCertificate, files_of
 from guided_service.config import ServerConfig
+from guided_service.connection_worth import CallNotes, Peer, address_of, too_many
 from guided_service.http.connection import connection_kind
-from guided_service.http.listener import Listener
 from guided_service.http.noted_calls import NotedCalls
 from guided_service.listening import check_exposure, in_url, most_connections
 
@@ -48,6 +48,43 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Listener(socket.socket):
+    """A listening socket that replaces a bound one, with a bound on open connections.
+
+    At the bound, those that are worth least are ended to admit the next one (``connection_worth``).
+    A connection counts from the moment the system hands it over, so those whose encryption is not
+    set up yet count as well.
+    """
+
+    def __init__(self, bound: socket.socket, most: int, notes: CallNotes) -> None:
+        super().__init__(fileno=bound.detach())
+        self._most = most
+        self._notes = notes
+        self._open: dict[socket.socket, tuple[Peer, float]] = {}
+        """Open connections, with their peer and the time at which each came."""
+
+    @override
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; raises ``ConnectionAbortedError`` if the others are all busy."""
+        taken, address = super().accept()
+        if len(self._open) >= self._most:
+            self._make_room()
+        if len(self._open) >= self._most:
+            taken.close()
+            raise ConnectionAbortedError("all connections are busy")
+        self._open[taken] = (address_of(address[0]), address[1]), time.monotonic()
+        return taken, address
+
+    def _make_room(self) -> None:
+        self._open = {each: of for each, of in self._open.items() if each.fileno() >= 0}
+        self._notes.forget_all_but([peer for peer, _ in self._open.values()])
+        connections = [self._notes.of(each, *of) for each, of in self._open.items()]
+        for each in too_many(connections, self._most):
+            del self._open[each]
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
 class WebServer:
     """Serves an application on a port until it is stopped."""
 
@@ -58,7 +95,7 @@ class WebServer:
         check_exposure(config, self.host, port)
         notes, most = CallNotes(), most_connections(config, _PART_OF_DESCRIPTORS)
         self._sockets: list[socket.socket] = [
-            Listener(each, most, notes) for each in _bound(self.host, port)
+            _Listener(each, most, notes) for each in _bound(self.host, port)
         ]
         for each in self._sockets:
             # Connections inherit it; asyncio sets it only for sockets that it made itself.

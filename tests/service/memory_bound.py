@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from guided_service.arrivals import ARRIVING, UNREAD_BYTES
 from guided_service.config import ServerConfig
+from guided_service.first_message import ARRIVING, UNREAD_BYTES
 
 __all__ = ["growth_bound"]
 

@@ -24,7 +24,7 @@ from guided.spec import GenerationRequest
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import OverloadedError
-from guided_service.arrivals import ARRIVING
+from guided_service.first_message import ARRIVING
 from guided_service.held_bytes import HeldBytes, count_held, count_let_go
 from guided_service.object_sizes import memory_of
 from tests.kit.processes import facts_of, peak_mebibytes

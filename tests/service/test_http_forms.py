@@ -36,8 +36,7 @@ from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES, LLAMA, ToolFormat
 from guided_service.call_reader import Argument, CallBegun, CallReader, Content, Piece, ReaderOf
 from guided_service.http.asked import Shown
-from guided_service.http.chat_answer import ChatForm, ChatStyle
-from guided_service.http.finish import finish_of
+from guided_service.http.chat_answer import ChatForm, ChatStyle, finish_of
 from guided_service.http.logprobs import completion_logprobs
 from tests.service.test_http_fields import SCHEMA, TOOL, asked
 

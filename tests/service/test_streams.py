@@ -28,8 +28,7 @@ from guided.spec import FinishReason, TokenId, TokenLogprobs, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.calls import write_within
-from guided_service.outbox import Outbox
-from guided_service.stream_events import Scored, Thought
+from guided_service.stream_events import Outbox, Scored, Thought
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
 
