@@ -38,6 +38,7 @@ from guided_service.messages import (
     Stop,
     Submit,
     ToEngine,
+    read_finding,
     read_from_engine,
     read_pulse,
     write,
@@ -150,8 +151,8 @@ class EngineConnection:
                             self._outboxes[request_id].put(text, is_thought=is_thought)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
-                case found if isinstance(found, Found):
-                    self._settle(found.request_id, found.finding)
+                case Found(request_id, finding):
+                    self._settle(request_id, finding)
                 case Failed(request_id, error):
                     self._settle(request_id, rebuild_error(error))
                 case Report(stats):
@@ -208,8 +209,7 @@ class EngineConnection:
     async def inspect(self, asked: Inspect) -> Finding:
         """Work on a constraint; cancelling this call cancels the work."""
         with self._sent(asked.request_id, write(asked)) as future:
-            finding: Finding = await future
-        return finding
+            return read_finding[asked.what](await future)
 
     async def stream(
         self,

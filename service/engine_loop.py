@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import zmq
@@ -15,16 +16,18 @@ from structlog.contextvars import bound_contextvars
 from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
+from guided.spec.findings import Finding
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import ToolFormat
 from guided.stats import EngineStats, ModelInfo
 from guided_service.garbage import Garbage
-from guided_service.inspection import HasConstraintTasks, Inspections
+from guided_service.inspection import task_of
 from guided_service.messages import (
     Answered,
     Cancel,
     EngineSettings,
     Failed,
+    Found,
     FromEngine,
     Grown,
     Inspect,
@@ -46,6 +49,7 @@ from guided_service.watching import HasVocabulary, Watches
 
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
+    from guided.engine.constraint_tasks import ConstraintTasks
 
 __all__ = [
     "FinishedRequest",
@@ -96,8 +100,11 @@ class TextDelta(Protocol):
     def logprobs(self) -> tuple[TokenLogprobs, ...]: ...
 
 
-class RunningEngine(HasConstraintTasks, HasVocabulary, Protocol):
+class RunningEngine(HasVocabulary, Protocol):
     """What the loop needs from an engine."""
+
+    @property
+    def constraint_tasks(self) -> ConstraintTasks: ...
 
     @property
     def model_name(self) -> str: ...
@@ -211,7 +218,8 @@ def _serve(
     next_report = time.monotonic()
     garbage = Garbage()
     waiting: dict[str, Submit | Prepared] = {}
-    inspections, watches = Inspections(engine), Watches(engine)
+    tasks: ConstraintTasks | None = None  # fetched at the first inspection
+    watches = Watches(engine)
     poller = zmq.Poller()
     poller.register(socket, zmq.POLLIN)
     poller.register(prompts.bell, zmq.POLLIN)
@@ -220,7 +228,8 @@ def _serve(
         if time.monotonic() >= next_report:
             _send(socket, Report(engine.stats()))
             next_report = time.monotonic() + _REPORT_SECONDS
-        is_idle = not (engine.has_work or waiting or inspections.has_work)
+        has_tasks = tasks is not None and tasks.has_work
+        is_idle = not (engine.has_work or waiting or has_tasks)
         garbage.collect(is_idle=is_idle)
         if is_idle:
             poller.poll(_POLL_MILLIS)
@@ -232,10 +241,12 @@ def _serve(
                     prompts.add(message)
                 case Submit():
                     waiting[message.request_id] = message
-                case Inspect():
-                    inspections.begin(message)
+                case Inspect(request_id, deadline=deadline, client=client):
+                    tasks = engine.constraint_tasks
+                    tasks.submit(request_id, partial(task_of, message), deadline, client)
                 case Cancel(request_id):
-                    inspections.cancel(request_id)
+                    if tasks is not None:
+                        tasks.cancel(request_id)
                     watches.end(request_id)
                     if waiting.pop(request_id, None) is None and not prompts.drop(request_id):
                         engine.cancel(request_id)
@@ -243,8 +254,8 @@ def _serve(
                     return
         waiting |= {prepared.asked.request_id: prepared for prepared in prompts.take()}
         _take_waiting(engine, socket, waiting, watches)
-        for found in inspections.run_slice(may_wait=not engine.has_work):
-            _send(socket, found)
+        for task in () if tasks is None else tasks.run_slice(may_wait=not engine.has_work):
+            _send(socket, _message(task.request_id, task.outcome))
         # An error raised by a step leaves the engine in an unknown state: the process ends with it,
         # and the server starts another.
         if engine.has_work:
@@ -307,10 +318,12 @@ def _submit(engine: RunningEngine, asked: Submit | Prepared, watches: Watches) -
     )
 
 
-def _message(request_id: str, outcome: GenerationResult | GuidedError) -> FromEngine:
+def _message(request_id: str, outcome: GenerationResult | Finding | GuidedError) -> FromEngine:
     if isinstance(outcome, GuidedError):
         return Failed(request_id, record_error(outcome))
-    return Answered(request_id, outcome)
+    if isinstance(outcome, GenerationResult):
+        return Answered(request_id, outcome)
+    return Found.of(request_id, outcome)
 
 
 def _send(socket: zmq.Socket[bytes], message: FromEngine) -> None:

@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
@@ -31,7 +31,7 @@ from guided.spec import (
     TextReport,
     TokenLogprobs,
 )
-from guided.spec.findings import Automaton, MaskReport
+from guided.spec.findings import Automaton, Finding, MaskReport
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
@@ -40,8 +40,6 @@ from guided.wire_request import decode_request, encode_request
 __all__ = [
     "Answered",
     "Cancel",
-    "Checked",
-    "Drawn",
     "Ended",
     "EngineSettings",
     "Failed",
@@ -51,7 +49,6 @@ __all__ = [
     "Grown",
     "Inspect",
     "LogChoice",
-    "MaskRead",
     "ModelChoice",
     "NotStarted",
     "Pulse",
@@ -60,8 +57,8 @@ __all__ = [
     "StandbySettings",
     "Stop",
     "Submit",
-    "TextRead",
     "ToEngine",
+    "read_finding",
     "read_from_engine",
     "read_news",
     "read_order",
@@ -255,32 +252,17 @@ class Answered(msgspec.Struct, frozen=True, tag=True):
     result: GenerationResult
 
 
-class Checked(msgspec.Struct, frozen=True, tag=True):
-    """A constraint can be enforced."""
+class Found(msgspec.Struct, frozen=True, tag=True):
+    """What was found about a constraint."""
 
     request_id: str
-    finding: CheckedConstraint
+    finding: msgspec.Raw
+    """Of the type that ``Inspect.what`` asks for: nothing in it tells one type from another."""
 
-
-class TextRead(msgspec.Struct, frozen=True, tag=True):
-    """A text was checked against a constraint."""
-
-    request_id: str
-    finding: TextReport
-
-
-class MaskRead(msgspec.Struct, frozen=True, tag=True):
-    """What may follow some tokens of an answer."""
-
-    request_id: str
-    finding: MaskReport
-
-
-class Drawn(msgspec.Struct, frozen=True, tag=True):
-    """The automaton of a constraint."""
-
-    request_id: str
-    finding: Automaton
+    @classmethod
+    def of(cls, request_id: str, finding: Finding) -> Self:
+        """Return the message that reports a finding."""
+        return cls(request_id, msgspec.Raw(msgspec.msgpack.encode(finding)))
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -290,7 +272,6 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
-Found: TypeAlias = Checked | TextRead | MaskRead | Drawn
 ToEngine: TypeAlias = Submit | Inspect | Cancel | Stop
 FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Found | Failed
 
@@ -298,6 +279,14 @@ write: Final[Callable[[ToEngine | FromEngine | Pulse], bytes]] = msgspec.msgpack
 
 read_to_engine: Final[Callable[[bytes], ToEngine]] = msgspec.msgpack.Decoder(ToEngine).decode
 read_from_engine: Final[Callable[[bytes], FromEngine]] = msgspec.msgpack.Decoder(FromEngine).decode
+read_finding: Final[Mapping[str, Callable[[msgspec.Raw], Finding]]] = {
+    "check": msgspec.msgpack.Decoder(CheckedConstraint).decode,
+    "compile": msgspec.msgpack.Decoder(CheckedConstraint).decode,
+    "read": msgspec.msgpack.Decoder(TextReport).decode,
+    "mask": msgspec.msgpack.Decoder(MaskReport).decode,
+    "draw": msgspec.msgpack.Decoder(Automaton).decode,
+}
+"""Decodes what was found, by what was asked."""
 read_pulse: Final[Callable[[bytes], Pulse]] = msgspec.msgpack.Decoder(Pulse).decode
 read_settings: Final[Callable[[str], EngineSettings | StandbySettings]] = msgspec.json.Decoder(
     EngineSettings | StandbySettings

@@ -19,9 +19,8 @@ from guided.wire_request import decode_request
 from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
-from guided_service.inspection import reply_of_finding
 from guided_service.logs import configure_logs
-from guided_service.messages import Answered, Grown, Inspect, Ready, Report
+from guided_service.messages import Answered, Found, Grown, Inspect, Ready, Report
 from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
 from guided_service.stream_events import Scored, StreamEvent, Thought
 
@@ -107,7 +106,7 @@ class Engine:
         inspect = msgspec.msgpack.decode(asked.content, type=Inspect)
         deadline = None if asked.seconds is None else time.monotonic() + asked.seconds
         inspect = msgspec.structs.replace(inspect, deadline=deadline)
-        return reply_of_finding("", await self._supervisor.inspect(inspect))
+        return Found.of("", await self._supervisor.inspect(inspect))
 
     def record_routing_stats(self) -> dict[str, float]:
         """Return the statistics that the router requests periodically."""

@@ -24,7 +24,17 @@ from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
 from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError
-from guided_service.messages import Answered, Failed, Found, Grown, Inspect, Ready, Report, write
+from guided_service.messages import (
+    Answered,
+    Failed,
+    Found,
+    Grown,
+    Inspect,
+    Ready,
+    Report,
+    read_finding,
+    write,
+)
 from guided_service.ray.affinity import affinity_of
 from guided_service.ray.messages import Absent, Asked, CutOff, Reply, error_of, read_reply
 from guided_service.ray.totals import total_of
@@ -123,7 +133,7 @@ class Engines:
         ask = self._handle.inspect.remote
         reply = await _told(ask, Asked(affinity, write(asked), seconds))
         assert isinstance(reply, Found), f"an engine said {reply!r}"
-        return reply.finding
+        return read_finding[asked.what](reply.finding)
 
     async def stream(
         self, request: GenerationRequest, received: float, client: str = ""

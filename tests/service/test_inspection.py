@@ -10,31 +10,29 @@ from typing import TypeAlias
 
 import zmq
 
-from guided.spec import Structure
+from guided.spec import CheckedConstraint, Structure, TextReport
+from guided.spec.findings import Automaton, Finding, MaskReport
 from guided.wire_request import encode_constraint
 from guided_service.engine_loop import run_engine
 from guided_service.messages import (
     Cancel,
-    Checked,
-    Drawn,
     EngineSettings,
     Failed,
     Found,
     Inspect,
-    MaskRead,
     ModelChoice,
     Ready,
     Report,
     Stop,
-    TextRead,
     ToEngine,
+    read_finding,
     read_from_engine,
     write,
 )
 from tests.service.echo_engine import EchoEngine
 from tests.unit.engine.test_constraint_tasks import LONG, SHORT
 
-Told: TypeAlias = dict[str, Found | Failed]
+Told: TypeAlias = dict[str, Finding | Failed]
 
 
 def packed(constraint: Structure) -> bytes:
@@ -52,6 +50,7 @@ def told(folder: Path, *messages: ToEngine, ends: set[str]) -> tuple[EchoEngine,
     settings = EngineSettings(ModelChoice(), f"ipc://{folder / 'engine'}", os.getppid())
     loop = threading.Thread(target=run_engine, args=(settings, load))
     said: Told = {}
+    asked = {each.request_id: each for each in messages if isinstance(each, Inspect)}
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
         socket.bind(settings.endpoint)
         loop.start()
@@ -62,8 +61,11 @@ def told(folder: Path, *messages: ToEngine, ends: set[str]) -> tuple[EchoEngine,
             while not ends <= said.keys():
                 assert socket.poll(60_000), f"only {said} was said"
                 answer = read_from_engine(socket.recv())
-                if not isinstance(answer, Ready | Report):
-                    assert isinstance(answer, Found | Failed)
+                if isinstance(answer, Found):
+                    what = asked[answer.request_id].what
+                    said[answer.request_id] = read_finding[what](answer.finding)
+                elif not isinstance(answer, Ready | Report):
+                    assert isinstance(answer, Failed)
                     said[answer.request_id] = answer
         finally:
             socket.send(write(Stop()))
@@ -89,15 +91,15 @@ def test_each_kind_of_work_has_its_message(tmp_path: Path) -> None:
     assert isinstance(late, Failed)
     assert late.error.code == "DEADLINE_EXCEEDED"
     assert isinstance(said["bad"], Failed)
-    assert isinstance(text, TextRead)
-    assert (text.finding.offset, text.finding.allowed) == (2, b"u")
-    assert isinstance(check, Checked)
-    assert check.finding.constraint_id == SHORT.digest()
-    assert isinstance(mask, MaskRead)
-    assert (mask.finding.allowed, mask.finding.forced) == (1, b"ue")
+    assert isinstance(text, TextReport)
+    assert (text.offset, text.allowed) == (2, b"u")
+    assert isinstance(check, CheckedConstraint)
+    assert check.constraint_id == SHORT.digest()
+    assert isinstance(mask, MaskReport)
+    assert (mask.allowed, mask.forced) == (1, b"ue")
     assert isinstance(said["forbidden"], Failed)
-    assert isinstance(drawing, Drawn)
-    assert {arrow.label for arrow in drawing.finding.arrows} == {"tru", "fals", "e"}
+    assert isinstance(drawing, Automaton)
+    assert {arrow.label for arrow in drawing.arrows} == {"tru", "fals", "e"}
 
 
 def test_work_that_is_cancelled_goes_no_further(tmp_path: Path) -> None:
