@@ -20,8 +20,6 @@ from typing import Final
 __all__ = ["SocketFolder", "remove_left_folders"]
 
 _PREFIX: Final = "guided-engine-"
-_FORMER_LOCK: Final = "lock"
-"""A file that former versions lock, instead of the folder."""
 
 
 class SocketFolder:
@@ -88,7 +86,7 @@ def _remove_if_left(folder: Path) -> None:
     with suppress(OSError):
         lock = _opened(folder)
         try:
-            if _takes(lock) and _is_at(lock, folder) and not _has_former_lock(folder):
+            if _takes(lock) and _is_at(lock, folder):
                 shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(lock)
@@ -112,15 +110,3 @@ def _is_at(lock: int, folder: Path) -> bool:
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), folder.lstat())
     return False
-
-
-def _has_former_lock(folder: Path) -> bool:
-    """Whether a server of a former version uses it; raises OSError if the file is no such lock."""
-    try:
-        lock = os.open(folder / _FORMER_LOCK, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        return not _takes(lock)
-    finally:
-        os.close(lock)

@@ -67,7 +67,7 @@ def test_a_folder_in_use_stays_whatever_was_removed_from_it(temporary: Path) -> 
 
 def test_what_a_server_left_in_any_moment_of_its_life_is_removed(temporary: Path) -> None:
     """Before it had a lock, while it ran, and while it removed the folder itself."""
-    for name, files in (("new", ()), ("whole", ("lock", "engine")), ("half", ("engine",))):
+    for name, files in (("new", ()), ("whole", ("engine",))):
         folder = temporary / f"guided-engine-{name}"
         folder.mkdir()
         for file in files:
@@ -95,24 +95,11 @@ def test_a_folder_that_is_taken_for_left_while_it_is_made_is_made_again(
     folder.close()
 
 
-def test_a_folder_whose_server_locks_a_file_in_it_stays(temporary: Path) -> None:
-    folder = temporary / "guided-engine-former"
-    folder.mkdir()
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        remove_left_folders()
-        assert folder.exists()
-    remove_left_folders()
-    assert not folder.exists()
-
-
 def test_what_is_not_a_left_folder_stays(temporary: Path) -> None:
-    """One whose lock is a link, a link to a folder, and a file."""
+    """A link to a folder, and a file."""
     elsewhere = temporary / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "lock").touch()
-    (temporary / "guided-engine-linked").mkdir()
-    (temporary / "guided-engine-linked" / "lock").symlink_to(elsewhere / "lock")
+    (elsewhere / "engine").touch()
     (temporary / "guided-engine-link").symlink_to(elsewhere)
     (temporary / "guided-engine-file").touch()
     before = _folders(temporary)
