@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-import grpc
-import grpc.aio
 import structlog
 from typing_extensions import override
 
 from guided_service.connection_worth import CallNotes, Peer, address_of, too_many
-from guided_service.handlers import kind_of
+from guided_service.handlers import Wraps, kind_of
 from guided_service.status import Context
 
 __all__ = ["ConnectionRoom", "peer_of"]
@@ -38,7 +36,7 @@ _DESCRIPTORS: Final = Path("/proc/self/fd")
 _log = structlog.get_logger()
 
 
-class ConnectionRoom(grpc.aio.ServerInterceptor):
+class ConnectionRoom(Wraps):
     """Notes which connections have sent a call's message, and ends those that have to go."""
 
     def __init__(self, most: int) -> None:
@@ -49,13 +47,8 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
         """When each open connection was first seen, while there are many."""
 
     @override
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming:
+    def wrapped(self, handler: Any, path: str) -> Any:
+        if handler.request_streaming:
             return handler
         make, answer = kind_of(handler)
         return make(self._noted(answer), handler.request_deserializer, handler.response_serializer)

@@ -24,6 +24,7 @@ from guided.errors import DeadlineExceededError, RequestError
 from guided_service.admission import Admission, Client, OverloadedError
 from guided_service.config import ServerConfig
 from guided_service.door import Door
+from guided_service.handlers import Wraps
 from guided_service.status import Context, abort
 
 __all__ = ["ARRIVING", "UNREAD_BYTES", "AwaitsMessages"]
@@ -77,7 +78,7 @@ class _Arrivals:
             coming.cancel()
 
 
-class AwaitsMessages(grpc.aio.ServerInterceptor):
+class AwaitsMessages(Wraps):
     """Requests the messages of calls, and ends calls whose message does not come."""
 
     def __init__(self, door: Door, config: ServerConfig) -> None:
@@ -86,13 +87,8 @@ class AwaitsMessages(grpc.aio.ServerInterceptor):
         self._pause_seconds = config.retry_after_seconds
 
     @override
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming:
+    def wrapped(self, handler: Any, path: str) -> Any:
+        if handler.request_streaming:
             return handler
         if handler.response_streaming:
             make, answer = grpc.stream_stream_rpc_method_handler, handler.unary_stream

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
-import grpc
-import grpc.aio
 from google.protobuf.message import DecodeError, Message
 from typing_extensions import override
 
@@ -32,7 +30,7 @@ from guided.spec import MAX_NESTING
 from guided_service.config import ServerConfig
 from guided_service.door import Door
 from guided_service.field_count import counted_fields
-from guided_service.handlers import kind_of
+from guided_service.handlers import Wraps, kind_of
 from guided_service.held_bytes import CALL_BYTES
 from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
@@ -125,7 +123,7 @@ class _Reading:
             ) from error
 
 
-class Intake(grpc.aio.ServerInterceptor):
+class Intake(Wraps):
     """Reads the messages of some services' calls, and refuses too large and invalid ones."""
 
     def __init__(
@@ -146,14 +144,9 @@ class Intake(grpc.aio.ServerInterceptor):
         self._door = door
 
     @override
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        method = self._methods.get(handler_call_details.method)
-        if handler is None or method is None:
+    def wrapped(self, handler: Any, path: str) -> Any:
+        method = self._methods.get(path)
+        if method is None:
             return handler
         assert not handler.request_streaming, "one message asks for all there is"
         reading = _Reading(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from guided.telemetry import constraint_kind, operation_of
 from guided.v1 import generation_pb2 as pb
-from guided_service.handlers import kind_of
+from guided_service.handlers import Wraps, kind_of
 from guided_service.request_ids import is_name, name_of
 from guided_service.request_log import RequestLog
 from guided_service.request_record import OK, RequestRecord, note_name, recorded
@@ -45,7 +45,7 @@ class _Call:
         self.context.set_trailing_metadata(((REQUEST_ID_TRAILER, self.record.request_id),))
 
 
-class WatchesRequests(grpc.aio.ServerInterceptor):
+class WatchesRequests(Wraps):
     """Keeps a record of each call of one service, logs it at its end, and traces it on request."""
 
     def __init__(self, service: str, tracer: RequestTracer | None, log: RequestLog | None) -> None:
@@ -55,15 +55,9 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
         self._tracer = tracer
 
     @override
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        path = handler_call_details.method
+    def wrapped(self, handler: Any, path: str) -> Any:
         service, _, method = path.lstrip("/").partition("/")
-        if handler is None or service != self._service:
+        if service != self._service:
             return handler
         make, answer = kind_of(handler)
 
