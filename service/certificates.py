@@ -7,7 +7,6 @@ connections keep theirs until they end.
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,41 +16,20 @@ from guided.errors import ServiceError
 from guided_service.config import ServerConfig
 from guided_service.renewed_files import RenewedFiles
 
-__all__ = ["CertificateFiles", "GrpcCertificate", "HttpCertificate", "files_of"]
+__all__ = ["GrpcCertificate", "HttpCertificate"]
 
 _NAME = "certificate"
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
-    """The paths of the server's certificate; all files are PEM."""
-
-    chain: Path
-    """The certificate and those between it and one that callers trust."""
-    key: Path
-    client_ca: Path | None = None
-    """The CAs of callers' certificates; if given, callers must show one."""
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The files that there are."""
-        return tuple(filter(None, (self.chain, self.key, self.client_ca)))
-
-
-def files_of(config: ServerConfig) -> CertificateFiles | None:
-    """Return the files that the settings name, or ``None`` if traffic is not encrypted."""
-    if config.tls_cert is None or config.tls_key is None:
-        return None
-    return CertificateFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
 
 
 class GrpcCertificate:
     """The certificate for the transport of gRPC."""
 
-    def __init__(self, files: CertificateFiles) -> None:
+    def __init__(self, config: ServerConfig) -> None:
         """Read the files; raises ``ServiceError`` if they do not fit together."""
-        self._files = files
-        self._current = RenewedFiles(_NAME, files.paths, partial(_configuration_of, files))
+        self._config = config
+        self._current = RenewedFiles(
+            _NAME, config.tls_files, partial(_configuration_of, config.tls_files)
+        )
 
     def credentials(self) -> grpc.ServerCredentials:
         """Return the credentials that a server listens with."""
@@ -59,7 +37,7 @@ class GrpcCertificate:
             self._current.value,
             # The stubs omit that it may return None, for no change.
             self.renewed,  # type: ignore[arg-type]
-            require_client_authentication=self._files.client_ca is not None,
+            require_client_authentication=self._config.tls_client_ca is not None,
         )
 
     def renewed(self) -> grpc.ServerCertificateConfiguration | None:
@@ -70,9 +48,11 @@ class GrpcCertificate:
 class HttpCertificate:
     """The certificate for servers of HTTP."""
 
-    def __init__(self, files: CertificateFiles) -> None:
+    def __init__(self, config: ServerConfig) -> None:
         """Read the files; raises ``ServiceError`` if they do not fit together."""
-        self._current = RenewedFiles(_NAME, files.paths, partial(_context_of, files))
+        self._current = RenewedFiles(
+            _NAME, config.tls_files, partial(_context_of, config.tls_files)
+        )
 
     def context(self) -> ssl.SSLContext:
         """Return the context that a server listens with."""
@@ -86,31 +66,30 @@ class HttpCertificate:
         shaking.context = self._current.value
 
 
-def _configuration_of(files: CertificateFiles) -> grpc.ServerCertificateConfiguration:
+def _configuration_of(files: tuple[Path, ...]) -> grpc.ServerCertificateConfiguration:
     _context_of(files)  # detects what the transport does not: a key of another certificate
     try:
-        chain, key = files.chain.read_bytes(), files.key.read_bytes()
-        roots = None if files.client_ca is None else files.client_ca.read_bytes()
+        chain, key, *roots = (file.read_bytes() for file in files)
     except OSError as error:
         raise _unreadable(files, error) from error
-    return grpc.ssl_server_certificate_configuration([(key, chain)], root_certificates=roots)
+    return grpc.ssl_server_certificate_configuration([(key, chain)], *roots)
 
 
-def _context_of(files: CertificateFiles) -> ssl.SSLContext:
+def _context_of(files: tuple[Path, ...]) -> ssl.SSLContext:
+    chain, key, *roots = files
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_cert_chain(files.chain, files.key)
-        if files.client_ca is not None:
+        context.load_cert_chain(chain, key)
+        for root in roots:
             context.verify_mode = ssl.CERT_REQUIRED
-            context.load_verify_locations(files.client_ca)
+            context.load_verify_locations(root)
     except OSError as error:  # ssl.SSLError is one
         raise _unreadable(files, error) from error
     return context
 
 
-def _unreadable(files: CertificateFiles, error: OSError) -> ServiceError:
+def _unreadable(files: tuple[Path, ...], error: OSError) -> ServiceError:
     return ServiceError(
-        f"no certificate can be made of {', '.join(map(str, files.paths))}: "
-        f"{error.strerror or error}",
+        f"no certificate can be made of {', '.join(map(str, files))}: {error.strerror or error}",
         hint="give a PEM chain, its PEM key without a passphrase, and a PEM file of CAs",
     )

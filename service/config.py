@@ -253,6 +253,11 @@ class ServerConfig(BaseSettings):
         all_places = self.max_requests_in_flight
         return max(1, all_places // 2) if self.max_requests_queued else all_places
 
+    @property
+    def tls_files(self) -> tuple[Path, ...]:
+        """The certificate, its key, and the CAs of callers' certificates, as far as given."""
+        return tuple(filter(None, (self.tls_cert, self.tls_key, self.tls_client_ca)))
+
     @model_validator(mode="after")
     def _certificate_is_whole(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):

@@ -20,12 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from guided.errors import RequestError
-from guided.spec import GenerationRequest
+from guided.spec import GenerationRequest, GenerationResult
 from guided_service.admission import Admission, Client
 from guided_service.authentication import shown_token
 from guided_service.config import ServerConfig
 from guided_service.held_bytes import HeldBytes
 from guided_service.quotas import Account, Accounts, Charge
+from guided_service.request_record import note_admitted, note_answered
 from guided_service.status import Context
 from guided_service.token_book import Token
 
@@ -59,6 +60,11 @@ class Admitted:
     already shared fairly, and counting it again would favour clients that send much."""
     charge: Charge
     """Receives what the request used."""
+
+    def answered(self, result: GenerationResult) -> None:
+        """Note the request's answer, and charge what it used."""
+        note_answered(result)
+        self.charge.answered(result)
 
 
 class Door:
@@ -118,6 +124,7 @@ class Door:
                 cost=charge.asked,
             ) as place:
                 charge.has_place = True
+                note_admitted()
                 began = time.monotonic()
                 try:
                     behind = request.priority + place.ahead // _WORTH_A_LEVEL

@@ -24,7 +24,7 @@ from guided.errors import ServiceUnavailableError
 from guided.spec import DrafterUsage
 from guided.stats import EngineStats, Histogram
 from guided_service.admission import Admission
-from guided_service.certificates import files_of
+from guided_service.certificates import HttpCertificate
 from guided_service.config import ServerConfig
 from guided_service.listening import check_exposure, in_url, is_loopback
 from guided_service.metrics_server import serve_metrics
@@ -43,12 +43,12 @@ class EngineCollector(Collector):
     @override
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics as they are now."""
-        yield _gauge(
+        yield GaugeMetricFamily(
             "guided_requests_in_flight",
             "Requests that hold a place of the server.",
             self._admission.in_flight,
         )
-        yield _gauge(
+        yield GaugeMetricFamily(
             "guided_requests_queued",
             "Requests that wait for a place of the server.",
             self._admission.waiting,
@@ -56,9 +56,9 @@ class EngineCollector(Collector):
         try:
             model, stats = self._source.models()[0], self._source.stats()
         except ServiceUnavailableError:
-            yield _gauge("guided_engine_up", "Whether there is an engine.", 0)
+            yield GaugeMetricFamily("guided_engine_up", "Whether there is an engine.", 0)
             return
-        yield _gauge("guided_engine_up", "Whether there is an engine.", 1)
+        yield GaugeMetricFamily("guided_engine_up", "Whether there is an engine.", 1)
         yield InfoMetricFamily("guided_model", "The model.", {"name": model.name})
         yield from _requests(stats)
         yield from _tokens(stats)
@@ -77,9 +77,10 @@ def start_exposition(config: ServerConfig, port: int, collector: EngineCollector
     host = config.metrics_host
     check_exposure(config, host, port)
     # No certificate on this machine's own addresses: a local scraper need not trust its signer.
-    files = None if is_loopback(host) else files_of(config)
-    taken = serve_metrics(host, port, registry, files)
-    return f"{'http' if files is None else 'https'}://{in_url(host)}:{taken}/metrics"
+    is_open = is_loopback(host) or not config.tls_files
+    certificate = None if is_open else HttpCertificate(config)
+    taken = serve_metrics(host, port, registry, certificate)
+    return f"{'http' if is_open else 'https'}://{in_url(host)}:{taken}/metrics"
 
 
 def _requests(stats: EngineStats) -> Iterator[Metric]:
@@ -94,9 +95,13 @@ def _requests(stats: EngineStats) -> Iterator[Metric]:
         "outcome",
         ended,
     )
-    yield _gauge("guided_requests_running", "Requests with room in the cache.", stats.running)
-    yield _gauge("guided_requests_waiting", "Requests that wait for room.", stats.waiting)
-    yield _counter("guided_preemptions", "Requests that started over.", stats.preempted)
+    yield GaugeMetricFamily(
+        "guided_requests_running", "Requests with room in the cache.", stats.running
+    )
+    yield GaugeMetricFamily(
+        "guided_requests_waiting", "Requests that wait for room.", stats.waiting
+    )
+    yield CounterMetricFamily("guided_preemptions", "Requests that started over.", stats.preempted)
 
 
 def _tokens(stats: EngineStats) -> Iterator[Metric]:
@@ -113,7 +118,7 @@ def _tokens(stats: EngineStats) -> Iterator[Metric]:
         ("guided_drafted_calls", "Request calls with drafts.", usage.drafted_calls),
         ("guided_corrected_calls", "Those that found every guess wrong.", usage.corrected_calls),
     ):
-        yield _counter(name, help_text, value)
+        yield CounterMetricFamily(name, help_text, value)
 
 
 def _drafters(stats: EngineStats) -> Iterator[Metric]:
@@ -143,7 +148,7 @@ def _cache(stats: EngineStats) -> Iterator[Metric]:
         ("held_slots", "Slots held, added up over model calls.", cache.held_slots),
         ("spare_slots", "Those without a row.", cache.spare_slots),
     ):
-        yield _counter(f"guided_cache_{name}", help_text, value)
+        yield CounterMetricFamily(f"guided_cache_{name}", help_text, value)
 
 
 def _times(stats: EngineStats) -> Iterator[Metric]:
@@ -153,20 +158,12 @@ def _times(stats: EngineStats) -> Iterator[Metric]:
         "phase",
         {phase.value: seconds for phase, seconds in stats.phases.items()},
     )
-    yield _gauge("guided_engine_uptime_seconds", "Age of the engine.", stats.seconds)
+    yield GaugeMetricFamily("guided_engine_uptime_seconds", "Age of the engine.", stats.seconds)
     yield _histogram("compile", "Prompt and constraint, before waiting.", stats.compiling)
     yield _histogram("queue", "Waiting for room.", stats.queueing)
     yield _histogram("time_to_first_token", "Until the first token chosen.", stats.first_token)
     yield _histogram("inter_token_latency", "Between tokens of model calls.", stats.inter_token)
     yield _histogram("request", "From being taken to the last token.", stats.answering)
-
-
-def _gauge(name: str, help_text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, help_text, value)
-
-
-def _counter(name: str, help_text: str, value: float) -> Metric:
-    return CounterMetricFamily(name, help_text, value)
 
 
 def _counters(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:

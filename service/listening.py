@@ -12,7 +12,7 @@ import socket
 import grpc.aio
 
 from guided.errors import ServiceError
-from guided_service.certificates import GrpcCertificate, files_of
+from guided_service.certificates import GrpcCertificate
 from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
 from guided_service.first_message import UNREAD_BYTES
@@ -23,7 +23,6 @@ __all__ = [
     "has_playground",
     "in_url",
     "is_loopback",
-    "most_calling",
     "most_connections",
     "tells_methods",
     "transport_options",
@@ -55,7 +54,7 @@ def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
         ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
         ("grpc.http2.bdp_probe", 0),
         ("grpc.max_send_message_length", -1),
-        ("grpc.max_allowed_incoming_connections", most_calling(config)),
+        ("grpc.max_allowed_incoming_connections", most_connections(config)),
         # Closes connections that stay silent or begin with anything else.
         ("grpc.server_handshake_timeout_ms", int(1000 * handshake)),
         ("grpc.max_connection_idle_ms", _at_most(config.idle_seconds * 1000)),
@@ -88,11 +87,10 @@ def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
     hint = "choose another host or port; port 0 takes a free one"
     if refusal := _refusal(config.host, config.port):
         raise ServiceError(f"cannot listen on {address}: {refusal}", hint=hint)
-    files = files_of(config)
     try:
-        if files is None:
+        if not config.tls_files:
             return server.add_insecure_port(address)
-        return server.add_secure_port(address, GrpcCertificate(files).credentials())
+        return server.add_secure_port(address, GrpcCertificate(config).credentials())
     except RuntimeError as error:
         # The rest of the transport's message is advice on debugging the transport.
         reason = str(error).partition(";")[0]
@@ -134,13 +132,9 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def most_calling(config: ServerConfig) -> int:
-    """Return the most connections over gRPC, at most half of the descriptors."""
-    return most_connections(config, 2)
-
-
-def most_connections(config: ServerConfig, divisor: int) -> int:
-    """Return the most connections that take no more than a part of the descriptors."""
+def most_connections(config: ServerConfig, divisor: int = 2) -> int:
+    """Return the most connections that take no more than a part of the descriptors; over gRPC, a
+    half."""
     return max(1, min(config.max_connections, raise_descriptor_limit() // divisor))
 
 

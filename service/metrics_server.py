@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from typing_extensions import override
 
 from guided.errors import ServiceError
-from guided_service.certificates import CertificateFiles, HttpCertificate
+from guided_service.certificates import HttpCertificate
 
 __all__ = ["serve_metrics"]
 
@@ -100,9 +100,10 @@ class _Server6(_Server):
 
 
 def serve_metrics(
-    host: str, port: int, registry: CollectorRegistry, files: CertificateFiles | None = None
+    host: str, port: int, registry: CollectorRegistry, certificate: HttpCertificate | None = None
 ) -> int:
-    """Serve a registry until the process ends, encrypted with ``files``; returns the port."""
+    """Serve a registry until the process ends, encrypted if there is a certificate; returns the
+    port."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         kind = _Server6 if family == socket.AF_INET6 else _Server
@@ -112,8 +113,8 @@ def serve_metrics(
             f"cannot serve metrics on {host}:{port}: {error.strerror or error}",
             hint="choose another metrics port",
         ) from error
-    if files is not None:
-        server.certificate = HttpCertificate(files).context()
+    if certificate is not None:
+        server.certificate = certificate.context()
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server.server_port
 

@@ -13,21 +13,16 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest
 from guided_service.memory import give_back_memory
 from guided_service.messages import Submit
 
-__all__ = ["Prepare", "Prepared", "PromptThread"]
-
-
-class Prepare(Protocol):
-    """Prepares the prompt of a request received at ``received``; raises what is wrong with it."""
-
-    def __call__(self, request: GenerationRequest, *, received: float) -> Any: ...
+__all__ = ["Prepared", "PromptThread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,8 @@ class Prepared:
 class PromptThread:
     """Prepares prompts one after another, until it is closed."""
 
-    def __init__(self, prepare: Prepare) -> None:
+    def __init__(self, prepare: Callable[..., Any]) -> None:
+        """``prepare`` is the engine's method; it raises what is wrong with a request."""
         self._prepare = prepare
         self._news = threading.Condition()
         self._wanted: set[str] = set()

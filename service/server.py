@@ -35,7 +35,7 @@ from guided_service.listening import (
     bind,
     has_playground,
     is_loopback,
-    most_calling,
+    most_connections,
     tells_methods,
     transport_options,
 )
@@ -104,9 +104,9 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     """
     allot_together()
     stop_asked = _stop_asked()
-    room = ConnectionRoom(most_calling(config))
+    room = ConnectionRoom(most_connections(config))
     # Watchers never leave, so they must not take the places of other callers.
-    watchers = min(config.max_health_watchers, most_calling(config) // 2)
+    watchers = min(config.max_health_watchers, most_connections(config) // 2)
     health = HealthServicer(SERVICE_NAME, watchers)
     supervisor = EngineSupervisor(engine_command, config, health.set_serving)
     readers = Readers()

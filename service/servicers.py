@@ -37,7 +37,7 @@ from guided_service.intake import Readers, size_of_message
 from guided_service.object_sizes import memory_of
 from guided_service.repeats import Repeats, digest_of, key_of
 from guided_service.request_ids import check_request_id
-from guided_service.request_record import note_admitted, note_answered, note_client
+from guided_service.request_record import note_client
 from guided_service.request_watch import watched_item
 from guided_service.status import Context, shown, status_of
 from guided_service.stream_events import StreamEvent
@@ -177,13 +177,11 @@ class GenerationServicer(GenerationServiceServicer):
             report_beside(self._maker, request, name) as report,
             aclosing(self._streamed(admitted, name)) as events,
         ):
-            note_admitted()
             reader = self._reader(request)
             async for event in events:
                 told = None
                 if isinstance(event, GenerationResult):
-                    note_answered(event)
-                    admitted.charge.answered(event)
+                    admitted.answered(event)
                     told = None if report is None else await report
                 await self._write(encode_event(event, told, reader), context)
 
@@ -265,12 +263,10 @@ class GenerationServicer(GenerationServiceServicer):
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request, name) as report,
         ):
-            note_admitted()
             reader = self._reader(request)
             asked = _unreported(admitted.request)
             result = await self._maker.generate(asked, admitted.received, name)
-            note_answered(result)
-            admitted.charge.answered(result)
+            admitted.answered(result)
             told = None if report is None else await report
         # The place is free by now: an answer that waits to be read delays nobody else.
         return encode_result(result, told, reader)

@@ -38,8 +38,6 @@ from guided_service.intake import Readers
 from guided_service.object_sizes import memory_of
 from guided_service.request_record import (
     RequestRecord,
-    note_admitted,
-    note_answered,
     note_client,
 )
 from guided_service.request_watch import UNREAD, WatchesRequests
@@ -241,13 +239,11 @@ class Answers:
         """Generate an answer and send it; a stream holds its place until its last text is taken."""
         name = caller.client.name
         async with self._face.door.admitted(caller, asked.request, size, received) as admitted:
-            note_admitted()
             if asked.is_streamed:
                 result = await self._grown(admitted, name, form, response)
             else:
                 result = await self._face.engine.generate(admitted.request, admitted.received, name)
-            note_answered(result)
-            admitted.charge.answered(result)
+            admitted.answered(result)
         # The place is free by now: an answer that waits to be read delays nobody else.
         if asked.is_streamed:
             await response.piece(form.ended(result))

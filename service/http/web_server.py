@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 
 from guided.errors import ServiceError
-from guided_service.certificates import HttpCertificate, files_of
+from guided_service.certificates import HttpCertificate
 from guided_service.config import ServerConfig
 from guided_service.connection_worth import CallNotes, Peer, address_of, too_many
 from guided_service.http.connection import connection_kind
@@ -103,9 +103,8 @@ class WebServer:
             # takes up to 40 ms.
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._sockets[0].getsockname()[1]
-        files = files_of(config)
-        self.scheme = "http" if files is None else "https"
-        certificate = None if files is None else HttpCertificate(files)
+        certificate = HttpCertificate(config) if config.tls_files else None
+        self.scheme = "http" if certificate is None else "https"
         self._server = _Server(
             uvicorn.Config(
                 NotedCalls(app, notes),

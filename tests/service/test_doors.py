@@ -34,7 +34,7 @@ from guided.spec import GenerationRequest, Regex
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import Client as QueueClient
-from guided_service.certificates import CertificateFiles, GrpcCertificate
+from guided_service.certificates import GrpcCertificate
 from guided_service.config import ServerConfig
 from guided_service.door import Caller, Door
 from guided_service.listening import check_exposure, is_loopback, tells_methods
@@ -139,15 +139,15 @@ def test_clients_show_certificates_where_they_are_asked_for(
 def test_files_that_make_no_certificate_are_named(tmp_path: Path, authority: Authority) -> None:
     chain, key = authority.issue("server")
     _, other_key = authority.issue("other")
-    for files in (
-        CertificateFiles(tmp_path / "none.pem", key),
-        CertificateFiles(chain, other_key),
-        CertificateFiles(chain, key, client_ca=key),
+    for config in (
+        ServerConfig(tls_cert=tmp_path / "none.pem", tls_key=key),
+        ServerConfig(tls_cert=chain, tls_key=other_key),
+        ServerConfig(tls_cert=chain, tls_key=key, tls_client_ca=key),
     ):
         with pytest.raises(ServiceError, match="no certificate can be made of") as caught:
-            GrpcCertificate(files)
-        assert str(files.chain) in str(caught.value)
-    assert GrpcCertificate(CertificateFiles(chain, key)).renewed() is None
+            GrpcCertificate(config)
+        assert str(config.tls_cert) in str(caught.value)
+    assert GrpcCertificate(ServerConfig(tls_cert=chain, tls_key=key)).renewed() is None
 
 
 # Listening beyond this machine
