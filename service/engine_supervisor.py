@@ -102,22 +102,18 @@ class EngineSupervisor:
         await self._set_serving(is_alive)
 
     def check_ready(self) -> None:
-        """Raise ``ServiceUnavailableError`` unless requests are taken."""
         self._ready_connection()
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
         if self._prompt_bound is not None:
             self._prompt_bound.check(request.prompt)
 
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """Generate one answer for a client; cancelling this call cancels it in the engine."""
         return await self._ready_connection().generate(request, received, client)
 
     async def inspect(self, asked: Inspect) -> Finding:
-        """Work on a constraint; cancelling this call cancels it in the engine."""
         self.model(asked.model)
         return await self._ready_connection().inspect(asked)
 
@@ -146,7 +142,6 @@ class EngineSupervisor:
         return self._prompt_bound
 
     def stats(self) -> EngineStats:
-        """Return the engine's last statistics; raises ``ServiceUnavailableError``."""
         stats = self._ready_connection().stats
         if stats is None:
             raise ServiceUnavailableError("the engine has just started", hint="try again shortly")
@@ -160,7 +155,6 @@ class EngineSupervisor:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Generate one answer and yield it as it grows; closing cancels it in the engine."""
         return self._ready_connection().stream(request, received, client, is_watched=is_watched)
 
     def cut_off(self, seconds: float) -> None:

@@ -71,7 +71,6 @@ class GrammarServicer(GrammarServiceServicer):
     async def Check(
         self, request: grammar_pb2.CheckRequest, context: Context
     ) -> grammar_pb2.CheckResponse:
-        """Report how far answers would be held to a constraint."""
         _, found = await self._inspected(request, context, "check")
         assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
         return grammar_pb2.CheckResponse(
@@ -83,7 +82,6 @@ class GrammarServicer(GrammarServiceServicer):
     async def Compile(
         self, request: grammar_pb2.CompileRequest, context: Context
     ) -> grammar_pb2.CompileResponse:
-        """Report like ``Check``, and keep the constraint."""
         message, found = await self._inspected(request, context, "compile")
         assert isinstance(found, CheckedConstraint), f"compiling gave {found!r}"
         info = self._store.put(request.cache_salt, message, found)
@@ -96,7 +94,6 @@ class GrammarServicer(GrammarServiceServicer):
     async def ValidateText(
         self, request: grammar_pb2.ValidateTextRequest, context: Context
     ) -> grammar_pb2.ValidateTextResponse:
-        """Report whether a text fits a constraint."""
         _, found = await self._inspected(request, context, "read", request.text)
         assert isinstance(found, TextReport), f"reading a text gave {found!r}"
         return encode_text_report(found)
@@ -106,7 +103,6 @@ class GrammarServicer(GrammarServiceServicer):
     async def List(
         self, request: grammar_pb2.ListRequest, context: Context
     ) -> grammar_pb2.ListResponse:
-        """List the constraints kept for a salt."""
         refuse_unknown_fields(request)
         check_salt(request.cache_salt)
         kept = self._store.listed(request.cache_salt)
@@ -117,7 +113,6 @@ class GrammarServicer(GrammarServiceServicer):
     async def Delete(
         self, request: grammar_pb2.DeleteRequest, context: Context
     ) -> grammar_pb2.DeleteResponse:
-        """Forget a kept constraint."""
         refuse_unknown_fields(request)
         check_salt(request.cache_salt)
         self._store.delete(request.cache_salt, request.constraint_id)

@@ -38,7 +38,6 @@ class HealthServicer(HealthService):
 
     @override
     async def Check(self, request: pb.HealthCheckRequest, context: Context) -> Any:
-        """Report whether a service takes requests."""
         state = self._states.get(request.service)
         if state is None:
             await context.abort(
@@ -48,7 +47,6 @@ class HealthServicer(HealthService):
 
     @override
     async def Watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
-        """Report whether a service takes requests, now and after each change."""
         peer = context.peer()
         if (
             self._watchers.total() >= self._most_watchers

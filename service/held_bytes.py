@@ -7,11 +7,8 @@
                   ▼              ▼
                 OverloadedError
 
-The answers of a batch count too, each until it is sent.
-
-A client may hold as much as it leaves free: one client alone may hold half of the budget, two a
-third each. So even if a few take all they can, another client's message finds room. The rule is
-that of dynamic thresholds for buffers that ports of a switch share (Choudhury and Hahne, 1998).
+A client may hold as much as it leaves free (docs/intake.md): the rule of dynamic thresholds for
+buffers that ports of a switch share (Choudhury and Hahne, 1998).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Enforces the quotas of a token: what its calls may use at once and within a minute.
 
-Each minute's allowance is a *bucket* that refills at a steady rate. A request is admitted if
-anything is left in it; what it really used is taken out when it ends, and may bring the bucket
-below empty, so that it must refill before the next request. What running requests may still use
-counts as taken, so however many run at once, they overdraw it by at most one request.
+Each minute's allowance is a *bucket* that refills at a steady rate; docs/security-settings.md says
+what is taken from it, and when.
 """
 
 from __future__ import annotations

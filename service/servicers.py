@@ -138,7 +138,6 @@ class GenerationServicer(GenerationServiceServicer):
     def Generate(
         self, request: pb.GenerateRequest, context: Context
     ) -> Coroutine[Any, Any, pb.GenerateResponse]:
-        """Generate one answer."""
         return or_abort(context, self._admit_one(_Once(request), context), self._config)
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
@@ -147,14 +146,12 @@ class GenerationServicer(GenerationServiceServicer):
     def GenerateStream(  # type: ignore[override]
         self, request: pb.GenerateStreamRequest, context: Context
     ) -> Coroutine[Any, Any, None]:
-        """Generate one answer and send its text as it grows."""
         return or_abort(context, self._admit_stream(_Once(request), context), self._config)
 
     @override
     async def GenerateBatch(  # type: ignore[override]
         self, request: pb.GenerateBatchRequest, context: Context
     ) -> None:
-        """Generate many answers and send each when it is ready."""
         await or_abort(context, self._admit_all(request, context), self._config)
 
     async def _admit_one(
@@ -367,7 +364,6 @@ class ModelServicer(ModelServiceServicer):
     async def GetModel(
         self, request: model_pb2.GetModelRequest, context: Context
     ) -> model_pb2.GetModelResponse:
-        """Name the model."""
         refuse_unknown_fields(request)
         return model_pb2.GetModelResponse(model=encode_model(self._source.models()[0]))
 
@@ -376,7 +372,6 @@ class ModelServicer(ModelServiceServicer):
     async def ListModels(
         self, request: model_pb2.ListModelsRequest, context: Context
     ) -> model_pb2.ListModelsResponse:
-        """Name all models."""
         refuse_unknown_fields(request)
         models = map(encode_model, self._source.models())
         return model_pb2.ListModelsResponse(models=models)
@@ -386,7 +381,6 @@ class ModelServicer(ModelServiceServicer):
     async def GetStats(
         self, request: model_pb2.GetStatsRequest, context: Context
     ) -> model_pb2.GetStatsResponse:
-        """Count what the engine has done."""
         refuse_unknown_fields(request)
         stats = replace(
             self._source.stats(),

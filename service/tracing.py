@@ -1,23 +1,8 @@
 """Makes OpenTelemetry spans of a server's requests, if the environment requests them.
 
-::
-
-    client's span
-    └─ chat MODEL         from the arrival of the call to its end
-       ├─ queue           until it has a place
-       └─ engine          from the moment the engine takes it to its last token
-          ├─ compile      prompt and constraint
-          ├─ wait         for room in the batch and in the cache
-          ├─ prefill      until the model has chosen the first token
-          ├─ decode       from there on
-          ├─ verify       its share of the model calls, which judge what was drafted
-          ├─ draft        of one drafter
-          └─ mask         masks, choices, and the runs that follow from them
-
-The engine measures all of these anyway, and reports them with its answer. So the spans are made
-here, when the answer has come: the engine's process has neither an exporter nor its thread, and
-steps cost nothing extra. The last three are *sums* over all steps, and follow one another from
-where the request began to run.
+docs/observability.md draws them. The engine measures all of their times anyway, and reports them
+with its answer. So the spans are made here, when the answer has come: the engine's process has
+neither an exporter nor its thread, and steps cost nothing extra.
 """
 
 from __future__ import annotations

@@ -170,7 +170,6 @@ class Answers:
         self._read = read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one call."""
         headers = Headers(scope=scope)
         async with recorded_call(self._face, self._method, scope, send) as (record, response):
             caller = self._face.caller(scope, headers)

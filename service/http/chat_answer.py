@@ -139,7 +139,6 @@ class ChatForm(ChunkForm):
         """The choice that is streamed as it grows."""
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """Return the body of an answer."""
         choices = [self._choice(index).whole(one) for index, one in enumerate(answers_of(result))]
         return self._body(choices, result.usage)
 
@@ -148,7 +147,6 @@ class ChatForm(ChunkForm):
         return self._chunks(self._growing.grown(text, logprobs))
 
     def thought(self, text: str) -> bytes:
-        """Return the chunk of more of the thoughts."""
         return self._chunks([self._growing.thought(text)])
 
     def ended(self, result: GenerationResult) -> bytes:

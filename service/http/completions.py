@@ -102,7 +102,6 @@ class CompletionForm(ChunkForm):
         self._style = style
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """Return the body of an answer."""
         choices = [
             self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
         ]

@@ -180,12 +180,10 @@ def _json(given: Schema | str, field: str) -> JsonSchema:
 
 def _tagged(text: str, field: str) -> Structure:
     try:
-        tagged = read_structural_tag(text, _held)
+        return read_structural_tag(text, _held)
     except RequestError as error:
         message = f"{field}: {error.message}"
         raise RequestError(message, field=field, hint=error.hint) from error
-    _check_members(text, field)
-    return tagged
 
 
 def _check_members(text: str, field: str) -> None:

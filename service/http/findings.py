@@ -111,7 +111,6 @@ class Findings:
         self._read = read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one call."""
         face, headers = self._face, Headers(scope=scope)
         async with recorded_call(face, self._method, scope, send) as (_, response):
             caller = face.caller(scope, headers)

@@ -118,7 +118,6 @@ class ResponseForm:
         self._logprobs: list[JsonObject] = []
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """Return the body of an answer."""
         if result.reasoning:
             self.thought(result.reasoning)
         self.grown(result.text)
@@ -126,7 +125,6 @@ class ResponseForm:
         return self._response(result)
 
     def thought(self, text: str) -> bytes:
-        """Return the events of more of the thoughts."""
         events = self._begin()
         if not self._items:
             events += self._added("reasoning")
@@ -137,7 +135,6 @@ class ResponseForm:
         return b"".join([*self._begin(), *self._told(self._read(text))])
 
     def ended(self, result: GenerationResult) -> bytes:
-        """Return the last events."""
         of_answer = result.logprobs[result.reasoning_tokens :]
         self._logprobs = told_tokens(of_answer) if self._style.tells_logprobs else []
         rest = () if self._reader is None else self._reader.end()

@@ -65,11 +65,9 @@ class WatchForm:
         return b"".join(b"data: " + line.encode() + b"\n\n" for line in lines)
 
     def ended(self, result: GenerationResult) -> bytes:
-        """Return the last event."""
         return event(self.whole(result))
 
     def failed(self, error: JsonObject) -> bytes:
-        """Return the last event of an answer that ended with an error."""
         return event(error)
 
 

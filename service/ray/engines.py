@@ -89,7 +89,6 @@ class Engines:
             raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
         if self._prompt_bound is not None:
             self._prompt_bound.check(request.prompt)
 

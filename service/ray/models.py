@@ -54,16 +54,13 @@ class Models:
                 tasks.create_task(watch_one(name))
 
     def check_ready(self) -> None:
-        """Raise ``ServiceUnavailableError`` unless some model has engines."""
         if not any(each.is_serving for each in self._engines.values()):
             raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
         self._of(request.model).check_prompt(request)
 
     def model(self, name: str = "") -> ModelInfo:
-        """Return the model of this name, or the first; raises ``UnknownModelError``."""
         model = self._of(name).model()
         if "" in self._engines:
             check_model(name, (model.name,))
@@ -104,7 +101,6 @@ class Models:
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """Generate one answer for a client; cancelling this call cancels it in its engine."""
         asked = replace(request, model="")
         return await self._of(request.model).generate(asked, received, client)
 
@@ -116,12 +112,10 @@ class Models:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Generate one answer and yield it as it grows; closing cancels it in its engine."""
         assert not is_watched, "only the playground watches, and it is not served here"
         return self._of(request.model).stream(replace(request, model=""), received, client)
 
     async def inspect(self, asked: Inspect) -> Finding:
-        """Work on a constraint, in an engine that may have it already."""
         self.model(asked.model)  # refuses another name for a single model
         return await self._of(asked.model).inspect(msgspec.structs.replace(asked, model=""))
 
