@@ -52,7 +52,7 @@ __all__ = [
     "Response",
     "check_model",
     "fail",
-    "recorded_call",
+    "taken_call",
     "while_connected",
 ]
 
@@ -170,14 +170,11 @@ class Answers:
         self._read = read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        async with recorded_call(self._face, self._method, scope, send) as (record, response):
-            caller = self._face.caller(scope, headers)
-            self._face.engine.check_ready()
-            with self._face.door.held.of_call(caller.client.name):
-                asked, size = await self._asked(record, headers, receive)
-                received = time.monotonic()
-                await self._answer(asked, caller, receive, response, size, received)
+        taken = taken_call(self._face, self._method, scope, send)
+        async with taken as (record, caller, response):
+            asked, size = await self._asked(record, Headers(scope=scope), receive)
+            received = time.monotonic()
+            await self._answer(asked, caller, receive, response, size, received)
 
     async def _asked(
         self, record: RequestRecord, headers: Headers, receive: Receive
@@ -272,10 +269,12 @@ class Answers:
 
 
 @asynccontextmanager
-async def recorded_call(
+async def taken_call(
     face: Face, method: str, scope: Scope, send: Send
-) -> AsyncIterator[tuple[RequestRecord, Response]]:
-    """Record a call in the log, and answer with the error if the block raises one."""
+) -> AsyncIterator[tuple[RequestRecord, Caller, Response]]:
+    """Take a known caller's call: record it in the log, bound what it holds, and answer with the
+    error if the block raises one.
+    """
     client = scope["client"] or ("unknown", 0)
     record = RequestRecord(
         service=SERVICE,
@@ -285,10 +284,13 @@ async def recorded_call(
         route=scope["path"],
     )
     response = Response(scope, send, record.request_id, face.config.stall_seconds)
-    carrier = dict(Headers(scope=scope).items())
-    with face.watch.watching(record, None, carrier):
+    headers = Headers(scope=scope)
+    with face.watch.watching(record, None, dict(headers.items())):
         try:
-            yield record, response
+            caller = face.caller(scope, headers)
+            face.engine.check_ready()
+            with face.door.held.of_call(caller.client.name):
+                yield record, caller, response
         except Exception as error:
             await fail(response, error, face)
 

@@ -28,7 +28,7 @@ from guided_service.http.call import (
     Response,
     check_model,
     fail,
-    recorded_call,
+    taken_call,
     while_connected,
 )
 from guided_service.http.constraints import ConstraintFields
@@ -111,19 +111,16 @@ class Findings:
         self._read = read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        face, headers = self._face, Headers(scope=scope)
-        async with recorded_call(face, self._method, scope, send) as (_, response):
-            caller = face.caller(scope, headers)
-            face.engine.check_ready()
-            with face.door.held.of_call(caller.client.name):
-                body = await read_body(headers, receive, face.config)
-                look = await face.readers.do(partial(self._asked, body), len(body))
-                count_held(memory_of(look.work))
-                check_model(look.model, face.engine.model(), face.config)
-                try:
-                    await while_connected(receive, self._done(look.work, caller, response))
-                except Exception as error:
-                    await fail(response, error, face, {"constraint": look.constraint_field})
+        face = self._face
+        async with taken_call(face, self._method, scope, send) as (_, caller, response):
+            body = await read_body(Headers(scope=scope), receive, face.config)
+            look = await face.readers.do(partial(self._asked, body), len(body))
+            count_held(memory_of(look.work))
+            check_model(look.model, face.engine.model(), face.config)
+            try:
+                await while_connected(receive, self._done(look.work, caller, response))
+            except Exception as error:
+                await fail(response, error, face, {"constraint": look.constraint_field})
 
     def _asked(self, body: bytes) -> Look:
         return self._read(read_json(body, self._face.config.max_message_fields))
