@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import grpc
 import grpc.aio
@@ -103,47 +103,13 @@ class Endpoint:
             self.address, self.credentials, options=options, interceptors=interceptors
         )
 
-    def authorized(self, channel: Any) -> Any:
-        """Wrap a channel for stubs so that each call shows the token."""
-        return channel if self.token is None else _Authorized(channel, self.token)
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata of each call, which shows the token.
 
-
-class _Authorized:
-    """Wraps the methods that stubs get from a channel, adding the token to their metadata.
-
-    Call credentials would do the same, but only over encrypted channels.
-    """
-
-    def __init__(self, channel: Any, token: str) -> None:
-        self._channel = channel
-        self._header = ("authorization", bearer_of(token))
-
-    def unary_unary(self, *arguments: Any, **options: Any) -> _Showing:
-        return self._showing(self._channel.unary_unary(*arguments, **options))
-
-    def unary_stream(self, *arguments: Any, **options: Any) -> _Showing:
-        return self._showing(self._channel.unary_stream(*arguments, **options))
-
-    def _showing(self, method: Any) -> _Showing:
-        return _Showing(method, self._header)
-
-
-class _Showing:
-    """A method whose calls have one more metadata entry."""
-
-    def __init__(self, method: Any, header: tuple[str, str]) -> None:
-        self._method = method
-        self._header = header
-
-    def __call__(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
-        return self._method(*arguments, metadata=self._with(metadata), **options)
-
-    def future(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
-        """Begin the call; only methods of the blocking client have this."""
-        return self._method.future(*arguments, metadata=self._with(metadata), **options)
-
-    def _with(self, metadata: Any) -> tuple[Any, ...]:
-        return (*(metadata or ()), self._header)
+        Call credentials would do the same, but only over encrypted channels.
+        """
+        return () if self.token is None else (("authorization", bearer_of(self.token)),)
 
 
 def _credentials(tls: TlsChoice) -> grpc.ChannelCredentials | None:
