@@ -1,4 +1,4 @@
-"""Compares acceptance by coupled draws and by rejection: `python benchmarks/acceptance.py`.
+"""Compares acceptance by coupled draws and by rejection: `python -m benchmarks.acceptance`.
 
 A target has logits for 200 tokens, and a drafter has other logits. Each line is a kind of drafter;
 the same logits and seeds are verified both ways, by the code that the engine runs:

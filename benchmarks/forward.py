@@ -1,4 +1,4 @@
-"""Measures one forward pass: `python benchmarks/forward.py [MODEL] [--threads N] [--rounds N] ...`.
+"""Measures one forward pass: `python -m benchmarks.forward [MODEL] [--threads N] [--rounds N] ...`.
 
 Prints milliseconds for k new tokens after 200 of each sequence, for one and eight sequences, by
 weight format, and for transformers' own forward in bf16 and fp32 in the same run; the fastest of
@@ -16,12 +16,8 @@ Logits are computed for each of up to 16 tokens of a sequence, as verifying a dr
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Compares with transformers: `python benchmarks/free_text.py --model TARGET --draft DRAFT`.
+"""Compares with transformers: `python -m benchmarks.free_text --model TARGET --draft DRAFT`.
 
 Both get the same questions, tokens and pair of models, greedy, in one process and by turns: ours
 without drafts, with look-ups and earlier answers, with the draft model, and with whichever of them

@@ -1,4 +1,4 @@
-"""Measures a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu|...] ...`.
+"""Measures a GPU: `python -m benchmarks.gpu [--shape 8b|tiny] [--device cuda|cpu|...] ...`.
 
 A model of random weights, in the shape of Llama 3.1 8B, runs in the engine: a number of requests at
 once, each with a prompt and an answer of random tokens, by turns without a constraint and with a
@@ -14,16 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 import torch

@@ -1,6 +1,6 @@
 """Compares masks of grammars over long texts with llguidance and xgrammar.
 
-``python benchmarks/grammar_masks.py [--tokens 2000] [--texts 3] [--plot PATH] [GRAMMAR ...]``
+``python -m benchmarks.grammar_masks [--tokens 2000] [--texts 3] [--plot PATH] [GRAMMAR ...]``
 
 For each grammar of the library and each engine: compiling plus the first mask, then every text
 token by token, with mask and step timed together. Texts run first on a fresh compile: nothing is
@@ -19,13 +19,10 @@ import gc
 import itertools
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import llguidance
 import llguidance.hf

@@ -1,4 +1,4 @@
-"""Measures the host's work per text and step: `python benchmarks/host_work.py TOKENIZER`.
+"""Measures the host's work per text and step: `python -m benchmarks.host_work TOKENIZER`.
 
 It runs an engine without a model: tokens are drawn at random from the masks of a step, as a GPU
 draws them, or, with ``--on-host``, the engine chooses from random logits. A number of texts decode
@@ -16,15 +16,11 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 from typing import Final
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 import torch

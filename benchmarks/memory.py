@@ -1,4 +1,4 @@
-"""Measures memory of constraints: `python benchmarks/memory.py TOKENIZER DATA [COUNT]`.
+"""Measures memory of constraints: `python -m benchmarks.memory TOKENIZER DATA [COUNT]`.
 
 DATA is a MaskBench file: gzipped JSON lines of {"name", "schema", "tests"}. Every schema is
 compiled and the documents of its tests are walked, mask by mask. Prints the growth of resident

@@ -1,4 +1,4 @@
-"""Counts model calls: `python benchmarks/model_calls.py [WORKLOAD] [--model MODEL]`.
+"""Counts model calls: `python -m benchmarks.model_calls [WORKLOAD] [--model MODEL]`.
 
 WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; the default is the
 requests of the demo. Each is answered greedily in compact JSON, one at a time, in four ways:
@@ -12,8 +12,6 @@ draft was right.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +23,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from examples.demo_requests import REQUESTS
+from guided.bench import read_workload
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve, DraftContext, DraftRequest
 from guided.drafters import LookupDrafter
@@ -36,7 +36,7 @@ from guided.masks.vocabulary import Vocabulary
 from guided.model.load import LoadedModel, load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
-from guided.spec import Forcing, GenerationRequest, GenerationResult, JsonSchema, Message, Usage
+from guided.spec import Forcing, GenerationRequest, GenerationResult, Usage
 
 console = Console(width=150)
 
@@ -71,20 +71,9 @@ def main() -> None:
 
 def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
     """Return the requests of a file, or those of the demo."""
-    if path is None:
-        sys.path.insert(0, str(Path(__file__).parent.parent))
-        from examples.demo_requests import REQUESTS
-
-        return {f"demo {number}": r.specification for number, r in enumerate(REQUESTS, start=1)}
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return {
-        row["id"]: GenerationRequest(
-            prompt=(Message("user", row["prompt"]),),
-            constraint=JsonSchema(json.dumps(row["schema"])),
-            max_tokens=row["max_tokens"],
-        )
-        for row in rows
-    }
+    if path is not None:
+        return dict(read_workload(path))
+    return {f"demo {number}": r.specification for number, r in enumerate(REQUESTS, start=1)}
 
 
 class Recorded:

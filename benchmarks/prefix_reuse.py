@@ -1,4 +1,4 @@
-"""Measures reuse of prefixes: `python benchmarks/prefix_reuse.py [MODEL] [--tokens 1000]`.
+"""Measures reuse of prefixes: `python -m benchmarks.prefix_reuse [MODEL] [--tokens 1000]`.
 
 Two requests share a beginning of this many tokens, and each adds a question of its own. Prints for
 each of several beginnings the time to the first token of the first request and of the second, their

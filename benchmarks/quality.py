@@ -1,4 +1,4 @@
-"""Measures the cost of weight and cache formats: `python benchmarks/quality.py [MODEL]`.
+"""Measures the cost of weight and cache formats: `python -m benchmarks.quality [MODEL]`.
 
 Prints perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token
 there is that of fp32, how far logits are from those of fp32, and for the greedy answers to the
@@ -17,12 +17,9 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import torch
 from rich.console import Console

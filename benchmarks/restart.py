@@ -1,4 +1,4 @@
-"""Measures a server's restarts after kills: `python benchmarks/restart.py [--kills 5]`.
+"""Measures a server's restarts after kills: `python -m benchmarks.restart [--kills 5]`.
 
 Prints the seconds of a start, those from each kill -9 until requests are taken by another engine,
 and the memory of the server's processes: their private memory, and their share of shared memory.
@@ -14,8 +14,7 @@ import signal
 import time
 from pathlib import Path
 
-from e2e_adapter import processes_of, serving
-
+from benchmarks.e2e_adapter import processes_of, serving
 from guided.client import wait_until_serving
 
 _PAUSE_SECONDS = 0.01

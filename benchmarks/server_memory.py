@@ -1,4 +1,4 @@
-"""Measures memory: `python benchmarks/server_memory.py WORKLOAD [--batch N] [--threads N]`.
+"""Measures memory: `python -m benchmarks.server_memory WORKLOAD [--batch N] [--threads N]`.
 
 WORKLOAD is as for `model_calls.py`. Prints the peak of server and engine so far (VmHWM), which
 peers are compared by, and what they and the standby have together, with shared pages counted once
@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.e2e_adapter import mebibytes, processes_of, serving
 from guided.client import Client

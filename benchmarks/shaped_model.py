@@ -1,11 +1,11 @@
-"""Writes random weights in a known shape as GGUF: `python benchmarks/shaped_model.py ...`.
+"""Writes random weights in a known shape as GGUF: `python -m benchmarks.shaped_model ...`.
 
 The cost of a call depends on the shape and the block format of the weights, not on their values, so
 files that cannot be downloaded everywhere can be replaced. Both guided and llama.cpp read what is
 written here: blocks of Q4_0, norms of ones, and the tokens of a tokenizer of the same family.
 
-    python benchmarks/shaped_model.py llama-1b 1b.gguf --tokenizer LLAMA3
-    python benchmarks/forward.py 1b.gguf --threads 2 --widest 16 --formats 'own as stored'
+    python -m benchmarks.shaped_model llama-1b 1b.gguf --tokenizer LLAMA3
+    python -m benchmarks.forward 1b.gguf --threads 2 --widest 16 --formats 'own as stored'
     llama-bench -m 1b.gguf -t 2 -d 200 -p 1,4,8,16 -n 0
 """
 

@@ -1,4 +1,4 @@
-"""Compares sets of drafters: `python benchmarks/shared_answers.py WORKLOAD [--sets A,B ...]`.
+"""Compares sets of drafters: `python -m benchmarks.shared_answers WORKLOAD [--sets A,B ...]`.
 
 WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; without a schema a
 request is for free text. `benchmarks/tickets.jsonl` has one schema for all of its requests. They
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from guided.bench import read_workload
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve
 from guided.drafters.named import make_drafters
@@ -33,7 +35,7 @@ from guided.model.cpu import WeightFormat
 from guided.model.load import LoadedModel, load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
-from guided.spec import GenerationRequest, GenerationResult, JsonSchema, Message, Sampling, Usage
+from guided.spec import GenerationRequest, GenerationResult, Sampling, Usage
 from guided.stats import Phase
 
 console = Console(width=150)
@@ -116,16 +118,10 @@ def make_engine(
 
 
 def read_requests(path: Path, temperature: float) -> dict[str, GenerationRequest]:
-    """Return the requests of a file."""
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    """Return the requests of a file, each with a seed of its own."""
     return {
-        row["id"]: GenerationRequest(
-            prompt=(Message("user", row["prompt"]),),
-            constraint=JsonSchema(json.dumps(row["schema"])) if "schema" in row else None,
-            max_tokens=row["max_tokens"],
-            sampling=Sampling(temperature=temperature, seed=number),
-        )
-        for number, row in enumerate(rows)
+        name: replace(request, sampling=Sampling(temperature=temperature, seed=number))
+        for number, (name, request) in enumerate(read_workload(path).items())
     }
 
 

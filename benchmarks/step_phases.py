@@ -1,4 +1,4 @@
-"""Shows where the time of a step goes: `python benchmarks/step_phases.py [WORKLOAD] [--batch N]`.
+"""Shows where the time of a step goes: `python -m benchmarks.step_phases [WORKLOAD] [--batch N]`.
 
 WORKLOAD is as for `model_calls.py`. Requests are answered greedily in one process, N at once, after
 two that do not count; with ``--warm`` all were answered before, so that nothing of their schemas is
@@ -10,12 +10,9 @@ other programs on the machine do not count; with more it is wall time.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from rich.console import Console
 from rich.table import Table

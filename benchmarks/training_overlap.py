@@ -1,4 +1,4 @@
-"""Finds training prompts in a workload: `python benchmarks/training_overlap.py WORKLOAD`.
+"""Finds training prompts in a workload: `python -m benchmarks.training_overlap WORKLOAD`.
 
 WORKLOAD is a file of JSON lines with prompt and schema. It is compared with the prompts that
 ``guided train`` makes if it is given none, or with those of ``--data``: equal prompts, equal

@@ -1,4 +1,4 @@
-"""Widens a small model to a billion parameters: `python benchmarks/wide_model.py FOLDER`.
+"""Widens a small model to a billion parameters: `python -m benchmarks.wide_model FOLDER`.
 
 Models of that size cannot be downloaded everywhere, and for a random model no draft is right. So
 the feed-forward layers of the default model are widened: its own columns stay, and new ones are
@@ -6,7 +6,7 @@ random. Each call then reads as much as a call of a model of that size, and the 
 the wide one nearly, but not quite, right; ``--noise`` sets how far off it is. Prints how often the
 two agree about the most likely next token.
 
-    python benchmarks/wide_model.py wide
+    python -m benchmarks.wide_model wide
     guided bench --drafters --model wide --draft-model SMALL --concurrency 1
 """
 

@@ -7,7 +7,7 @@ their sources.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
@@ -106,13 +106,10 @@ class CacheStats:
 
     def since(self, earlier: CacheStats) -> CacheStats:
         """Return the counters since an earlier snapshot; current values stay."""
-        return CacheStats(
-            self.block_size,
-            self.free,
-            self.held,
-            self.cached,
-            self.held_slots - earlier.held_slots,
-            self.spare_slots - earlier.spare_slots,
+        return replace(
+            self,
+            held_slots=self.held_slots - earlier.held_slots,
+            spare_slots=self.spare_slots - earlier.spare_slots,
         )
 
 
@@ -188,10 +185,9 @@ class EngineStats:
 
     def since(self, earlier: Self) -> EngineStats:
         """Return the counters since an earlier snapshot of the same engine; current values stay."""
-        return EngineStats(
+        return replace(
+            self,
             seconds=self.seconds - earlier.seconds,
-            running=self.running,
-            waiting=self.waiting,
             usage=self.usage.since(earlier.usage),
             model_calls=self.model_calls - earlier.model_calls,
             cache=self.cache.since(earlier.cache),
@@ -209,6 +205,4 @@ class EngineStats:
             cancelled=self.cancelled - earlier.cancelled,
             refused=self.refused - earlier.refused,
             preempted=self.preempted - earlier.preempted,
-            in_flight=self.in_flight,
-            queued=self.queued,
         )

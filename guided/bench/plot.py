@@ -1,8 +1,8 @@
-"""Plots the figures of a comparison."""
+"""Plots the figures of a comparison, and what each drafter is worth."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from guided.bench.compare import Comparison, Run
+from guided.bench.drafters import NO_DRAFTS, DrafterFigures
 from guided.bench.figures import figures_of
 from guided.stats import Phase
 
-__all__ = ["plot_comparison"]
+__all__ = ["plot_comparison", "plot_drafters"]
 
 
 def plot_comparison(comparison: Comparison, path: Path) -> None:
@@ -64,3 +65,57 @@ def _draw_phases(axes: Axes, runs: Mapping[str, tuple[Run, ...]]) -> None:
         bottom += seconds
     axes.set(ylabel="seconds of the engine", title="Time by phase")
     axes.legend()
+
+
+def plot_drafters(
+    title: str, found: Mapping[float, Mapping[str, DrafterFigures]], path: Path
+) -> None:
+    """Draw the figures of each way by temperature; the suffix of the path sets the format."""
+    ways = len(next(iter(found.values())))
+    figure = Figure(figsize=(15, 2.2 + 0.35 * ways * len(found)), layout="constrained")
+    calls, speed, accepted = figure.subplots(1, 3, sharey=True)
+    _draw_bars(calls, found, lambda one: one.calls_per_token)
+    calls.set(xlabel="model calls a token", title="Model calls")
+    calls.invert_yaxis()
+    _draw_bars(speed, found, lambda one: one.speed_up)
+    speed.axvline(1.0, color="grey", linewidth=0.8)
+    speed.set(xlabel=f"speed-up over {NO_DRAFTS}", title="Speed")
+    speed.legend()
+    _draw_accepted(accepted, next(iter(found.values())))
+    figure.suptitle(title)
+    figure.savefig(path)
+
+
+def _draw_bars(
+    axes: Axes,
+    found: Mapping[float, Mapping[str, DrafterFigures]],
+    value: Callable[[DrafterFigures], float],
+) -> None:
+    """Draw a bar for each way and temperature."""
+    height = 0.8 / len(found)
+    for number, (temperature, by_way) in enumerate(found.items()):
+        places = np.arange(len(by_way)) + height * (number - (len(found) - 1) / 2)
+        label = f"temperature {temperature:g}" if temperature else "greedy"
+        bars = axes.barh(places, [value(one) for one in by_way.values()], height, label=label)
+        axes.bar_label(bars, fmt="%.2f", padding=2)
+    first = next(iter(found.values()))
+    axes.set_yticks(np.arange(len(first)), list(first))
+
+
+def _draw_accepted(axes: Axes, by_way: Mapping[str, DrafterFigures]) -> None:
+    """Draw the accepted tokens of a call by drafter, for each way at the first temperature."""
+    left = np.zeros(len(by_way))
+    names = {one.name: None for way in by_way.values() for one in way.figures.usage.by_drafter}
+    for name in names:
+        share = np.array(
+            [
+                sum(each.accepted_tokens for each in usage.by_drafter if each.name == name)
+                / max(1, usage.model_calls)
+                for usage in (one.figures.usage for one in by_way.values())
+            ]
+        )
+        axes.barh(np.arange(len(by_way)), share, left=left, label=name)
+        left += share
+    axes.set(xlabel="accepted tokens a call", title="Drafted by whom")
+    if names:
+        axes.legend()

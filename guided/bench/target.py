@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from guided.bench.workload import Workload
 from guided.errors import GuidedError, ServiceUnavailableError
@@ -61,33 +61,6 @@ class Measured:
     """Why there is no answer."""
 
 
-class Target(Protocol):
-    """Answers requests, and counts what it does."""
-
-    @property
-    def model_name(self) -> str:
-        """The model's name."""
-        ...
-
-    @property
-    def drafters(self) -> tuple[str, ...]:
-        """The drafters, by the names that requests use."""
-        ...
-
-    @property
-    def instruction_set(self) -> str:
-        """The instruction set that multiplies its matrices on the CPU; empty on another device."""
-        ...
-
-    def stats(self) -> EngineStats:
-        """Return the statistics up to the last returned answer."""
-        ...
-
-    def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
-        """Answer all requests, ``concurrency`` at once; returns the answers in order."""
-        ...
-
-
 class InProcess:
     """An engine in this process."""
 
@@ -101,7 +74,7 @@ class InProcess:
 
     @property
     def drafters(self) -> tuple[str, ...]:
-        """The drafters."""
+        """The drafters, by the names that requests use."""
         return self._engine.drafters
 
     @property
@@ -158,7 +131,7 @@ class Remote:
 
     @property
     def drafters(self) -> tuple[str, ...]:
-        """The drafters."""
+        """The drafters, by the names that requests use."""
         return self._client.model().drafters
 
     @property
@@ -220,6 +193,10 @@ class Remote:
         except GuidedError as error:
             return _failed(name, began, error)
         return _answered(name, began, answer)
+
+
+Target: TypeAlias = InProcess | Remote
+"""Answers requests, and counts what it does."""
 
 
 def _answered(name: str, began: float, outcome: Answer[Any] | GenerationResult) -> Measured:

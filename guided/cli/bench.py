@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from guided.cli.bench_reports import (
-    DrafterReport,
-    WorkloadReport,
-    bench_drafters,
-    bench_workload,
-    measure_hardware,
-    show_hardware,
-)
 from guided.cli.common import DeviceFlag, DtypeFlag, ModelFlag, ThreadsFlag, shown_with
 from guided.cli.connection_flags import connection_flags, read_connection_flags
 from guided.cli.flags import with_flags
 from guided.errors import RequestError
 from guided.extras import needing
+from guided.model.progress import counting_bars
 from guided.runtime.environment import prepare_environment
 
 if TYPE_CHECKING:
     from guided.bench import Target
+    from guided.bench.compare import Tell
 
-__all__ = ["BenchProgress", "bench"]
+__all__ = ["bench"]
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -110,39 +93,30 @@ def bench(
     its own on the CPU, also reports what model calls cost, and how close they come to what the
     memory of this machine allows.
     """
-    if plot is not None:
-        _check_plot(plot)
+    _check_plot(plot)
     own: dict[str, Any] = {"model": model, "dtype": dtype, "device": device, "threads": threads}
     own |= {"draft_models": tuple(draft_model or ()), "heads": tuple(heads or ())}
     _check_own(address, own)
-    measured = _measure_of(drafters, temperature, plain)
+    _check_temperature(temperature, drafters)
     with needing("guided bench", "client,compiler" if address else "server"):
         from guided.bench import read_workload
+        from guided.cli import bench_reports as reports
 
     requests = read_workload(workload)
-    with _opened(address, connection, own, concurrency) as target, BenchProgress() as progress:
-        report = measured(
-            target, requests, concurrency=concurrency, rounds=rounds, tell=progress.tell
+    with _opened(address, connection, own, concurrency) as target, _progress() as tell:
+        how: dict[str, Any] = {"concurrency": concurrency, "rounds": rounds, "tell": tell}
+        report = (
+            reports.bench_drafters(target, requests, temperature or (0.0,), **how)
+            if drafters
+            else reports.bench_workload(target, requests, with_plain=plain, **how)
         )
-        hardware = measure_hardware(target)
+        hardware = reports.measure_hardware(target)
     report.show()
-    if hardware is not None:
-        show_hardware(hardware)
+    reports.show_hardware(hardware)
     if json_file is not None:
         report.write(json_file, hardware)
     if plot is not None:
         report.plot(plot)
-
-
-def _measure_of(
-    drafters: bool, temperatures: Sequence[float] | None, plain: bool
-) -> Callable[..., WorkloadReport | DrafterReport]:
-    """Return what measures a target with a workload."""
-    if drafters:
-        return partial(bench_drafters, temperatures=temperatures or (0.0,))
-    if temperatures:
-        raise RequestError("--temperature needs --drafters")
-    return partial(bench_workload, with_plain=plain)
 
 
 @contextmanager
@@ -161,13 +135,7 @@ def _opened(
     prepare_environment()
     from guided.engine import load_engine
 
-    yield InProcess(
-        load_engine(
-            **own,
-            max_batch=concurrency,
-            reuse_prefixes=False,
-        )
-    )
+    yield InProcess(load_engine(**own, max_batch=concurrency, reuse_prefixes=False))
 
 
 def _check_own(address: str | None, own: Mapping[str, Any]) -> None:
@@ -177,51 +145,39 @@ def _check_own(address: str | None, own: Mapping[str, Any]) -> None:
         )
 
 
-def _check_plot(path: Path) -> None:
+def _check_temperature(temperature: list[float] | None, drafters: bool) -> None:
+    if temperature and not drafters:
+        raise RequestError("--temperature needs --drafters")
+
+
+def _check_plot(path: Path | None) -> None:
+    if path is None:
+        return
     if path.suffix not in _PICTURES:
         raise RequestError(f"--plot {str(path)!r} ends in none of {', '.join(_PICTURES)}")
     with needing("guided bench --plot", "bench"):
         import_module("matplotlib")
 
 
-class BenchProgress:
-    """Shows a bar in a terminal, and elsewhere a line for each part of the workload."""
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """Show a bar in a terminal, and elsewhere a line for each part of the workload.
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, soft_wrap=True)
-        self._began = time.monotonic()
-        self._bars = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
-        self._task = self._bars.add_task("warming up", total=None)
+    Yields a function that takes which part begins, and how many of them are done.
+    """
+    console = Console(stderr=True, soft_wrap=True)
+    began = time.monotonic()
 
-    def __enter__(self) -> Self:
-        self._bars.start()
-        self._line("warming up")
-        return self
+    def show(text: str) -> None:
+        if not console.is_terminal:
+            console.print(text, highlight=False)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
+    def tell(way: str, done: int, total: int) -> None:
+        bars.update(task, description=way, completed=done, total=total)
+        seconds = time.monotonic() - began
+        show(f"{way}: part {done + 1} of {total}, after {seconds:.0f} s")
 
-    def tell(self, way: str, done: int, total: int) -> None:
-        """Report which part of the workload begins, and how many of them are done."""
-        self._bars.update(self._task, description=way, completed=done, total=total)
-        seconds = time.monotonic() - self._began
-        self._line(f"{way}: part {done + 1} of {total}, after {seconds:.0f} s")
-
-    def _line(self, text: str) -> None:
-        if not self._console.is_terminal:
-            self._console.print(text, highlight=False)
+    with counting_bars(console, transient=True) as bars:
+        task = bars.add_task("warming up", total=None)
+        show("warming up")
+        yield tell

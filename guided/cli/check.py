@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -149,47 +149,41 @@ def print_report(report: SchemaReport, *, stderr: bool = False) -> None:
     Nothing is cut off in either.
     """
     console = Console(soft_wrap=True, stderr=stderr)
-    if report.verdicts:
-        _print_whole(console, _verdict_table(report))
+    verdicts = (
+        (
+            f"{each.part}: {each.pointer}" if each.part else each.pointer,
+            each.enforcement.value,
+            each.note,
+        )
+        for each in report.verdicts
+    )
+    _print_table(console, ("keyword", "verdict", "note"), verdicts)
     if report.omitted_verdicts:
         console.print(f"and {report.omitted_verdicts} more keywords", highlight=False)
-    if report.unenforced_validators:
-        code = Table()
-        for name in ("code that may still refuse an answer", "at", "kind"):
-            code.add_column(name, overflow="fold")
-        for validator in report.unenforced_validators:
-            place = validator.place or "the whole answer"
-            code.add_row(Text(validator.name), Text(place), Text(validator.kind))
-        _print_whole(console, code)
-    if report.empty_parts:
-        empty = Table()
-        empty.add_column("part that no value fits", overflow="fold")
-        for pointer in report.empty_parts:
-            empty.add_row(Text(pointer))
-        _print_whole(console, empty)
-    if report.likely_limits:
-        limits = Table()
-        for name in ("limit that answers are likely to hit, and end", "at"):
-            limits.add_column(name, overflow="fold")
-        for likely in report.likely_limits:
-            limits.add_row(Text(likely.message), Text(likely.place or "the whole answer"))
-        _print_whole(console, limits)
+    whole = "the whole answer"
+    validators = (
+        (each.name, each.place or whole, each.kind) for each in report.unenforced_validators
+    )
+    _print_table(console, ("code that may still refuse an answer", "at", "kind"), validators)
+    _print_table(
+        console, ("part that no value fits",), ((pointer,) for pointer in report.empty_parts)
+    )
+    limits = ((each.message, each.place or whole) for each in report.likely_limits)
+    _print_table(console, ("limit that answers are likely to hit, and end", "at"), limits)
     console.print(
         *("shortest answer:", report.shortest_answer), markup=False, emoji=False, highlight=False
     )
 
 
-def _verdict_table(report: SchemaReport) -> Table:
+def _print_table(console: Console, columns: Iterable[str], rows: Iterable[tuple[str, ...]]) -> None:
+    """Print a table, unless it has no rows."""
     table = Table()
-    for name in ("keyword", "verdict", "note"):
+    for name in columns:
         table.add_column(name, overflow="fold")
-    for verdict in report.verdicts:
-        place = f"{verdict.part}: {verdict.pointer}" if verdict.part else verdict.pointer
-        table.add_row(Text(place), verdict.enforcement.value, Text(verdict.note))
-    return table
-
-
-def _print_whole(console: Console, table: Table) -> None:
+    for row in rows:
+        table.add_row(*map(Text, row))
+    if not table.rows:
+        return
     if not console.is_terminal:
         console = Console(width=_UNBOUNDED, stderr=console.stderr)
     console.print(table)

@@ -5,67 +5,38 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from inspect import Parameter
-from pathlib import Path
-from typing import Annotated, Any, Final
-
-import typer
+from typing import Any, Final
 
 from guided.cli.common import read_text
+from guided.cli.flags import file_flag, flag
 
 __all__ = ["connection_flags", "read_connection_flags"]
 
 _GROUP: Final = "Connection"
 
 
-def _file(spelled: str, variable: str, text: str) -> Any:
-    told = typer.Option(
-        spelled, envvar=variable, help=text, exists=True, dir_okay=False, rich_help_panel=_GROUP
-    )
-    return Annotated[Path | None, told]
-
-
-def _switch(spelled: str, variable: str, text: str) -> Any:
-    return Annotated[
-        bool, typer.Option(spelled, envvar=variable, help=text, rich_help_panel=_GROUP)
-    ]
-
-
-_FLAGS: Final[Mapping[str, tuple[Any, object]]] = {
-    "tls": (
-        _switch("--tls", "GUIDED_TLS", "Encrypt the connection; --ca, --cert and --key imply it."),
-        False,
-    ),
-    "ca": (
-        _file(
-            "--ca", "GUIDED_CA", "PEM file with the authority that signed the server's certificate."
-        ),
-        None,
-    ),
-    "cert": (
-        _file("--cert", "GUIDED_CLIENT_CERT", "PEM file with a certificate to show the server."),
-        None,
-    ),
-    "key": (_file("--key", "GUIDED_CLIENT_KEY", "PEM file with the key of --cert."), None),
-    "token_file": (
-        _file(
-            "--token-file",
-            "GUIDED_TOKEN_FILE",
-            "File with the token to show the server. Default: the token in GUIDED_TOKEN.",
-        ),
-        None,
-    ),
-    "insecure": (
-        _switch("--insecure", "GUIDED_CLIENT_INSECURE", "Allow sending the token unencrypted."),
-        False,
-    ),
-}
-"""The type and the default of each flag."""
-
-
 def connection_flags() -> Iterator[Parameter]:
     """Yield the flags of a connection, except its address."""
-    for name, (kind, default) in _FLAGS.items():
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    yield _switch("tls", "GUIDED_TLS", "Encrypt the connection; --ca, --cert and --key imply it.")
+    yield _file(
+        "ca", "GUIDED_CA", "PEM file with the authority that signed the server's certificate."
+    )
+    yield _file("cert", "GUIDED_CLIENT_CERT", "PEM file with a certificate to show the server.")
+    yield _file("key", "GUIDED_CLIENT_KEY", "PEM file with the key of --cert.")
+    yield _file(
+        "token_file",
+        "GUIDED_TOKEN_FILE",
+        "File with the token to show the server. Default: the token in GUIDED_TOKEN.",
+    )
+    yield _switch("insecure", "GUIDED_CLIENT_INSECURE", "Allow sending the token unencrypted.")
+
+
+def _file(name: str, variable: str, text: str) -> Parameter:
+    return file_flag(name, text, envvar=variable, group=_GROUP)
+
+
+def _switch(name: str, variable: str, text: str) -> Parameter:
+    return flag(name, bool, False, text, spelled=f"--{name}", envvar=variable, group=_GROUP)
 
 
 def read_connection_flags(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Flags for constraints other than a JSON Schema: grammars, templates, tools.
+"""Flags for constraints: schemas, grammars, templates, tools.
 
 Tool calls are written in the format of Qwen and Hermes.
 """
@@ -6,26 +6,22 @@ Tool calls are written in the format of Qwen and Hermes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
 from guided.cli.common import read_text
+from guided.cli.flags import DocumentFlag, file_flag, flag
 from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import Template
 from guided.spec.tagged import Calls, Tag, Tagged
 
 __all__ = [
-    "ChoiceFlag",
     "GrammarFlag",
-    "HoleFlag",
-    "RegexFlag",
-    "SingleCallFlag",
-    "TemplateFlag",
-    "ToolChoiceFlag",
-    "ToolsFlag",
+    "constraint_flags",
     "is_grammar_file",
     "only_one",
     "read_grammar_file",
@@ -49,14 +45,54 @@ GrammarFlag: TypeAlias = Annotated[
         dir_okay=False,
     ),
 ]
-RegexFlag: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Regular expression of Python's re that the whole answer matches."),
-]
-ChoiceFlag: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--choice", help="One of the texts that the answer may be; may be repeated."),
-]
+
+
+def constraint_flags() -> Iterator[Parameter]:
+    """Yield the flags of all kinds of constraint."""
+    yield file_flag("schema", "File with a JSON Schema for the answer.")
+    for name, kind in (("document", DocumentFlag), ("grammar", GrammarFlag)):
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+    yield flag(
+        "regex",
+        str | None,
+        None,
+        "Regular expression of Python's re that the whole answer matches.",
+    )
+    yield flag(
+        "choice",
+        list[str] | None,
+        None,
+        "One of the texts that the answer may be; may be repeated.",
+    )
+    yield file_flag(
+        "template",
+        "File with the answer's text, with {name} for each hole; {{ and }} are plain braces.",
+    )
+    yield flag(
+        "hole",
+        list[str] | None,
+        None,
+        "Constraint of a hole in the template: NAME=FILE with a schema (.json) or a grammar,"
+        " or NAME=/PATTERN/ with a regular expression; may be repeated.",
+    )
+    yield file_flag(
+        "tools",
+        "File with the tools that the answer may call, as in OpenAI's API: a JSON list of"
+        " objects with name and parameters, either directly or under function.",
+    )
+    yield flag(
+        "tool_choice",
+        Calls,
+        Calls.AUTO,
+        "Whether the answer calls tools: as the model likes (auto), at least once (required)"
+        " or never (none).",
+    )
+    yield flag(
+        "single_call", bool, False, "Allow at most one call in the answer.", spelled="--single-call"
+    )
+
+
+# Grammars
 
 
 def read_grammar_flags(
@@ -89,23 +125,6 @@ def read_grammar_file(file: Path) -> Lark | Ebnf:
 
 
 # Templates
-
-TemplateFlag: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the answer's text, with {name} for each hole; {{ and }} are plain braces.",
-        exists=True,
-        dir_okay=False,
-    ),
-]
-HoleFlag: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--hole",
-        help="Constraint of a hole in the template: NAME=FILE with a schema (.json) or a grammar,"
-        " or NAME=/PATTERN/ with a regular expression; may be repeated.",
-    ),
-]
 
 
 def read_template_flags(
@@ -140,26 +159,6 @@ def _filling(written: str, options: JsonOptions) -> Structure:
 # Tools
 
 _TRIGGER = "<tool_call>"
-
-ToolsFlag: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the tools that the answer may call, as in OpenAI's API: a JSON list of"
-        " objects with name and parameters, either directly or under function.",
-        exists=True,
-        dir_okay=False,
-    ),
-]
-ToolChoiceFlag: TypeAlias = Annotated[
-    Calls,
-    typer.Option(
-        help="Whether the answer calls tools: as the model likes (auto), at least once (required)"
-        " or never (none)."
-    ),
-]
-SingleCallFlag: TypeAlias = Annotated[
-    bool, typer.Option("--single-call", help="Allow at most one call in the answer.")
-]
 
 
 def read_tool_flags(

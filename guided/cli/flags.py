@@ -24,6 +24,7 @@ from guided.spec.option import options_of
 
 __all__ = [
     "DocumentFlag",
+    "file_flag",
     "flag",
     "json_flags",
     "read_beams",
@@ -99,15 +100,23 @@ def flag(
     text: str,
     *,
     spelled: str | None = None,
-    metavar: str | None = None,
     group: str = "",
+    **more: Any,
 ) -> Parameter:
-    """Return a flag; ``spelled`` is its name if that does not follow from the parameter's."""
+    """Return a flag; ``spelled`` is its name if that does not follow from the parameter's.
+
+    ``more`` are further arguments of ``typer.Option``.
+    """
     declared = (spelled,) if spelled else ()
-    told = typer.Option(*declared, help=text, metavar=metavar, rich_help_panel=group or None)
+    told = typer.Option(*declared, help=text, rich_help_panel=group or None, **more)
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, told]
     )
+
+
+def file_flag(name: str, text: str, **more: Any) -> Parameter:
+    """Return a flag for a file that exists; ``more`` is as for ``flag``."""
+    return flag(name, Path | None, None, text, exists=True, dir_okay=False, **more)
 
 
 def request_flags() -> Iterator[Parameter]:

@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 import grpc.aio
@@ -93,7 +92,9 @@ class AsyncClient(ClientBase):
         return AsyncStream(
             request,
             attempts,
-            lambda seconds: self._service.GenerateStream(message, timeout=seconds),
+            lambda seconds: self._service.GenerateStream(
+                message, timeout=seconds, metadata=self._metadata
+            ),
         )
 
     async def batch(
@@ -150,7 +151,9 @@ class AsyncClient(ClientBase):
         async def call() -> Ending:
             seconds = asked.attempts.seconds_left
             try:
-                ending: Ending = await self._service.Generate(asked.message, timeout=seconds)
+                ending: Ending = await self._service.Generate(
+                    asked.message, timeout=seconds, metadata=self._metadata
+                )
             except grpc.RpcError as error:
                 return error
             return ending
@@ -177,7 +180,9 @@ class AsyncClient(ClientBase):
         while True:
             self._check_open()
             try:
-                response = await call(message, timeout=attempts.seconds_left)
+                response = await call(
+                    message, timeout=attempts.seconds_left, metadata=self._metadata
+                )
             except grpc.RpcError as error:
                 await asyncio.sleep(attempts.pause(error))
             except asyncio.CancelledError as error:
@@ -217,10 +222,5 @@ class AsyncClient(ClientBase):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

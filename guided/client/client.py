@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 import grpc
@@ -98,7 +97,9 @@ class Client(ClientBase):
         return Stream(
             request,
             attempts,
-            lambda seconds: self._service.GenerateStream(message, timeout=seconds),
+            lambda seconds: self._service.GenerateStream(
+                message, timeout=seconds, metadata=self._metadata
+            ),
         )
 
     def batch(
@@ -148,7 +149,9 @@ class Client(ClientBase):
 
     def _begin(self, asked: Asked[T], ended: SimpleQueue[tuple[Asked[T], Any]]) -> Any:
         """Send one request of a batch; the call is queued when it has ended."""
-        call = self._service.Generate.future(asked.message, timeout=asked.attempts.seconds_left)
+        call = self._service.Generate.future(
+            asked.message, timeout=asked.attempts.seconds_left, metadata=self._metadata
+        )
         call.add_done_callback(lambda call: ended.put((asked, call)))
         return call
 
@@ -168,7 +171,7 @@ class Client(ClientBase):
         while True:
             self._check_open()
             try:
-                response = call(message, timeout=attempts.seconds_left)
+                response = call(message, timeout=attempts.seconds_left, metadata=self._metadata)
             except grpc.RpcError as error:
                 time.sleep(attempts.pause(error))
             else:
@@ -204,10 +207,5 @@ class Client(ClientBase):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

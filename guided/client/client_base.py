@@ -52,10 +52,10 @@ class ClientBase(ABC):
         self._connection = Connection()
         endpoint = Endpoint.of(address, tls, token, insecure=insecure)
         self._channel = self._opened(endpoint)
-        shown = endpoint.authorized(self._channel)
-        self._service = GenerationServiceStub(shown)
-        self._model_service = ModelServiceStub(shown)
-        self._grammar_service = GrammarServiceStub(shown)
+        self._metadata = endpoint.metadata
+        self._service = GenerationServiceStub(self._channel)
+        self._model_service = ModelServiceStub(self._channel)
+        self._grammar_service = GrammarServiceStub(self._channel)
 
     @abstractmethod
     def _opened(self, endpoint: Endpoint) -> Any:

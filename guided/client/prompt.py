@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from guided.client.content import said_text
 from guided.errors import RequestError
 from guided.spec import Message
 
@@ -45,7 +44,7 @@ def spoken_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
 
 def _spoken_turn(index: int, turn: object) -> Message:
     if isinstance(turn, Mapping) and set(turn) == {"role", "content"}:
-        turn = Message(turn["role"], said_text(turn["content"], index))
+        turn = Message(turn["role"], _said_text(turn["content"], index))
     if not isinstance(turn, Message):
         raise RequestError(
             f"message {index} is {turn!r}, which is not a guided.Message",
@@ -53,8 +52,45 @@ def _spoken_turn(index: int, turn: object) -> Message:
             hint="write guided.Message(role, content), or a mapping of just these two",
         )
     # The content may be parts in spite of its declared type, which nothing has checked.
-    text = said_text(turn.content, index)
+    text = _said_text(turn.content, index)
     return turn if text is turn.content else replace(turn, content=text)
+
+
+def _said_text(content: object, number: int) -> str:
+    """Return the text of a message, which is given as a text or as parts of text, like those of
+    OpenAI's clients.
+
+    ``number`` is the message's number, for errors.
+    """
+    match content:
+        case str():
+            return content
+        case list() | tuple():
+            return "".join(_part(part, at, number) for at, part in enumerate(content))
+    raise RequestError(
+        f"the content of message {number} is {content!r:.200}, which is neither a string nor a "
+        "list of parts",
+        field="messages.content",
+        hint="pass it as text",
+    )
+
+
+def _part(part: object, at: int, number: int) -> str:
+    where = f"part {at} of message {number}"
+    match part:
+        case {"type": "text", "text": str(text), **more} if all(v is None for v in more.values()):
+            return text
+        case {"type": str(kind)} if kind != "text":
+            raise RequestError(
+                f"{where} is of type {kind[:80]!r}, but models take only text",
+                field="messages.content",
+                hint="leave it out",
+            )
+    raise RequestError(
+        f"{where} is {part!r:.200}, which is not a part of type text",
+        field="messages.content",
+        hint='write {"type": "text", "text": ...} and nothing else',
+    )
 
 
 def _no_prompt(prompt: object) -> RequestError:

@@ -184,20 +184,16 @@ class Request(Generic[T]):
         )
         for candidate in candidates:
             if candidate.error is None:
-                return Answer(
-                    value=cast("T", candidate.value),
+                return replace(
+                    cast("Answer[Any]", plain),
+                    value=candidate.value,
                     text=candidate.text,
                     finish_reason=candidate.finish_reason,
-                    usage=plain.usage,
-                    seconds=plain.seconds,
                     logprobs=candidate.logprobs,
                     tool_calls=candidate.tool_calls,
                     content=candidate.content,
                     reasoning=candidate.reasoning,
-                    timing=plain.timing,
                     candidates=candidates,
-                    verification=plain.verification,
-                    request_id=plain.request_id,
                     report=None if plain.report is None else self.with_validators(plain.report),
                 )
         refused = candidates[0].error

@@ -1,4 +1,4 @@
-"""How a client verifies its server and authenticates itself: certificates and tokens."""
+"""How a client reaches its server: addresses and transport, certificates and tokens."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import grpc
 import grpc.aio
 from grpc.experimental import ChannelOptions
 
 from guided.bearer import bearer_of, checked_token
-from guided.client.channel import CHANNEL_OPTIONS, checked_address
 from guided.errors import RequestError
 
-__all__ = ["Endpoint", "Tls", "TlsChoice"]
+__all__ = ["CHANNEL_OPTIONS", "Endpoint", "Tls", "TlsChoice", "checked_address"]
+
+CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
+    # ``guided.client.retry`` decides whether a call is retried; a lost connection is then retried
+    # at once.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # The server bounds the messages it receives, with an error that names the limit; the client
+    # trusts the answers it requested.
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+)
+"""Options of both the blocking and the asyncio channel."""
+
+_RESOLVERS = ("dns:", "unix:", "unix-abstract:")
+"""Schemes of addresses that the transport itself understands."""
 
 _READ_WHERE_THEY_ARE_ASKED_FOR: Final = (ChannelOptions.SingleThreadedUnaryStream, 1)
 """Reads streams in the calling thread: passing messages between threads doubles the time."""
@@ -103,47 +117,32 @@ class Endpoint:
             self.address, self.credentials, options=options, interceptors=interceptors
         )
 
-    def authorized(self, channel: Any) -> Any:
-        """Wrap a channel for stubs so that each call shows the token."""
-        return channel if self.token is None else _Authorized(channel, self.token)
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata of each call, which shows the token.
+
+        Call credentials would do the same, but only over encrypted channels.
+        """
+        return () if self.token is None else (("authorization", bearer_of(self.token)),)
 
 
-class _Authorized:
-    """Wraps the methods that stubs get from a channel, adding the token to their metadata.
-
-    Call credentials would do the same, but only over encrypted channels.
-    """
-
-    def __init__(self, channel: Any, token: str) -> None:
-        self._channel = channel
-        self._header = ("authorization", bearer_of(token))
-
-    def unary_unary(self, *arguments: Any, **options: Any) -> _Showing:
-        return self._showing(self._channel.unary_unary(*arguments, **options))
-
-    def unary_stream(self, *arguments: Any, **options: Any) -> _Showing:
-        return self._showing(self._channel.unary_stream(*arguments, **options))
-
-    def _showing(self, method: Any) -> _Showing:
-        return _Showing(method, self._header)
-
-
-class _Showing:
-    """A method whose calls have one more metadata entry."""
-
-    def __init__(self, method: Any, header: tuple[str, str]) -> None:
-        self._method = method
-        self._header = header
-
-    def __call__(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
-        return self._method(*arguments, metadata=self._with(metadata), **options)
-
-    def future(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
-        """Begin the call; only methods of the blocking client have this."""
-        return self._method.future(*arguments, metadata=self._with(metadata), **options)
-
-    def _with(self, metadata: Any) -> tuple[Any, ...]:
-        return (*(metadata or ()), self._header)
+def checked_address(address: str) -> str:
+    """Return the address of a server; raises ``RequestError`` if the transport would misread it."""
+    if not isinstance(address, str):
+        raise RequestError(
+            f"{address!r} is not an address", field="address", hint="pass host:port as a string"
+        )
+    scheme, separator, rest = address.partition("://")
+    if separator and f"{scheme}:" not in _RESOLVERS:
+        fault, close = "without a scheme", rest.strip("/").partition("/")[0]
+    elif "/" in address and not address.startswith(_RESOLVERS):
+        is_socket = address.startswith("/")
+        fault = "without a path"
+        close = f"unix:{address}" if is_socket else address.partition("/")[0]
+    else:
+        return address
+    hint = f"write {close!r}" if close else None
+    raise RequestError(f"an address is host:port, {fault}", field="address", hint=hint)
 
 
 def _credentials(tls: TlsChoice) -> grpc.ChannelCredentials | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -68,12 +67,7 @@ class PhaseTimer:
         self._began = self._clock()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the clock, even if an error ends the phase."""
         self.seconds = self._clock() - self._began
         self._phases[self._phase] += self.seconds

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["Progress", "RichProgress", "SilentProgress"]
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+__all__ = ["Progress", "RichProgress", "SilentProgress", "counting_bars"]
 
 
 class Progress(Protocol):
@@ -74,3 +78,20 @@ class SilentProgress:
 
     def note(self, text: str) -> None:
         pass
+
+
+def counting_bars(console: Console, *, is_shown: bool = True, transient: bool = False) -> Bars:
+    """Return bars for things that are counted, which show only in a terminal."""
+    from rich import progress
+
+    return progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        console=console,
+        transient=transient,
+        disable=not (console.is_terminal and is_shown),
+    )

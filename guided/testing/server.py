@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Final, Self
 
 from guided.errors import RequestError
@@ -75,12 +74,7 @@ class Server:
             raise self._fault
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._loop is not None, "a server that was not started"
         assert self._stop is not None, "a server that was not started"
         self._loop.call_soon_threadsafe(self._stop.set)

@@ -9,17 +9,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from guided.model.progress import RichProgress
+from guided.model.progress import RichProgress, counting_bars
 
 __all__ = ["TrainingProgress"]
 
@@ -54,16 +45,7 @@ class TrainingProgress(RichProgress):
     def counting(self, title: str) -> Iterator[Callable[[int, int], None]]:
         """Yield a function that takes how many are done, and of how many."""
         began = last = time.monotonic()
-        bars = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            disable=not (self._console.is_terminal and self.is_first),
-        )
+        bars = counting_bars(self._console, is_shown=self.is_first)
         with bars:
             task = bars.add_task(title, total=None)
 

@@ -139,7 +139,7 @@ def test_each_drafter_is_measured_alone_and_with_the_others(tmp_path: Path) -> N
     console.print(drafter_tables(found))
     shown = console.export_text()
     assert all(word in shown for word in ("worst request", DRAFTS_ALONE, "together"))
-    plot = pytest.importorskip("guided.bench.drafters_plot", exc_type=ImportError)
+    plot = pytest.importorskip("guided.bench.plot", exc_type=ImportError)
     plot.plot_drafters("tiny", {0.0: found, 0.7: found}, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import grpc.aio
 
 from guided.client import Answer, AsyncClient
-from guided.client.channel import CHANNEL_OPTIONS
+from guided.client.security import CHANNEL_OPTIONS
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,

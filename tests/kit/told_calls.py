@@ -14,7 +14,7 @@ import grpc.aio
 import httpx2
 from google.protobuf.message import DecodeError
 
-from guided.client.channel import CHANNEL_OPTIONS
+from guided.client.security import CHANNEL_OPTIONS
 from guided.v1 import generation_pb2 as pb
 from tests.kit.service_calls import Call
 

@@ -14,8 +14,8 @@ import grpc.aio
 import pytest
 
 from guided.client import AsyncClient, AsyncStream, Client, RawPrompt, Request
-from guided.client.channel import CHANNEL_OPTIONS
 from guided.client.options import Options
+from guided.client.security import CHANNEL_OPTIONS
 from guided.errors import (
     DeadlineExceededError,
     IncompleteAnswerError,

@@ -7,10 +7,10 @@ import inspect
 import pytest
 import typer
 
+from guided.cli.asked_flags import read_thought_flags
 from guided.cli.check import check
 from guided.cli.flags import read_beams, read_json_options, read_logit_bias
 from guided.cli.generate import generate, logprob_lines
-from guided.cli.thought_flags import read_thought_flags
 from guided.errors import RequestError
 from guided.spec import (
     FREE_WHITESPACE,

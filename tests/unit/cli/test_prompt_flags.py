@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from guided.cli.prompt_flags import read_prompt_flags
+from guided.cli.asked_flags import read_prompt_flags
 from guided.errors import GuidedError
 from guided.spec import Message
 

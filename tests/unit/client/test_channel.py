@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guided.client import AsyncClient, Client, wait_until_serving
-from guided.client.channel import checked_address
+from guided.client.security import checked_address
 from guided.errors import RequestError
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from guided.bearer import new_token
-from guided.client import Client, Tls
+from guided.client import AsyncClient, Client, Request, Tls
 from guided.client.security import Endpoint
-from guided.errors import RequestError
+from guided.errors import RequestError, ServiceError
+from guided.spec import Regex
 
 TOKEN = new_token()
 
@@ -54,26 +60,66 @@ def test_a_certificate_comes_with_its_key(tmp_path: Path) -> None:
         Tls(cert=tmp_path / "cert.pem")
 
 
-def test_a_token_joins_the_metadata_of_each_call() -> None:
-    class Channel:
-        def unary_unary(self, name: str) -> Any:
-            return lambda message, **options: (name, message, options)
+class Refusing(grpc.GenericRpcHandler):
+    """Refuses every call, and keeps what its metadata shows."""
 
-    shown = Endpoint.of("localhost:1", token=TOKEN).authorized(Channel())
-    header = ("authorization", f"Bearer {TOKEN}")
-    assert shown.unary_unary("m")(1, timeout=2) == ("m", 1, {"timeout": 2, "metadata": (header,)})
-    assert shown.unary_unary("m")(1, metadata=[("a", "b")])[2] == {"metadata": (("a", "b"), header)}
+    def __init__(self) -> None:
+        self.shown: list[Any] = []
+
+    def service(self, call: grpc.HandlerCallDetails) -> None:
+        self.shown.append(dict(call.invocation_metadata).get("authorization"))
 
 
-def test_a_token_joins_the_metadata_of_a_call_that_is_begun() -> None:
-    class Method:
-        def future(self, message: int, **options: Any) -> Any:
-            return message, options
+@pytest.fixture
+def refusing() -> Iterator[tuple[Refusing, str]]:
+    handler, server = Refusing(), grpc.server(ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers((handler,))
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    yield handler, f"localhost:{port}"
+    server.stop(None)
 
-    class Channel:
-        def unary_unary(self, _: str) -> Method:
-            return Method()
 
-    shown = Endpoint.of("localhost:1", token=TOKEN).authorized(Channel())
-    header = ("authorization", f"Bearer {TOKEN}")
-    assert shown.unary_unary("m").future(1, timeout=2) == (1, {"timeout": 2, "metadata": (header,)})
+def _questions(client: Any) -> list[Callable[[], Any]]:
+    """Every call of a client but streams and batches."""
+    grammars, yes = client.grammars, Regex("yes")
+    return [
+        *(client.model, client.models, client.stats, grammars.list),
+        partial(client.generate, "x"),
+        partial(grammars.check, grammar=yes),
+        partial(grammars.compile, grammar=yes),
+        partial(grammars.validate, "yes", grammar=yes),
+        partial(grammars.delete, "id"),
+    ]
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+def test_each_call_shows_the_token(refusing: tuple[Refusing, str], token: str | None) -> None:
+    handler, address = refusing
+    with Client(address, token=token, retries=0) as client:
+        for ask in _questions(client):
+            with pytest.raises(ServiceError):
+                ask()
+        with pytest.raises(ServiceError):
+            next(client.stream("x"))
+        assert isinstance(client.batch([Request("x")])[0], ServiceError)
+    assert handler.shown == [token and f"Bearer {token}"] * 11
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+def test_each_asynchronous_call_shows_the_token(
+    refusing: tuple[Refusing, str], token: str | None
+) -> None:
+    handler, address = refusing
+
+    async def call_all() -> None:
+        async with AsyncClient(address, token=token, retries=0) as client:
+            for ask in _questions(client):
+                with pytest.raises(ServiceError):
+                    await ask()
+            with pytest.raises(ServiceError):
+                await anext(client.stream("x"))
+            assert isinstance((await client.batch([Request("x")]))[0], ServiceError)
+
+    asyncio.run(call_all())
+    assert handler.shown == [token and f"Bearer {token}"] * 11
