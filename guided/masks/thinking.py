@@ -75,20 +75,13 @@ class ThinkingMatcher:
 
         Above ``check_from`` no token can leave too little room, so nothing is checked; with
         ``num_closing`` left only the first token of the end may follow; between the two each token
-        is checked. ``fill``, ``allows`` and ``advance`` use the same threshold.
+        is checked. ``allows`` and ``advance`` use the same threshold.
         """
         if self.tokens_left > self.check_from:
             return self.thoughts.mask()
         if self.tokens_left <= self.num_closing:
             return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))
         return self.thoughts.mask_within(self.tokens_left)
-
-    def fill(self, out: Mask) -> None:
-        """See ``Matcher``."""
-        if self.tokens_left > self.check_from:
-            self.thoughts.fill(out)
-        else:
-            np.copyto(out, self.mask())
 
     def allows(self, token: TokenId) -> bool:
         """See ``Matcher``."""
