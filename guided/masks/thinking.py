@@ -84,13 +84,11 @@ class ThinkingMatcher:
         return self.thoughts.mask_within(self.tokens_left)
 
     def allows(self, token: TokenId) -> bool:
-        """See ``Matcher``."""
         if self.tokens_left > self.check_from:
             return self.thoughts.allows(token)
         return bool(int(self.mask()[token >> 5]) >> (token & 31) & 1)
 
     def advance(self, token: TokenId) -> Matcher:
-        """See ``Matcher``."""
         if self.tokens_left <= self.check_from and not self.allows(token):
             raise TokenRejectedError(
                 f"token {token} is not allowed here: the thoughts have to end", token=token
@@ -121,11 +119,9 @@ class ThinkingMatcher:
         return run + after.forced_run(forcing) if after is self.answer else run
 
     def likely_run(self) -> tuple[TokenId, ...]:
-        """See ``Matcher``."""
         return self.thoughts.likely_run() if self.tokens_left > self.check_from else ()
 
     def shortest_completion(self) -> tuple[TokenId, ...]:
-        """See ``Matcher``."""
         return self.thoughts.shortest_completion() + self.answer.shortest_completion()
 
     def can_complete_within(self, budget: int) -> bool:
