@@ -60,7 +60,7 @@ class _Guided:
         self.at = self.compiled.start()
 
     def mask(self) -> None:
-        self.at.fill(self.words)
+        self.compiled.mask(self.at.position).fill(self.words)
 
     def accept(self, token: int) -> bool:
         self.at = self.at.advance(TokenId(token))

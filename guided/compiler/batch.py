@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from guided.compiler.bitmask import Bitmask, row_error, row_numbers, writable_memory
 from guided.compiler.integers import to_int, to_ints
-from guided.compiler.steps import ends_answer, try_advance
+from guided.compiler.matcher import Matcher, ends_answer, try_advance
 from guided.errors import RequestError
 from guided.masks.mask_kernels import fill_rows
 
 if TYPE_CHECKING:
-    from guided.compiler.matcher import Matcher
     from guided.masks.compiled import ConstraintMatcher
     from guided.masks.mask_delta import MaskDelta
 

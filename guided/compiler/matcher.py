@@ -9,13 +9,12 @@ import numpy as np
 
 from guided.compiler.bitmask import Bitmask, row_error, writable_memory
 from guided.compiler.integers import to_int, to_ints
-from guided.compiler.steps import ends_answer, try_advance
-from guided.errors import LimitExceededError, RequestError
+from guided.errors import LimitExceededError, RequestError, TokenRejectedError
 from guided.masks.compiled import ConstraintMatcher
 from guided.masks.mask_delta import MaskDelta
 from guided.spec import Forcing, TokenId
 
-__all__ = ["Matcher"]
+__all__ = ["Matcher", "ends_answer", "try_advance"]
 
 
 class Matcher:
@@ -197,3 +196,22 @@ class Matcher:
         if budget is not None and not self.can_end_within(budget):
             return None
         return self._current.shortest_completion()
+
+
+def try_advance(matcher: ConstraintMatcher, token: int) -> ConstraintMatcher | None:
+    """Return the matcher after a token, ``None`` if the token is not allowed or ends the answer.
+
+    Hosts offer any token that their model has a logit for, and there may be more logits than
+    tokens.
+    """
+    if not 0 <= token < len(matcher.constraint.binding.vocabulary):
+        return None
+    try:
+        return matcher.advance(TokenId(token))
+    except TokenRejectedError:
+        return None
+
+
+def ends_answer(matcher: ConstraintMatcher, token: int) -> bool:
+    """Return whether this is an end-of-sequence token, and the answer may end here."""
+    return matcher.is_accepting and token in matcher.constraint.binding.vocabulary.end_ids

@@ -49,15 +49,6 @@ class CompiledCache:
         self._lock = threading.Lock()
         """Held while any of these changes, and never while something is compiled."""
 
-    def __len__(self) -> int:
-        return len(self._compiled)
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes the compiled constraints take now."""
-        with self._lock:
-            return sum([compiled.nbytes for compiled in self._compiled.values()])
-
     def get(self, key: str) -> CompiledConstraint | None:
         """Return the constraint if it was compiled before, and mark it as the one used last.
 

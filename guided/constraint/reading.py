@@ -13,7 +13,7 @@ from guided.spec import Structure, TextFit, TextReport
 __all__ = ["read_text"]
 
 _CHUNK: Final = 256
-"""Bytes that are read between two checks of the work spent."""
+"""Bytes that are read between two checks of the room left."""
 _BYTE_WORK: Final = 2
 """Units of work for a byte, besides what is built for it."""
 _COPIED: Final = 4_096
@@ -50,29 +50,15 @@ def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
     """Return the last state that a text reaches, and how many of its bytes lead there.
 
     If the text leaves the constraint, the state is the one before the first byte that is not
-    allowed. Reads chunk by chunk, and byte by byte only in the chunk that is not allowed. Raises
-    LimitExceededError.
+    allowed. Raises LimitExceededError.
     """
     state = machine.start
-    for begin in range(0, len(text), _CHUNK):
-        machine.parts.check_room()
-        chunk = text[begin : begin + _CHUNK]
-        spend(len(chunk) * (_BYTE_WORK + sum(map(len, state.texts)) // _COPIED))
-        following = machine.advance(state, chunk)
+    for offset, byte in enumerate(text):
+        if offset % _CHUNK == 0:
+            machine.parts.check_room()
+        spend(_BYTE_WORK + sum(map(len, state.texts)) // _COPIED)
+        following = machine.step(state, byte)
         if following is None:
-            return _follow_bytes(machine, state, chunk, begin)
+            return state, offset
         state = following
     return state, len(text)
-
-
-def _follow_bytes(machine: Recognizer, state: State, chunk: bytes, begin: int) -> tuple[State, int]:
-    """Return the last state in the chunk in which the text leaves the constraint, and its offset.
-
-    The chunk starts at offset ``begin``, in ``state``; the machine has refused it as a whole.
-    """
-    for offset in range(len(chunk)):
-        following = machine.advance(state, chunk[offset : offset + 1])
-        if following is None:
-            return state, begin + offset
-        state = following
-    raise AssertionError("the chunk was refused, and each of its bytes is taken")

@@ -21,7 +21,7 @@ from transformers import LogitsProcessor
 
 from guided.compiler import Compiled
 from guided.compiler.batch import fill_masks
-from guided.compiler.steps import try_advance
+from guided.compiler.matcher import try_advance
 from guided.errors import RequestError, UnsupportedFeatureError
 from guided.masks.compiled import ConstraintMatcher
 from guided.masks.mask_delta import MaskDelta

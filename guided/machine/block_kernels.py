@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
+from guided.regular.transitions import moves_by_state, moves_into
 from guided.runtime.kernel import allocating_kernel
 
 __all__ = ["find_nearest_labels", "rule_rows"]
@@ -42,23 +43,12 @@ def find_nearest_labels(
     exits = np.zeros(count, dtype=np.bool_)
     queue = np.empty(count, dtype=np.int32)
     tail = 0
-    # Source, class and target of moves. Of neighbouring classes that lead to the same state only
-    # the first is kept: that suffices to find shortest paths, and most moves are like that.
-    moves = np.empty((table.size, 3), dtype=np.int32)
-    into = np.zeros(count + 1, dtype=np.int32)
-    top = 0
     for state in range(count):
-        bytes_, before = 0, DEAD
+        bytes_ = 0
         for index in range(width):
-            target = table[state, index]
-            if target != DEAD and sizes[index]:
+            if table[state, index] != DEAD and sizes[index]:
                 bytes_ += sizes[index]
                 only[state] = byte_of[index]
-                if target != before:
-                    moves[top, 0], moves[top, 1], moves[top, 2] = state, index, target
-                    into[target] += 1
-                    top += 1
-                    before = target
         if bytes_ != 1:
             only[state] = DEAD
         if label[state] != DEAD:
@@ -66,23 +56,16 @@ def find_nearest_labels(
             distance[state] = 0
             queue[tail] = state
             tail += 1
-    # Moves sorted by target (counting sort). ``into`` first has the end of each target's moves;
-    # every move that is placed shifts it towards their beginning.
-    for state in range(count):
-        into[state + 1] += into[state]
-    by_target = np.empty(top, dtype=np.int32)
-    for move in range(top - 1, -1, -1):
-        into[moves[move, 2]] -= 1
-        by_target[into[moves[move, 2]]] = move
+    into = moves_into(moves_by_state(table))
     # Breadth first against the moves, from the states with a label: a state is first met on a
     # shortest path.
     for head in range(count):
         if head == tail:
             break
         state = queue[head]
-        for at in range(into[state], into[state + 1]):
-            source, index = moves[by_target[at], 0], moves[by_target[at], 1]
-            if distance[source] == -1:
+        for at in range(into.first[state], into.first[state + 1]):
+            source, index = into.sources[at], into.classes[at]
+            if distance[source] == -1 and sizes[index]:
                 distance[source] = distance[state] + 1
                 next_byte[source], nearest_label[source] = byte_of[index], nearest_label[state]
                 queue[tail] = source

@@ -47,16 +47,9 @@ class TableArrays:
     """The rows of a table, and the cells that say where their bytes lead; both only grow.
 
     ``rows`` is int32 ``[rows, 15]``, with room for more; ``table_layout`` describes the columns.
-    Row ``r`` leads on byte ``b`` to row ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is
-    DEAD. A row with a LABEL other than DEAD may leave its block: the recogniser then resolves the
-    label in the current stack.
-
-    DISTANCE is the number of bytes to the nearest label along NEXT_BYTE (STOP at the label), and
-    NEAREST_LABEL is that label. ONLY and NEAREST_LABEL may be DEAD if more could be known, as in
-    overlays and in keys.
-
-    Some rows count code points, or characters of white space, against the bounds LOW and HIGH.
-    MIN_REMAINING is the least number still to come, which is also the most along NEXT_BYTE.
+    A row with a LABEL other than DEAD may leave its block: the recogniser then resolves the label
+    in the current stack. ONLY and NEAREST_LABEL may be DEAD if more could be known, as in overlays
+    and in keys. MIN_REMAINING is also the most code points that come along NEXT_BYTE.
     """
 
     def __init__(self, max_cells: int) -> None:

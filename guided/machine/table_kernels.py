@@ -99,9 +99,7 @@ def write_block(
     """Write the rows and cells of a block; see ``TransitionTable.add_block``.
 
     ``rows`` and ``cells`` are only the new ones, which stand in the table from row ``start`` and
-    from cell ``at`` on. ``kind`` is the number of the block's map of bytes; ``moves``, ``label``,
-    ``nearest_label``, ``distance``, ``next_byte``, ``only`` and ``exits`` are the block's, by
-    state. ``label_map`` has the recogniser's label for each of the block's, and DEAD at its end.
+    from cell ``at`` on. ``kind`` is the number of the block's map of bytes.
     """
     # A label of DEAD is -1, which reads the last entry of ``label_map``: DEAD again.
     states, classes = moves.shape
@@ -204,8 +202,6 @@ def write_exits(
     """Write rows that read no byte and have one label each, from row ``first`` and cell ``at`` on.
 
     ``kind`` is the map that distinguishes no bytes: one cell per row, DEAD, serves all bytes.
-
-    The caller has made room for both (``TableArrays._new_rows``): compiled code checks no bounds.
     """
     for number in range(len(labels)):
         row = rows[first + number]

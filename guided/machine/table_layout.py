@@ -11,7 +11,7 @@ code reads one cache line::
     LOW HIGH              the bounds of the count; HIGH is UNCOUNTED where nothing is counted
     NAMES_LEFT            how many names a rare key can still become
     OVERLAID_ROW          the row that an overlay changes some bytes of, DEAD for none
-    DISTANCE NEXT_BYTE    bytes to the nearest exit action, and the first of them
+    DISTANCE NEXT_BYTE    bytes to the nearest exit action, and the first of them, STOP for none
     NEAREST_LABEL         that exit action
     ONLY                  the only byte that may follow, DEAD for none or several
 """

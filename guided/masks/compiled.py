@@ -202,12 +202,6 @@ class CompiledConstraint:
         position.held = held
         return delta
 
-    def only_token(self, position: Position) -> int | None:
-        """Return the only allowed token, or ``None`` if several or none are allowed."""
-        delta = self.mask(position)
-        assert position.held is not None, position
-        return position.held.only_token(delta)
-
     # --- the end --------------------------------------------------------------------------
 
     def mask_within(self, position: Position, budget: int) -> Mask:
@@ -348,9 +342,6 @@ class ConstraintMatcher:
     def mask(self) -> Mask:
         return self.constraint.mask(self.position).mask()
 
-    def fill(self, out: Mask) -> None:
-        self.constraint.mask(self.position).fill(out)
-
     def allows(self, token: TokenId) -> bool:
         return self.constraint.mask(self.position).allows(token)
 
@@ -391,7 +382,10 @@ class ConstraintMatcher:
         """
         run: list[TokenId] = []
         constraint, position = self.constraint, self.position
-        while not position.is_complete and (token := constraint.only_token(position)) is not None:
+        while (
+            not position.is_complete
+            and (token := constraint.mask(position).only_token()) is not None
+        ):
             run.append(TokenId(token))
             position = constraint.advance(position, run[-1])
         return tuple(run)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from guided.errors import ModelError
 from guided.masks.described_tokenizer import Description
-from guided.masks.huggingface_spelling import bytes_of_letters, make_speller
+from guided.masks.huggingface_rules import steps_of
+from guided.masks.huggingface_spelling import bytes_of_letters, make_speller, token_names
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
 
@@ -27,6 +28,8 @@ _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _MARKER = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 _MAX_EXTRA_LOGITS = 1 << 16
 """How far an end token may be beyond a tokenizer's tokens: models have some more logits."""
+_STEPS = ("normalizer", "pre_tokenizer")
+"""What is applied to a text before it is cut into tokens, in order."""
 _HINT = "choose a model whose tokenizer is byte-level BPE or falls back to bytes"
 
 
@@ -132,7 +135,7 @@ def _is_byte_level(description: Description) -> bool:
                 "do not say where spaces are",
                 hint=_HINT,
             )
-    if any(part["type"] == "ByteLevel" for part in _steps(description)):
+    if any(part["type"] == "ByteLevel" for part in steps_of(description, *_STEPS)):
         return True
     if model.get("byte_fallback"):
         return False
@@ -143,22 +146,12 @@ def _is_byte_level(description: Description) -> bool:
     )
 
 
-def _steps(description: Description) -> Iterator[Description]:
-    """Yield all steps applied to a text before it is cut into tokens, in order."""
-    for name, inner in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
-        worklist = [description[name]] if description[name] else []
-        while worklist:
-            part = worklist.pop(0)
-            worklist[:0] = part.get(inner, [])
-            yield part
-
-
 def _space_letter(description: Description) -> str | None:
     """Return the letter that the tokenizer writes for a space, ``None`` if spaces stay spaces.
 
     The first step that replaces spaces decides: it is the one that sees them.
     """
-    for part in _steps(description):
+    for part in steps_of(description, *_STEPS):
         if part["type"] == "Metaspace":
             return str(part["replacement"])
         if part["type"] == "Replace" and part["pattern"] == {"String": " "}:
@@ -171,11 +164,7 @@ def _token_texts(description: Description) -> dict[int, str]:
 
     If the model and the added tokens have a text for the same id, the added one counts.
     """
-    vocab = description["model"]["vocab"]
-    if isinstance(vocab, dict):
-        texts = {int(token): str(text) for text, token in vocab.items()}
-    else:
-        texts = {token: str(text) for token, (text, _score) in enumerate(vocab)}
+    texts = {int(token): str(text) for text, token in token_names(description["model"])}
     texts.update((int(entry["id"]), entry["content"]) for entry in description["added_tokens"])
     return texts
 

@@ -26,7 +26,7 @@ from guided.masks.split_pattern import (
 from guided.masks.splitting import Splitting
 from guided.spec import TokenId
 
-__all__ = ["added_tokens_of", "splitting_of"]
+__all__ = ["added_tokens_of", "splitting_of", "steps_of"]
 
 _BYTE_LEVEL: Final = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The pattern that the ByteLevel step splits by; no description contains it."""
@@ -78,11 +78,11 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
     ones. So any step that is not known makes the result ``None``.
     """
     # Once bytes are written as letters, a later step would split letters and not the text.
-    steps = list(_steps(description["normalizer"], "normalizers"))
+    steps = list(steps_of(description, "normalizer"))
     is_in_letters = any(step["type"] == "ByteLevel" for step in steps)
     written = space_letter if _is_letter_normalized(description) else None
     stages = []
-    for step in _steps(description["pre_tokenizer"], "pretokenizers"):
+    for step in steps_of(description, "pre_tokenizer"):
         if step["type"] == "ByteLevel" and not step.get("use_regex", True):
             is_in_letters = True
             continue
@@ -103,20 +103,25 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
     return Splitting(stages)
 
 
-def _steps(step: Description | None, inner: str) -> Iterator[Description]:
-    """Yield the steps in order, each sequence replaced by its steps; ``inner`` is their key."""
-    if step is not None and step["type"] == "Sequence":
-        for each in step[inner]:
-            yield from _steps(each, inner)
-    elif step is not None:
-        yield step
+def steps_of(description: Description, *names: str) -> Iterator[Description]:
+    """Yield the steps in order, each sequence replaced by its steps.
+
+    ``names`` are ``normalizer`` or ``pre_tokenizer``, or both.
+    """
+    worklist = [description[name] for name in names]
+    while worklist:
+        step = worklist.pop(0)
+        if step and step["type"] == "Sequence":
+            worklist[:0] = step.get("normalizers", step.get("pretokenizers"))
+        elif step:
+            yield step
 
 
 def _is_letter_normalized(description: Description) -> bool:
     """Return whether the normalizer writes a letter for spaces."""
     return any(
         step["type"] == "Replace" and step["pattern"] == {"String": " "}
-        for step in _steps(description["normalizer"], "normalizers")
+        for step in steps_of(description, "normalizer")
     )
 
 

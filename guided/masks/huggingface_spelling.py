@@ -8,6 +8,7 @@ text becomes a token that stands for no text, or one that stands for a single by
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -55,7 +56,7 @@ def make_speller(
     """
     byte_tokens = {} if is_byte_level else _byte_tokens(description)
     if not is_byte_level:
-        # Raises if there is none: the copy writes this token for unknown text (_Encoding).
+        # Raises if there is none: the copy writes this token for unknown text (_Spelling).
         _tokens_of_bytes("\0", byte_tokens)
     exact = _exact_description(
         description, token_bytes, space_letter, byte_tokens, is_byte_level=is_byte_level
@@ -66,12 +67,7 @@ def make_speller(
     # The copy may still take tokens that were left out; they stand for nothing here.
     beyond = copy.get_vocab_size(with_added_tokens=True) - len(token_bytes)
     texts = [*(text or b"" for text in token_bytes), *[b""] * beyond]
-    plain = _Spelling(copy, texts, byte_tokens)
-    spell: Speller = plain
-    if space_letter is not None:
-        spell = _SpellingWithLetter(
-            plain, space_letter, _tokens_of_bytes(space_letter, byte_tokens)
-        )
+    spell = _Spelling(copy, texts, byte_tokens, space_letter)
     spell(_TRIAL_TEXT)  # raises ModelError here, and not for a request later
     return spell, _rules(exact, copy, texts, byte_tokens, space_letter)
 
@@ -98,16 +94,36 @@ class _Spelling:
     """Spells with the tokenizer; raises ModelError if part of the text was lost.
 
     ``texts`` has the bytes of every token that the tokenizer may return, empty for special ones.
+    The tokenizer's token for unknown text is that of the byte 0; it is replaced by the tokens of
+    the text's bytes, unless ``byte_tokens`` is empty: that is without byte fallback. A ``letter``
+    that stands for a space is spelled byte by byte where a text itself contains it.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, texts: Sequence[bytes], byte_tokens: Mapping[int, int]
+        self,
+        tokenizer: Tokenizer,
+        texts: Sequence[bytes],
+        byte_tokens: Mapping[int, int],
+        letter: str | None = None,
     ) -> None:
-        self._encode = _Encoding(tokenizer, byte_tokens)
+        self._tokenizer = tokenizer
         self._texts = texts
+        self._byte_tokens = byte_tokens
+        self._letter = letter
+        self._letter_tokens = _tokens_of_bytes(letter or "", byte_tokens)
 
     def __call__(self, text: str) -> Sequence[int]:
         """Return the tokens of a text; raises ModelError if their bytes are not the text's."""
+        if self._letter is None or self._letter not in text:
+            return self._spell(text)
+        first, *rest = text.split(self._letter)
+        tokens = list(self._spell(first))
+        for piece in rest:
+            tokens += self._letter_tokens
+            tokens += self._spell(piece)
+        return tokens
+
+    def _spell(self, text: str) -> Sequence[int]:
         tokens = self._encode(text)
         if b"".join(map(self._texts.__getitem__, tokens)) != text.encode():
             raise ModelError(
@@ -116,55 +132,23 @@ class _Spelling:
             )
         return tokens
 
-
-class _Encoding:
-    """Encodes with a tokenizer whose token for unknown text is that of the byte 0.
-
-    Unknown text becomes the tokens of its bytes. Without byte fallback ``byte_tokens`` is empty,
-    and nothing is replaced.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, byte_tokens: Mapping[int, int]) -> None:
-        self._tokenizer = tokenizer
-        self._byte_tokens = byte_tokens
-        self._unknown = byte_tokens.get(0)
-
-    def __call__(self, text: str) -> Sequence[int]:
+    def _encode(self, text: str) -> Sequence[int]:
         """Return the tokens of a text, where each unknown token is replaced by those of its bytes.
 
-        A byte without a token is left out, which ``_Spelling`` then notices.
+        A byte without a token is left out, which ``_spell`` then notices.
         """
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids: list[int] = encoding.ids
-        if self._unknown is None or self._unknown not in ids:
+        unknown = self._byte_tokens.get(0)
+        if unknown is None or unknown not in ids:
             return ids
         tokens: list[int] = []
         for token, (begin, end) in zip(ids, encoding.offsets, strict=True):
-            if token == self._unknown:
-                unknown = text[begin:end].encode()
-                tokens += [self._byte_tokens[byte] for byte in unknown if byte in self._byte_tokens]
+            if token == unknown:
+                lost = text[begin:end].encode()
+                tokens += [self._byte_tokens[byte] for byte in lost if byte in self._byte_tokens]
             else:
                 tokens.append(token)
-        return tokens
-
-
-class _SpellingWithLetter:
-    """Spells the letter that stands for a space byte by byte, where a text itself contains it."""
-
-    def __init__(self, spell: _Spelling, letter: str, byte_tokens: Sequence[int]) -> None:
-        self._spell = spell
-        self._letter = letter
-        self._byte_tokens = byte_tokens
-
-    def __call__(self, text: str) -> Sequence[int]:
-        """Return the tokens of a text, with those of the letter's bytes where it occurs."""
-        if self._letter not in text:
-            return self._spell(text)
-        first, *rest = text.split(self._letter)
-        tokens = list(self._spell(first))
-        for piece in rest:
-            tokens += self._byte_tokens
-            tokens += self._spell(piece)
         return tokens
 
 
@@ -193,10 +177,10 @@ def _rules(
         UnigramTies(exact["model"]["vocab"]) if exact["model"]["type"] == "Unigram" else None,
         space_letter,
     )
-    look_up = _WholePieceLookup(spelling, space_letter, is_byte_level)
+    look_up = partial(_look_up_piece, spelling, space_letter, is_byte_level)
     return SpellingRules(
         None if added_tokens is None else splitting_of(exact, space_letter),
-        _ByteJoiner(model, texts) if is_byte_level else text_joiner,
+        partial(_join_bytes, model, texts) if is_byte_level else text_joiner,
         added_tokens=added_tokens or [],
         whole_piece_token=look_up if exact["model"].get("ignore_merges") else None,
         space_letter=letter,
@@ -223,19 +207,13 @@ def _bare_model(exact: Description, spelling: Tokenizer, space_letter: str | Non
     return bare_model
 
 
-class _ByteJoiner:
-    """Joins parts of pieces from bytes; the parts may begin and end inside characters.
+def _join_bytes(model: Tokenizer, texts: Sequence[bytes], part: bytes) -> Sequence[int] | None:
+    """Join a part of a piece from bytes; it may begin and end inside characters.
 
-    Returns ``None`` if the tokens do not spell all bytes of a part, because the model lost some.
+    Returns ``None`` if the tokens do not spell all bytes of it, because the model lost some.
     """
-
-    def __init__(self, model: Tokenizer, texts: Sequence[bytes]) -> None:
-        self._model = model
-        self._texts = texts
-
-    def __call__(self, part: bytes) -> Sequence[int] | None:
-        tokens: list[int] = self._model.encode(letters_of_bytes(part)).ids
-        return tokens if b"".join([self._texts[token] for token in tokens]) == part else None
+    tokens: list[int] = model.encode(letters_of_bytes(part)).ids
+    return tokens if b"".join([texts[token] for token in tokens]) == part else None
 
 
 class _TextJoiner:
@@ -284,27 +262,22 @@ class _TextJoiner:
         return tokens
 
 
-class _WholePieceLookup:
-    """Looks up the token that a whole piece is, for tokenizers that do so before joining.
+def _look_up_piece(
+    tokenizer: Tokenizer, space_letter: str | None, is_byte_level: bool, piece: bytes
+) -> int | None:
+    """Return the token that a whole piece is, for tokenizers that look it up before joining.
 
     ``space_letter`` is what the vocabulary writes for a space, ``None`` if it has no letter for it
     or is byte-level.
     """
-
-    def __init__(self, tokenizer: Tokenizer, space_letter: str | None, is_byte_level: bool) -> None:
-        self._tokenizer = tokenizer
-        self._space_letter = space_letter
-        self._is_byte_level = is_byte_level
-
-    def __call__(self, piece: bytes) -> int | None:
-        try:
-            name = letters_of_bytes(piece) if self._is_byte_level else piece.decode()
-        except UnicodeDecodeError:
-            return None
-        if self._space_letter is not None:
-            name = name.replace(" ", self._space_letter)
-        token: int | None = self._tokenizer.model.token_to_id(name)
-        return token
+    try:
+        name = letters_of_bytes(piece) if is_byte_level else piece.decode()
+    except UnicodeDecodeError:
+        return None
+    if space_letter is not None:
+        name = name.replace(" ", space_letter)
+    token: int | None = tokenizer.model.token_to_id(name)
+    return token
 
 
 def _exact_description(
@@ -340,7 +313,7 @@ def _hide_textless_tokens(
     """Return the model without the tokens that no text may become, and the names of these.
 
     They are special tokens, those beyond the logits, and the tokens of bytes: unknown text becomes
-    the token of the byte 0 instead, which ``_Encoding`` replaces.
+    the token of the byte 0 instead, which ``_Spelling`` replaces.
     """
     hidden = {token for token, text in enumerate(token_bytes) if text is None}
     hidden.update(byte_tokens.values())

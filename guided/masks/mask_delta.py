@@ -29,7 +29,7 @@ _address_lock: Final = threading.Lock()
 class MaskDelta:
     """One mask: ``base``, which is read-only, with some words replaced."""
 
-    __slots__ = ("_address", "_record", "base", "changes")
+    __slots__ = ("_address", "_only_token", "_record", "base", "changes")
 
     def __init__(self, base: Mask, changes: NDArray[np.int32]) -> None:
         self.base: Final = base
@@ -39,6 +39,8 @@ class MaskDelta:
         self._record: array[int] | None = None
         """The array that ``address`` points to, made when first needed and then never replaced."""
         self._address = 0
+        self._only_token: int | None = -1
+        """The result of ``only_token``, -1 until it is first called."""
 
     @property
     def address(self) -> int:
@@ -75,8 +77,13 @@ class MaskDelta:
         return bool(word_at(self.base, self.changes, token >> 5) >> (token & 31) & 1)
 
     def only_token(self) -> int | None:
-        """Return the only allowed token, or ``None`` if several or none are allowed."""
-        return only_token(self.mask())
+        """Return the only allowed token, or ``None`` if several or none are allowed.
+
+        The result is kept. ``None`` is a result, so it cannot mark one that is not known yet.
+        """
+        if self._only_token == -1:
+            self._only_token = only_token(self.mask())
+        return self._only_token
 
 
 def delta_of(mask: Mask, base: Mask, room: NDArray[np.int32]) -> MaskDelta:

@@ -97,10 +97,6 @@ class MaskStore:
                 self._evict_next()
         return held, delta
 
-    def __len__(self) -> int:
-        """Return the number of holders that the store knows."""
-        return len(self._entries)
-
     def check(self) -> None:
         """Raise AssertionError unless the counted bytes are those of the masks held.
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from guided.errors import TokenRejectedError
 from guided.masks.mask import Mask, mask_of
 from guided.masks.vocabulary import Vocabulary
@@ -36,13 +34,6 @@ class Matcher(Protocol):
 
         Not to be written to. Raises LimitExceededError when the recogniser is full; the answer can
         still be ended along ``shortest_completion``.
-        """
-        ...
-
-    def fill(self, out: Mask) -> None:
-        """Write ``mask`` to ``out``, in half the time; raises what ``mask`` raises, and ValueError.
-
-        ValueError means that ``out`` has another size.
         """
         ...
 
@@ -106,9 +97,6 @@ class FreeText:
 
     def mask(self) -> Mask:
         return self.allowed
-
-    def fill(self, out: Mask) -> None:
-        np.copyto(out, self.allowed)
 
     def allows(self, token: TokenId) -> bool:
         return bool(self.allowed[token >> 5] >> (token & 31) & 1)

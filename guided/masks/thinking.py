@@ -75,7 +75,7 @@ class ThinkingMatcher:
 
         Above ``check_from`` no token can leave too little room, so nothing is checked; with
         ``num_closing`` left only the first token of the end may follow; between the two each token
-        is checked. ``fill``, ``allows`` and ``advance`` use the same threshold.
+        is checked. ``allows`` and ``advance`` use the same threshold.
         """
         if self.tokens_left > self.check_from:
             return self.thoughts.mask()
@@ -83,21 +83,12 @@ class ThinkingMatcher:
             return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))
         return self.thoughts.mask_within(self.tokens_left)
 
-    def fill(self, out: Mask) -> None:
-        """See ``Matcher``."""
-        if self.tokens_left > self.check_from:
-            self.thoughts.fill(out)
-        else:
-            np.copyto(out, self.mask())
-
     def allows(self, token: TokenId) -> bool:
-        """See ``Matcher``."""
         if self.tokens_left > self.check_from:
             return self.thoughts.allows(token)
         return bool(int(self.mask()[token >> 5]) >> (token & 31) & 1)
 
     def advance(self, token: TokenId) -> Matcher:
-        """See ``Matcher``."""
         if self.tokens_left <= self.check_from and not self.allows(token):
             raise TokenRejectedError(
                 f"token {token} is not allowed here: the thoughts have to end", token=token
@@ -128,11 +119,9 @@ class ThinkingMatcher:
         return run + after.forced_run(forcing) if after is self.answer else run
 
     def likely_run(self) -> tuple[TokenId, ...]:
-        """See ``Matcher``."""
         return self.thoughts.likely_run() if self.tokens_left > self.check_from else ()
 
     def shortest_completion(self) -> tuple[TokenId, ...]:
-        """See ``Matcher``."""
         return self.thoughts.shortest_completion() + self.answer.shortest_completion()
 
     def can_complete_within(self, budget: int) -> bool:

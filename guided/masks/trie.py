@@ -98,11 +98,6 @@ class TokenTrie:
         return (self.vocabulary_size + 31) // 32
 
     @property
-    def nbytes(self) -> int:
-        """Memory of the arrays, in bytes."""
-        return sum(array.nbytes for array in (*self.text, *self.arrays))
-
-    @property
     def arrays(self) -> TrieArrays:
         """What compiled code reads."""
         return TrieArrays(self.nodes, self.token_ids, self.child_bytes, self.child_nodes)

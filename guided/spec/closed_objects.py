@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 from guided.errors import InvalidConstraintError
 from guided.spec.discriminators import Discriminators
 from guided.spec.references import pointer_of, target_of
+from guided.spec.schema_shape import NOTES
 
 __all__ = ["close_objects", "has_parts_with_ids"]
 
@@ -27,23 +28,9 @@ Schema: TypeAlias = dict[str, Any]
 
 _KEEPS_OBJECT_OPEN: Final = frozenset(
     {
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "dependencies",
-        "dependentSchemas",
-        "$dynamicRef",
-        "else",
-        "if",
-        "minProperties",
-        "not",
-        "oneOf",
-        "patternProperties",
-        "propertyNames",
-        "$recursiveRef",
-        "$ref",
-        "then",
-        "unevaluatedProperties",
+        *("additionalProperties", "allOf", "anyOf", "dependencies", "dependentSchemas"),
+        *("$dynamicRef", "else", "if", "minProperties", "not", "oneOf", "patternProperties"),
+        *("propertyNames", "$recursiveRef", "$ref", "then", "unevaluatedProperties"),
     }
 )
 """Keywords of an object that keep it open."""
@@ -61,24 +48,7 @@ _APPLICATORS: Final = ("$ref", "anyOf", "oneOf")
 """Keywords that apply other schemas, which are closed if no keyword with an effect is next to them.
 """
 
-_WITHOUT_EFFECT: Final = frozenset(
-    {
-        "$comment",
-        "$defs",
-        "$id",
-        "$schema",
-        "default",
-        "definitions",
-        "deprecated",
-        "description",
-        "discriminator",
-        "examples",
-        "readOnly",
-        "title",
-        "type",
-        "writeOnly",
-    }
-)
+_WITHOUT_EFFECT: Final = NOTES | {"$id", "type"}
 """Keywords without an effect on the members of objects."""
 
 _MAPS: Final = frozenset({*_SCHEMA_MAP_KEYWORDS, "dependencies", "dependentSchemas"})

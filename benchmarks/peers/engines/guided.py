@@ -110,7 +110,7 @@ class _Matcher(Matcher):
         self._at = self._start
 
     def mask(self) -> None:
-        self._at.fill(self._bits)
+        self._at.constraint.mask(self._at.position).fill(self._bits)
 
     def accept(self, token: int) -> bool:
         self._at = self._at.advance(TokenId(token))

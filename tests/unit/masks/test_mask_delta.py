@@ -33,6 +33,14 @@ def test_what_is_kept_is_the_mask(words: list[int], base: list[int]) -> None:
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
     assert [delta.allows(token) for token in range(32 * _WORDS)] == bits.astype(bool).tolist()
     assert delta.only_token() == only_token(mask)
+    assert delta.only_token() == only_token(mask)
+
+
+@pytest.mark.parametrize(("tokens", "lone"), [((5,), 5), ((5, 6), None), ((), None)])
+def test_the_lone_token_is_kept(tokens: tuple[int, ...], lone: int | None) -> None:
+    delta = _delta(mask_of(32 * _WORDS, tokens), mask_of(32 * _WORDS, [7]))
+    assert delta.only_token() == lone
+    assert delta.only_token() == lone
 
 
 @pytest.mark.parametrize(("changed", "is_whole"), [(0, False), (1, False), (3, False), (4, True)])
