@@ -9,27 +9,24 @@ a small Llama with random weights or made of some layers of the target.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from guided.errors import RequestError
-from guided.train.accuracy import Accuracy
 from guided.train.examples import Example, draw_places
-from guided.train.lesson import Batch, weighted_loss
+from guided.train.lesson import Batch, Lesson, weighted_loss
 from guided.train.target import FrozenTarget
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["DraftLesson", "DraftShape", "DraftTraining"]
-
-_MEASURED_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +94,10 @@ class DraftTraining(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class DraftLesson:
+class DraftLesson(Lesson):
     """A small model for a target."""
+
+    depth_name: ClassVar[str] = "token"
 
     target: FrozenTarget
     base_model: str
@@ -107,25 +106,11 @@ class DraftLesson:
     shape: DraftShape
     places: int
     """Places of a batch that are trained on."""
-    depth_name: str = "token"
 
     def make_module(self) -> DraftTraining:
         make = _cut if self.shape.from_layers else _make_small
         module = DraftTraining(make(self.target.module, self.shape))
         return module.to(self.target.device)
-
-    def collate(self, examples: Sequence[Example]) -> Batch:
-        return self._batch(examples, every=False)
-
-    @torch.no_grad()
-    def measure(self, module: nn.Module, examples: Sequence[Example]) -> Accuracy:
-        assert isinstance(module, DraftTraining)
-        accuracy, device = Accuracy(), self.target.device
-        for start in range(0, len(examples), _MEASURED_AT_ONCE):
-            batch = self._batch(examples[start : start + _MEASURED_AT_ONCE], every=True)
-            where = (batch[name].to(device) for name in ("tokens", "text", "token"))
-            accuracy.add(1, module.logits(*where).cpu(), batch["following"])
-        return accuracy
 
     def save(self, module: nn.Module, folder: Path, about: str) -> None:
         assert isinstance(module, DraftTraining)
@@ -157,6 +142,13 @@ class DraftLesson:
             "weights": places.weights[:, 0],
             "teacher": teacher,
         }
+
+    def _judged(
+        self, module: nn.Module, batch: Batch
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        assert isinstance(module, DraftTraining)
+        where = (batch[name].to(self.target.device) for name in ("tokens", "text", "token"))
+        yield module.logits(*where).cpu(), batch["following"]
 
 
 _CARD: Final = """---
