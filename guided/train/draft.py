@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
+from guided.drafters.heads.head_files import write_card
 from guided.errors import RequestError
 from guided.train.examples import Example, draw_places
 from guided.train.lesson import Batch, Lesson, weighted_loss
@@ -119,8 +120,9 @@ class DraftLesson(Lesson):
         model.generation_config = copy.deepcopy(self.target.module.generation_config)
         model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        card = _CARD.format(base=self.base_model, about=about)
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        text = _CARD.format(base=self.base_model, about=about)
+        title = f"A draft model for {self.base_model}"
+        write_card(folder, self.base_model, title, text, library="transformers")
 
     def told(self) -> Mapping[str, Any]:
         return {"kind": "draft", **asdict(self.shape)}
@@ -151,13 +153,7 @@ class DraftLesson(Lesson):
         yield module.logits(*where).cpu(), batch["following"]
 
 
-_CARD: Final = """---
-base_model: {base}
-library_name: transformers
----
-
-# A draft model for {base}
-
+_CARD: Final = """
 A small model with the tokenizer of {base}, whose next tokens it guesses. It was distilled from it.
 
 {about}
