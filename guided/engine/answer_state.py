@@ -247,10 +247,10 @@ class AnswerState:
             sampled_tokens=self._num_sampled,
             forced_tokens=self._num_forced,
             reasoning_tokens=self.num_thoughts,
-            drafted_tokens=self.drafts.tokens,
-            accepted_tokens=self.drafts.accepted,
-            drafted_calls=self.drafts.calls,
-            corrected_calls=self.drafts.corrected,
+            drafted_tokens=self.drafts.total.tokens,
+            accepted_tokens=self.drafts.total.accepted,
+            drafted_calls=self.drafts.total.calls,
+            corrected_calls=self.drafts.total.corrected,
             by_drafter=self.drafts.by_drafter(),
         )
 
