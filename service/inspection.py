@@ -18,17 +18,11 @@ __all__ = ["task_of"]
 def task_of(asked: Inspect) -> Task:
     """Return the task of a message; raises ``GuidedError`` for an invalid constraint."""
     # Imported here, so that a process ties its life to its server's before it loads a compiler.
-    from guided.engine.constraint_tasks import Check, Compile, DrawAutomaton, ReadMask, ReadText
+    from guided.engine.constraint_tasks import Task
 
-    constraint = decode_constraint(pb.Constraint.FromString(asked.constraint))
-    match asked.what:
-        case "check":
-            return Check(constraint)
-        case "compile":
-            return Compile(constraint)
-        case "read":
-            return ReadText(constraint, asked.text.encode())
-        case "mask":
-            return ReadMask(constraint, tuple(map(TokenId, asked.tokens)))
-        case "draw":
-            return DrawAutomaton(constraint)
+    return Task(
+        asked.what,
+        decode_constraint(pb.Constraint.FromString(asked.constraint)),
+        asked.text.encode(),
+        tuple(map(TokenId, asked.tokens)),
+    )

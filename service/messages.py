@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import msgspec
 
@@ -31,7 +31,7 @@ from guided.spec import (
     TextReport,
     TokenLogprobs,
 )
-from guided.spec.findings import Automaton, Finding, MaskReport
+from guided.spec.findings import Automaton, Finding, MaskReport, TaskKind
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
@@ -184,7 +184,7 @@ class Inspect(msgspec.Struct, frozen=True, tag=True):
     """Work on this constraint, without an answer."""
 
     request_id: str
-    what: Literal["check", "compile", "read", "mask", "draw"]
+    what: TaskKind
     constraint: bytes
     """The constraint as a ``guided.v1.Constraint``."""
     text: str = ""

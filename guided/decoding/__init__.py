@@ -6,7 +6,7 @@
     drafts        draft_tree, drafter, expansion, draft_budget
     verification  verify: coupled; rejection, with token_distribution; typical
     searches      beam_search, contrastive_search
-    text          stop_strings
+    text          stop_strings, on partial_match
 """
 
 from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
-from guided.decoding.choice import advance
+from guided.decoding.choice import forced_at
 from guided.decoding.filters import log_softmax, smallest_indices
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import Beams, FinishReason, Forcing, TokenId
@@ -288,34 +288,25 @@ class BeamSearch:
     def _append_forced_run(self, hypothesis: Hypothesis) -> Hypothesis:
         """Return the hypothesis with the tokens that are forced after it, which have no score yet.
 
-        It ends if nothing may follow or no token is left. If the run leaves no room for an end, or
-        the constraint exceeds a limit, the shortest completion comes instead; that fits, as at
-        every position that a beam reaches.
+        It ends if nothing may follow or no token is left, or with the shortest completion where
+        ``forced_at`` closes it.
         """
-        matcher, position = hypothesis.matcher, len(hypothesis.tokens)
-        # As ``answer_state._forced_at`` does for sampled answers.
-        try:
-            run = matcher.forced_run(self._forcing)
-            after = advance(matcher, run)
-            left = self._max_tokens - position - len(run)
-            fits = after.can_complete_within(left)
-        except LimitExceededError:
-            if position == 0:
-                raise  # no token is out yet, so the request can still be refused
-            fits = False
-        if not fits:
+        forced = forced_at(
+            hypothesis.matcher, len(hypothesis.tokens), self._forcing, self._max_tokens
+        )
+        if forced.closes:
             return self._close(hypothesis)
-        reason = None
-        if after.is_complete:
+        tokens, reason = hypothesis.tokens + forced.tokens, None
+        if forced.after.is_complete:
             reason = FinishReason.COMPLETE
-        elif left == 0:
+        elif len(tokens) == self._max_tokens:
             reason = self._early_finish_reason()
         return replace(
             hypothesis,
-            tokens=hypothesis.tokens + run,
-            matcher=after,
+            tokens=tokens,
+            matcher=forced.after,
             finish_reason=reason,
-            num_forced=hypothesis.num_forced + len(run),
+            num_forced=hypothesis.num_forced + len(forced.tokens),
         )
 
     def _close(self, hypothesis: Hypothesis) -> Hypothesis:

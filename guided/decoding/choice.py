@@ -16,12 +16,19 @@ from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token, noise_stream, score_tokens
 from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
-from guided.spec import Sampling, TokenId, Verification
+from guided.spec import Forcing, Sampling, TokenId, Verification
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["Chooser", "ChosenToken", "FinalCompletion", "advance"]
+__all__ = [
+    "Chooser",
+    "ChosenToken",
+    "FinalCompletion",
+    "ForcedContinuation",
+    "advance",
+    "forced_at",
+]
 
 
 class ChosenToken(NamedTuple):
@@ -34,6 +41,16 @@ class ChosenToken(NamedTuple):
     """Whether the budget ruled out the first choice, which left no room for an end."""
     logprobs: ChoiceLogprobs | None = None
     """Its log-probabilities, if the request wants them."""
+
+
+class ForcedContinuation(NamedTuple):
+    """The tokens that follow a position without a choice: a forced run, or the end."""
+
+    tokens: tuple[TokenId, ...]
+    after: Matcher
+    """The position after the tokens; where the answer is closed, the one before them."""
+    closes: bool
+    """Whether the tokens are the shortest completion, because others might exceed the budget."""
 
 
 _MIN_DEVICE_TEMPERATURE: Final = 1e-6
@@ -221,6 +238,28 @@ class Chooser:
 def _allows(mask: NDArray[np.int32], token: TokenId) -> bool:
     """Whether a token is in a packed mask."""
     return bool(int(mask[token >> 5]) >> (token & 31) & 1)
+
+
+def forced_at(
+    matcher: Matcher, length: int, forcing: Forcing, max_tokens: int
+) -> ForcedContinuation:
+    """Return the tokens forced at a position of an answer of ``length`` tokens.
+
+    A run that would leave no room for an end is replaced by the shortest completion. That always
+    fits, because it fits at every position that an answer reaches.
+    """
+    try:
+        run = matcher.forced_run(forcing)
+        after = advance(matcher, run)
+        fits = not run or after.can_complete_within(max_tokens - length - len(run))
+    except LimitExceededError:
+        # The constraint is at a limit: from here on only the known completion is certain.
+        if length == 0:
+            raise  # no token is out yet, so the request can still be refused
+        fits = False
+    if not fits:
+        return ForcedContinuation(matcher.shortest_completion(), matcher, closes=True)
+    return ForcedContinuation(run, after, closes=False)
 
 
 def advance(matcher: Matcher, tokens: Iterable[TokenId]) -> Matcher:

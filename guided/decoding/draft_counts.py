@@ -17,9 +17,13 @@ class _Counts:
 
     def __init__(self) -> None:
         self.tokens = 0
+        """Drafted tokens that the model judged."""
         self.accepted = 0
+        """Drafted tokens that the model accepted."""
         self.calls = 0
+        """Calls that had drafted tokens."""
         self.corrected = 0
+        """Calls that ended where every drafted token was wrong."""
         self.skipped = 0
         self.nanoseconds = 0
 
@@ -28,28 +32,8 @@ class DraftCounts:
     """Counts the trees of one answer; not the runs that drafted tokens force."""
 
     def __init__(self) -> None:
-        self._total = _Counts()
+        self.total = _Counts()
         self._by_drafter: dict[str, _Counts] = {}
-
-    @property
-    def tokens(self) -> int:
-        """Drafted tokens that the model judged."""
-        return self._total.tokens
-
-    @property
-    def accepted(self) -> int:
-        """Drafted tokens that the model accepted."""
-        return self._total.accepted
-
-    @property
-    def calls(self) -> int:
-        """Calls that had drafted tokens."""
-        return self._total.calls
-
-    @property
-    def corrected(self) -> int:
-        """Calls that ended where every drafted token was wrong."""
-        return self._total.corrected
 
     def by_drafter(self) -> tuple[DrafterUsage, ...]:
         """The counters of each drafter, in the order of its first use."""
@@ -99,10 +83,10 @@ class DraftCounts:
             counts = self._counts_of(source)
             counts.calls += 1
             counts.corrected += is_corrected
-        self._total.calls += 1
-        self._total.tokens += len(drafted)
-        self._total.accepted += sum([node in taken for node in drafted])
-        self._total.corrected += any(corrected_by_source.values())
+        self.total.calls += 1
+        self.total.tokens += len(drafted)
+        self.total.accepted += sum([node in taken for node in drafted])
+        self.total.corrected += any(corrected_by_source.values())
 
     def _counts_of(self, source: str) -> _Counts:
         counts = self._by_drafter.get(source)

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.partial_match import PartialMatch
 from guided.spec import TokenId
 from guided.spec.sampling import Sampling
 
@@ -107,36 +108,13 @@ def find_repeating_tokens(ngram_size: int, history: History) -> Tokens:
         return tokens[:0]
     if ngram_size > _LONG_NGRAM:
         last = tokens[num_windows:].tolist()
-        return np.unique(tokens[_find_ends(tokens[:-1].tolist(), last)])
+        match = PartialMatch(last)
+        ends = [end for end, token in enumerate(tokens[:-1].tolist(), 1) if match.read(token)]
+        return np.unique(tokens[ends])
     matches = np.ones(num_windows, dtype=np.bool_)
     for offset in range(ngram_size - 1):
         matches &= tokens[offset : offset + num_windows] == tokens[num_windows + offset]
     return np.unique(tokens[ngram_size - 1 :][matches])
-
-
-def _find_ends(text: list[int], pattern: list[int]) -> NDArray[np.int64]:
-    """Return the index after each occurrence of ``pattern`` in ``text``, ascending.
-
-    By the algorithm of Knuth, Morris and Pratt (1977), so the time grows with the lengths' sum.
-    """
-    # For each beginning of the pattern, the length of its longest shorter one that also ends it.
-    borders: list[int] = []
-    length = 0
-    for token in pattern:
-        while length and pattern[length] != token:
-            length = borders[length - 1]
-        length += bool(borders) and pattern[length] == token
-        borders.append(length)
-    ends = []
-    length = 0
-    for end, token in enumerate(text, start=1):
-        while length and pattern[length] != token:
-            length = borders[length - 1]
-        length += pattern[length] == token
-        if length == len(pattern):
-            ends.append(end)
-            length = borders[-1]
-    return np.array(ends, dtype=np.int64)
 
 
 def _count_in_text(

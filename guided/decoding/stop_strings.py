@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from guided.decoding.partial_match import PartialMatch
 from guided.spec import TokenId
 
 __all__ = ["PartialMatches", "StopSearch"]
@@ -92,47 +93,14 @@ class PartialMatches:
 
         strings "end", "ndx"     text "the en"  →  2 bytes: "en"
                                  text "the enx" →  0
-
-    The search is that of Knuth, Morris and Pratt (1977), one for each string; its table grows with
-    the text that was read, so a long string costs nothing until it appears.
     """
 
     def __init__(self, strings: Iterable[bytes]) -> None:
-        self._searches = tuple(_PartialMatch(string) for string in strings)
+        self._searches = tuple(PartialMatch(string) for string in strings)
 
     def read(self, piece: bytes) -> int:
         """Read a piece, and return how many bytes at the end of the text may belong to a string."""
-        return max((search.read(piece) for search in self._searches), default=0)
-
-
-class _PartialMatch:
-    """The longest beginning of one string, short of all of it, that the text ends with."""
-
-    def __init__(self, string: bytes) -> None:
-        assert string, "an empty string begins everywhere"
-        self._string = string
-        self._length = 0
-        self._borders = [0]
-        """At each length less one, the longest shorter beginning that also ends this one."""
-
-    def read(self, piece: bytes) -> int:
-        """Read a piece, and return the length of that beginning."""
-        for byte in piece:
-            self._length = self._extend_match(self._length, byte)
-            # All of it was read; now the longest beginning short of that counts.
-            if self._length == len(self._string):
-                self._length = self._border(self._length)
-        return self._length
-
-    def _extend_match(self, length: int, byte: int) -> int:
-        """Return the length of the longest match after one more byte."""
-        while length and self._string[length] != byte:
-            length = self._border(length)
-        return length + 1 if self._string[length] == byte else 0
-
-    def _border(self, length: int) -> int:
-        """Return the length of the next shorter match that ends a match of this length."""
-        while len(self._borders) < length:
-            byte = self._string[len(self._borders)]
-            self._borders.append(self._extend_match(self._borders[-1], byte))
-        return self._borders[length - 1]
+        for search in self._searches:
+            for byte in piece:
+                search.read(byte)
+        return max((search.length for search in self._searches), default=0)

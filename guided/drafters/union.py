@@ -116,8 +116,6 @@ class DrafterUnion:
     those before it.
     """
 
-    name: Final = "union"
-
     def __init__(
         self,
         drafters: Sequence[Drafter],
@@ -133,11 +131,6 @@ class DrafterUnion:
         """What is known of the cost and gain of each."""
         self._clock = clock
         self._widest_draft = widest_draft
-
-    @property
-    def wants_hidden_states(self) -> bool:
-        """Whether one of them wants states."""
-        return any(drafter.wants_hidden_states for drafter in self._drafters)
 
     def open(self, context: DraftContext) -> UnionDraftState | None:
         """Begin a sequence with those drafters that its request allows.

@@ -17,10 +17,9 @@ _MAX_NAME_LENGTH = 128
 class AdapterNames:
     """Numbers the adapters of an engine from 1; 0 is the model alone."""
 
-    def __init__(self, names: Sequence[str] = (), model: str | None = None) -> None:
-        """``model`` is the name of the model, which no adapter may have."""
+    def __init__(self, names: Sequence[str] = ()) -> None:
         for name in names:
-            _check_name(name, model)
+            _check_name(name, None)
         self._numbers = {name: number for number, name in enumerate(names, 1)}
 
     def number_of(self, name: str) -> int:

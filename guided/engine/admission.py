@@ -84,35 +84,65 @@ class Admission:
                 is_constrained=is_constrained,
             )
             return BeamGroup(submission, search)
-        texts = self._texts if request.tools is None else self._marked_texts
-        stream = submission.is_streamed
-        start = len(submission.prompt)
         answers = [
-            AnswerState(
-                submission.prompt,
-                matcher,
-                _make_chooser(request, seed, vocabulary),
-                request.forcing,
-                is_constrained=is_constrained,
-                texts=None if request.tools is None else texts,
-                stops=_make_stop_search(
-                    request, texts, "" if request.tools is None else self._opening
-                ),
-                text_stream=(
-                    _make_text_stream(request, texts, start, is_constrained=is_constrained)
-                    if stream
-                    else None
-                ),
-                thoughts=_make_thoughts_reader(
-                    constraint, matcher, vocabulary, start, is_streamed=stream
-                ),
-            )
+            self._make_answer(submission, matcher, seed, is_constrained=is_constrained)
             for seed in _seeds(request)
         ]
         # Raises where the request wants a judge that is not loaded or cannot read the prompt.
         scorer = scorer_for(request, self._judge, vocabulary)
         drafter = None if request.drafters == (NO_DRAFTER,) else self._drafter
         return SampledGroup(submission, answers, drafter, scorer)
+
+    def _make_answer(
+        self, submission: Submission, matcher: Matcher, seed: int, *, is_constrained: bool
+    ) -> AnswerState:
+        """Make one sampled answer, with what its request wants of it."""
+        request, vocabulary, start = submission.request, self._vocabulary, len(submission.prompt)
+        has_calls = request.tools is not None
+        texts = self._marked_texts if has_calls else self._texts
+        # Candidates are compared by the log-probabilities of their tokens.
+        default_top = 0 if request.has_candidates else None
+        chooser = Chooser(
+            sampling=request.sampling,
+            seed=seed,
+            max_tokens=request.max_tokens,
+            end_ids=vocabulary.end_ids,
+            top_logprobs=default_top if request.top_logprobs is None else request.top_logprobs,
+            verification=request.verification,
+        )
+        stops = text_stream = None
+        if request.stop or request.stop_tokens:
+            stops = StopSearch(
+                texts,
+                strings=request.stop,
+                tokens=request.stop_tokens,
+                include=request.include_stop,
+                opening=self._opening if has_calls else "",
+            )
+        if submission.is_streamed:
+            # What may still turn out to be a stop string is held back.
+            held_back = () if request.include_stop else request.stop
+            # As for a whole answer: a free or stopped text may be cut inside a character.
+            may_be_cut = not is_constrained or stops is not None
+            text_stream = TextStream(
+                texts,
+                start=start,
+                held_back=[string.encode() for string in held_back],
+                errors="replace" if may_be_cut else "strict",
+            )
+        return AnswerState(
+            submission.prompt,
+            matcher,
+            chooser,
+            request.forcing,
+            is_constrained=is_constrained,
+            texts=texts if has_calls else None,
+            stops=stops,
+            text_stream=text_stream,
+            thoughts=_make_thoughts_reader(
+                request.constraint, matcher, vocabulary, start, is_streamed=submission.is_streamed
+            ),
+        )
 
     def _check(self, submission: Submission, matcher: Matcher) -> None:
         """Refuse a request that this engine cannot answer to its end."""
@@ -226,20 +256,6 @@ def _seeds(request: GenerationRequest) -> list[int]:
     return [(first + index) % 2**63 for index in range(request.drawn)]
 
 
-def _make_chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
-    """Make the chooser of one answer's tokens, with the sampling options of its request."""
-    # Candidates are compared by the log-probabilities of their tokens.
-    default_top = 0 if request.has_candidates else None
-    return Chooser(
-        sampling=request.sampling,
-        seed=seed,
-        max_tokens=request.max_tokens,
-        end_ids=vocabulary.end_ids,
-        top_logprobs=default_top if request.top_logprobs is None else request.top_logprobs,
-        verification=request.verification,
-    )
-
-
 def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
     """Refuse token ids that this model does not have, and stop tokens that no text has."""
     for field, tokens in (
@@ -271,25 +287,6 @@ def _mark_special_tokens(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[b
     return tuple(texts)
 
 
-def _make_stop_search(
-    request: GenerationRequest, texts: Sequence[bytes | None], opening: str
-) -> StopSearch | None:
-    """Make the search for stop strings and stop tokens; ``None`` where a request has none.
-
-    ``texts`` are the bytes of the vocabulary's tokens. With an ``opening``, stops count only after
-    its first occurrence in the text of the answer.
-    """
-    if not request.stop and not request.stop_tokens:
-        return None
-    return StopSearch(
-        texts,
-        strings=request.stop,
-        tokens=request.stop_tokens,
-        include=request.include_stop,
-        opening=opening,
-    )
-
-
 def _make_thoughts_reader(
     constraint: Constraint,
     matcher: Matcher,
@@ -313,29 +310,6 @@ def _make_thoughts_reader(
         for piece in constraint.end
     )
     return ThoughtsReader(matcher.thoughts, vocabulary, start, end_text, is_streamed=is_streamed)
-
-
-def _make_text_stream(
-    request: GenerationRequest,
-    texts: Sequence[bytes | None],
-    start: int,
-    *,
-    is_constrained: bool,
-) -> TextStream:
-    """Make the stream that turns tokens into text, from the token with index ``start`` on.
-
-    It holds back text that may still turn out to be a stop string. ``texts`` are the bytes of the
-    vocabulary's tokens.
-    """
-    held_back = () if request.include_stop else request.stop
-    # As for a whole answer: a free or stopped text may be cut inside a character.
-    may_be_cut = not is_constrained or request.stop or request.stop_tokens
-    return TextStream(
-        texts,
-        start=start,
-        held_back=[string.encode() for string in held_back],
-        errors="replace" if may_be_cut else "strict",
-    )
 
 
 def _smaller_request(room: int) -> str:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
-from guided.decoding.choice import Chooser, ChosenToken, FinalCompletion, advance
+from guided.decoding.choice import (
+    Chooser,
+    ChosenToken,
+    FinalCompletion,
+    ForcedContinuation,
+    forced_at,
+)
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
@@ -14,12 +20,11 @@ from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
 from guided.engine.thoughts import ThoughtsReader
-from guided.errors import LimitExceededError
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
 
-__all__ = ["AnswerState", "ForcedContinuation"]
+__all__ = ["AnswerState"]
 
 # These say more than that the answer was closed early, so they are reported instead.
 _EXTERNAL_REASONS: Final = (
@@ -27,16 +32,6 @@ _EXTERNAL_REASONS: Final = (
     FinishReason.DEADLINE_CLOSED,
     FinishReason.DEADLINE,
 )
-
-
-class ForcedContinuation(NamedTuple):
-    """The tokens that follow a position without a choice: a forced run, or the end."""
-
-    tokens: tuple[TokenId, ...]
-    after: Matcher
-    """The position after the tokens; where the answer is closed, the one before them."""
-    closes: bool
-    """Whether the tokens are the shortest completion, because others might exceed the budget."""
 
 
 class AnswerState:
@@ -145,7 +140,11 @@ class AnswerState:
             matcher = None
         else:
             matcher, length = choice.matcher, length + 1
-        return None if matcher is None else _forced_at(matcher, length, self.forcing, self.chooser)
+        return (
+            None
+            if matcher is None
+            else forced_at(matcher, length, self.forcing, self.chooser.max_tokens)
+        )
 
     def extend(
         self,
@@ -247,10 +246,10 @@ class AnswerState:
             sampled_tokens=self._num_sampled,
             forced_tokens=self._num_forced,
             reasoning_tokens=self.num_thoughts,
-            drafted_tokens=self.drafts.tokens,
-            accepted_tokens=self.drafts.accepted,
-            drafted_calls=self.drafts.calls,
-            corrected_calls=self.drafts.corrected,
+            drafted_tokens=self.drafts.total.tokens,
+            accepted_tokens=self.drafts.total.accepted,
+            drafted_calls=self.drafts.total.calls,
+            corrected_calls=self.drafts.total.corrected,
             by_drafter=self.drafts.by_drafter(),
         )
 
@@ -269,7 +268,9 @@ class AnswerState:
     def _append_continuation(self, continuation: ForcedContinuation | None) -> None:
         """Append the tokens that are forced now, and finish the answer where it ends there."""
         if continuation is None:
-            continuation = _forced_at(self.matcher, self.answer_length, self.forcing, self.chooser)
+            continuation = forced_at(
+                self.matcher, self.answer_length, self.forcing, self.chooser.max_tokens
+            )
         if continuation.closes:
             self._close(continuation.tokens)
             return
@@ -331,25 +332,3 @@ class AnswerState:
         if is_closed and reason not in _EXTERNAL_REASONS:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
-
-
-def _forced_at(
-    matcher: Matcher, length: int, forcing: Forcing, chooser: Chooser
-) -> ForcedContinuation:
-    """Return the tokens forced at a position of an answer of ``length`` tokens.
-
-    A run that would leave no room for an end is replaced by the shortest completion. That always
-    fits, because it fits at every position that an answer reaches.
-    """
-    try:
-        run = matcher.forced_run(forcing)
-        after = advance(matcher, run)
-        fits = not run or chooser.can_complete(after, length + len(run))
-    except LimitExceededError:
-        # The constraint is at a limit: from here on only the known completion is certain.
-        if length == 0:
-            raise  # no token is out yet, so the request can still be refused
-        fits = False
-    if not fits:
-        return ForcedContinuation(matcher.shortest_completion(), matcher, closes=True)
-    return ForcedContinuation(run, after, closes=False)

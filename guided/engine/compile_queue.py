@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from guided.engine.compiled_parts import shares_compiled
 from guided.engine.sliced_work import RunningKernels, SlicedWork
 from guided.engine.submission import Submission
-from guided.engine.turns import move_client_to_end
 from guided.spec import Constraint
 
 if TYPE_CHECKING:
@@ -31,7 +30,11 @@ StartMatcher: TypeAlias = Callable[[Constraint], "Matcher"]
 class CompileQueue:
     """Clients take turns by slices, and so do the submissions of each client.
 
-    So neither a long compilation nor many of them hold up what others want compiled.
+    So neither a long compilation nor many of them hold up what others want compiled::
+
+        line     a1 a2 b1 a3 c1      a slice of a1
+                 b1 c1 a2 a3 a1      a slice of b1
+                 c1 a2 a3 a1 b1      and so on
     """
 
     def __init__(self, start: StartMatcher, kernels: RunningKernels | None = None) -> None:
@@ -83,8 +86,9 @@ class CompileQueue:
         is_done = work.run_slice()
         with_work = [each for each in self._queue if each.work is work]
         others = [each for each in self._queue if each.work is not work]
-        # Submissions that are not done yet go to the end of the line.
-        self._queue = move_client_to_end(others, first.client) + ([] if is_done else with_work)
+        # The client's submissions go to the end of the line, last those that are not done yet.
+        others.sort(key=lambda each: each.client == first.client)
+        self._queue = others + ([] if is_done else with_work)
         return with_work if is_done else []
 
     def remove(self, request_id: str) -> bool:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 from guided.constraint.automaton import automaton_of
 from guided.constraint.mask_reading import describe_mask
@@ -22,22 +21,12 @@ from guided.engine.compile_queue import StartMatcher
 from guided.engine.compiled_parts import shares_compiled
 from guided.engine.request_isolation import as_guided_error, is_request_error
 from guided.engine.sliced_work import RunningKernels, SlicedWork
-from guided.engine.turns import move_client_to_end
 from guided.errors import DeadlineExceededError, GuidedError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Constraint, Structure, TokenId
-from guided.spec.findings import Finding
+from guided.spec.findings import Finding, TaskKind
 
-__all__ = [
-    "Check",
-    "Compile",
-    "ConstraintTasks",
-    "DrawAutomaton",
-    "FinishedTask",
-    "ReadMask",
-    "ReadText",
-    "Task",
-]
+__all__ = ["ConstraintTasks", "FinishedTask", "Task"]
 
 _MAX_STARTED = 4
 """The most tasks that have started; each may hold tens of megabytes."""
@@ -46,43 +35,15 @@ _MAX_STARTED_OF_NEW_CLIENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """Report how a constraint would be enforced on answers."""
+class Task:
+    """What is to be found out about a constraint."""
 
+    kind: TaskKind
     constraint: Structure
-
-
-@dataclass(frozen=True, slots=True)
-class Compile:
-    """Report as ``Check`` does, and compile the constraint for later requests."""
-
-    constraint: Structure
-
-
-@dataclass(frozen=True, slots=True)
-class ReadText:
-    """Report where a text leaves a constraint."""
-
-    constraint: Structure
-    text: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ReadMask:
-    """Report which tokens may follow the given tokens of an answer."""
-
-    constraint: Structure
-    tokens: tuple[TokenId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DrawAutomaton:
-    """Draw the automaton of a constraint."""
-
-    constraint: Structure
-
-
-Task: TypeAlias = Check | Compile | ReadText | ReadMask | DrawAutomaton
+    text: bytes = b""
+    """The text to read, where one is read."""
+    tokens: tuple[TokenId, ...] = ()
+    """Tokens of an answer after which the mask is described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +143,7 @@ class ConstraintTasks:
             if may_wait:
                 job.work.wait()
             self._queue.remove(job)
-            self._queue = move_client_to_end(self._queue, job.client)
+            self._queue.sort(key=lambda each: each.client == job.client)
             if job.work.run_slice():
                 finished.append(self._finish(job))
             else:
@@ -220,18 +181,19 @@ class ConstraintTasks:
         ``reads`` gets the constraint of answers that it reads.
         """
         task = make()
-        match task:
-            case ReadText(constraint, text):
-                return read_text(constraint, text)
-            case ReadMask(constraint, tokens):
+        constraint = task.constraint
+        match task.kind:
+            case "read":
+                return read_text(constraint, task.text)
+            case "mask":
                 # In the cache of answers, which has most masks: the report is about theirs.
                 reads.append(constraint)
-                return describe_mask(self._start(constraint), tokens, self._vocabulary)
-            case DrawAutomaton(constraint):
+                return describe_mask(self._start(constraint), task.tokens, self._vocabulary)
+            case "draw":
                 return automaton_of(constraint)
-        found = shorten_report(check_structure(task.constraint, self._vocabulary.missing_bytes))
-        if isinstance(task, Compile):
-            self._start(task.constraint)
+        found = shorten_report(check_structure(constraint, self._vocabulary.missing_bytes))
+        if task.kind == "compile":
+            self._start(constraint)
         return found
 
     def _is_late(self, job: _Job) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from guided.decoding.draft_budget import CostCurve
 from guided.decoding.drafter import Drafter
@@ -36,7 +37,7 @@ from guided.engine.hardware import Hardware
 from guided.engine.model_call import ModelCall
 from guided.engine.open_requests import OpenRequests
 from guided.engine.paused_answers import PausedAnswers
-from guided.engine.prompts import PreparedPrompt, Prompts, Render, ThinkingPrompts
+from guided.engine.prompts import PreparedPrompt, Prompts, Render
 from guided.engine.request_isolation import as_guided_error, is_request_error
 from guided.engine.results import Delta, Finished, Results
 from guided.engine.runnable import Step
@@ -53,6 +54,9 @@ from guided.spec import GenerationRequest
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import EngineStats, Phase
+
+if TYPE_CHECKING:
+    from guided.model.chat_thoughts import ChatThoughts
 
 __all__ = ["Engine"]
 
@@ -92,7 +96,7 @@ class Engine:
         hardware: Hardware | None = None,
         prompt_bound: PromptBound | None = None,
         tool_format: ToolFormat = HERMES,
-        thinking: ThinkingPrompts | None = None,
+        thinking: ChatThoughts | None = None,
         adapters: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

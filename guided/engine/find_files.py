@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from guided.engine.formats import check_model
 from guided.errors import ModelError
 from guided.model.device import CPU
 from guided.model.model_files import ModelFiles, find_model, find_stored
@@ -22,19 +23,20 @@ def find_files(
 ) -> ModelFiles:
     """Find a model as ``find_model`` does; keep a GGUF file as stored where ``dtype`` allows it.
 
-    Raises ``ModelError`` if ``dtype`` demands the stored form and it cannot be used.
+    Raises ``ModelError`` if the model cannot have weights in this format.
     """
-    if dtype not in (None, "stored") or device != CPU or by_transformers:
-        return find_model(name, progress)
-    found = find_stored(name, progress)
-    if isinstance(found, ModelFiles):
-        return found
-    if dtype == "stored":
-        raise ModelError(
-            f"the weights of {name} cannot be used as they are stored: "
-            f"{found or 'it is no GGUF file'}",
-            hint="leave dtype out, or choose bfloat16, int8 or int4",
-        )
-    if found is not None:
-        progress.note(f"weights cannot be used as they are stored: {found}")
-    return find_model(name, progress)
+    files: ModelFiles | str | None = None
+    if dtype in (None, "stored") and device == CPU and not by_transformers:
+        files = find_stored(name, progress)
+        if dtype == "stored" and not isinstance(files, ModelFiles):
+            raise ModelError(
+                f"the weights of {name} cannot be used as they are stored: "
+                f"{files or 'it is no GGUF file'}",
+                hint="leave dtype out, or choose bfloat16, int8 or int4",
+            )
+        if isinstance(files, str):
+            progress.note(f"weights cannot be used as they are stored: {files}")
+    if not isinstance(files, ModelFiles):
+        files = find_model(name, progress)
+    check_model(files, dtype)
+    return files

@@ -26,13 +26,13 @@ from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import load_or_measure_costs
 from guided.engine.engine import Engine
 from guided.engine.find_files import find_files
-from guided.engine.formats import check_formats, check_model, compute_dtype
+from guided.engine.formats import check_formats, compute_dtype
 from guided.engine.gc_freeze import freeze_heap
 from guided.engine.hardware import Hardware, instruction_set_of
 from guided.engine.kernel_process import KernelProcess
 from guided.engine.load_drafters import DraftPlan, check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import OnLoss, Report, load_runner
-from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
+from guided.engine.memory_plan import MemoryPlan, plan_memory, plan_model
 from guided.engine.rank_settings import check_ranks, choose_split
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
@@ -128,7 +128,9 @@ def load_engine(
     cache_request = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
     # A fork does not copy threads: a process that used several would wait for them for ever.
     torch.set_num_threads(1 if share else threads)
-    files = _find_files(model, dtype, torch_device, cache_request, progress)
+    files = find_files(
+        model, dtype, torch_device, progress, by_transformers=cache_request.by_transformers
+    )
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
     # The judge is loaded first, so that the plan counts only the memory it leaves.
     judge = _load_judge(reward_model, torch_device, progress)
@@ -163,21 +165,6 @@ def _choose_drafters(
     return names
 
 
-def _find_files(
-    model: str | None,
-    dtype: str | None,
-    device: torch.device,
-    cache_request: CacheRequest,
-    progress: Progress,
-) -> ModelFiles:
-    """Find the files of the model; refuse a format of weights that it cannot have."""
-    files = find_files(
-        model, dtype, device, progress, by_transformers=cache_request.by_transformers
-    )
-    check_model(files, dtype)
-    return files
-
-
 def _choose_threads(threads: int | None, split: Split) -> int:
     """Return the threads of a model call; raises ``RequestError`` for an impossible number."""
     if threads is None:
@@ -209,7 +196,7 @@ def _start_engine(
     if timed is not None:
         with progress.step("timing model calls"):
             costs = load_or_measure_costs(
-                parts.runner, parts.context_window, timed, parts.footprint
+                parts.runner, parts.context_window, timed, parts.plan.footprint
             )
     engine = build(costs=costs)
     with progress.step("warming up"):
@@ -226,7 +213,6 @@ class _Parts:
     compiler: ConstraintCompiler
     runner: ModelRunner
     plan: MemoryPlan
-    footprint: Footprint
     context_window: int
     """The window of the model, or a shorter one where its texts have to end earlier."""
     adapters: tuple[str, ...]
@@ -258,7 +244,7 @@ def _load_parts(
     others = [*(each.nbytes for each in draft_plans), *(each.nbytes for each in adapters)]
     extra_nbytes = heads.nbytes(kept_as, device) + sum(others)
     # Planned before the weights are read, so that too large a model is refused at once.
-    footprint, plan = plan_model(files, dtype, cache_request, device, extra_nbytes=extra_nbytes)
+    plan = plan_model(files, dtype, cache_request, device, extra_nbytes=extra_nbytes)
     instructions = instruction_set_of(device)
     progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))
@@ -268,7 +254,7 @@ def _load_parts(
         device,
         cache_request,
         progress,
-        streams=footprint.streams,
+        streams=plan.footprint.streams,
         adapters=adapters,
         on_loss=on_loss,
     )
@@ -285,9 +271,9 @@ def _load_parts(
     # The config may not say what the layers keep; now that they are loaded, they do.
     shape = runner.shape
     sizes = [cache_request.size(one, shape.windows, shape.dtype) for one in runner.layers_by_rank]
-    plan = plan_memory(footprint, sizes, cache_request)
+    plan = plan_memory(plan.footprint, sizes, cache_request)
     names = tuple(adapter.name for adapter in adapters)
-    return _Parts(texts, compiler, runner, plan, footprint, context_window, names)
+    return _Parts(texts, compiler, runner, plan, context_window, names)
 
 
 def _build_engine(
@@ -321,7 +307,7 @@ def _build_engine(
         widest_draft=limits.widest_draft,
         costs=costs,
         judge=judge,
-        hardware=Hardware.of_this_process(parts.footprint, costs),
+        hardware=Hardware.of_this_process(parts.plan.footprint, costs),
     )
     parts.runner.warm_up()  # over the cache that the engine has opened
     return engine
@@ -415,6 +401,7 @@ def inspect_memory(
     limits = StepLimits.for_device(torch_device, widest_draft=WIDEST_DRAFT)
     cache_request = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
     progress = RichProgress()
-    files = _find_files(model, dtype, torch_device, cache_request, progress)
-    _, plan = plan_model(files, dtype, cache_request, torch_device)
-    return files, plan
+    files = find_files(
+        model, dtype, torch_device, progress, by_transformers=cache_request.by_transformers
+    )
+    return files, plan_model(files, dtype, cache_request, torch_device)

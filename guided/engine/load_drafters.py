@@ -19,7 +19,7 @@ from guided.engine.cache_size import CacheRequest, open_cache
 from guided.engine.find_files import find_files
 from guided.engine.formats import check_model
 from guided.engine.load_runner import load_runner
-from guided.engine.memory_plan import TABLES, measure_footprint
+from guided.engine.memory_plan import TABLES, Footprint, measure_footprint
 from guided.errors import RequestError
 from guided.model.free_memory import size_text
 from guided.model.layer_configs import is_recurrent
@@ -46,24 +46,20 @@ class DraftPlan:
     """The name that requests use for it."""
     files: ModelFiles
     dtype: str | None
-    device: torch.device
     cache_request: CacheRequest
     cache_tokens: int
-    streams: bool
-    """See ``Footprint``."""
-    weights: int
     cache: int
-    working: int
-    """Rows of one of its calls. In bytes, like the two fields before it."""
+    """Bytes of the cache."""
+    footprint: Footprint
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
-        return self.weights + self.cache + self.working
+        """Bytes in all; the tables are those of the target."""
+        return self.footprint.weights + self.footprint.working - TABLES + self.cache
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: {self.files.name}, weights {size_text(self.weights)}, "
+            f"{self.name}: {self.files.name}, weights {size_text(self.footprint.weights)}, "
             f"cache {size_text(self.cache)} ({self.cache_tokens:,} tokens)"
         )
 
@@ -116,13 +112,10 @@ def plan_drafters(
             name="draft" if number == 1 else f"draft-{number}",
             files=files,
             dtype=dtype,
-            device=device,
             cache_request=own,
             cache_tokens=tokens,
-            streams=footprint.streams,
-            weights=footprint.weights,
             cache=size.nbytes(tokens),
-            working=footprint.working - TABLES,
+            footprint=footprint,
         )
         progress.note(str(plan))
         plans.append(plan)
@@ -162,9 +155,9 @@ def _load(
     reuse_prefixes: bool,
 ) -> DraftModel:
     """Load the draft model of a plan, with a cache of its own."""
-    files, limits = plan.files, plan.cache_request.limits
+    files, limits, own = plan.files, plan.cache_request.limits, plan.footprint
     texts, make_runner = load_runner(
-        files, plan.dtype, plan.device, plan.cache_request, progress, streams=plan.streams
+        files, plan.dtype, own.device, plan.cache_request, progress, streams=own.streams
     )
     respelling = _respelling(plan, target, texts, progress)
     with progress.step(f"loading {plan.name}", total_bytes=files.checkpoint.nbytes) as report:

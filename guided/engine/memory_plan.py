@@ -79,6 +79,11 @@ class Footprint:
     """How the model is split over ranks; all bytes are then the most of any one rank."""
     weights_by_rank: tuple[int, ...] = ()
 
+    @property
+    def needed(self) -> int:
+        """Bytes in all."""
+        return self.weights + self.working + self.extra_nbytes + self.states
+
 
 def measure_footprint(
     files: ModelFiles,
@@ -177,56 +182,46 @@ class RankMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Bytes by purpose, and the free memory."""
+    """What a model and its cache take."""
 
-    weights: int
-    weight_format: str
-    working: int
+    footprint: Footprint
     cache: int
+    """Bytes of the cache; where the model is split, the most of any one rank."""
     cache_tokens: int
     """Tokens that all running requests may hold."""
     bytes_per_token: int
-    free: int
-    """Free bytes before any of them is taken."""
-    device: torch.device
-    """The device whose memory is taken."""
-    extra_nbytes: int = 0
-    """Bytes of draft models, heads and adapters, with their caches."""
-    states: int = 0
-    """Bytes that recurrent layers keep of all texts at once."""
-    split: SplitPlan | None = None
-    """How the model is split over ranks; all bytes are then the most of any one rank."""
-    by_rank: tuple[RankMemory, ...] = ()
+    by_rank: tuple[RankMemory, ...]
     """The bytes of each rank, where they do not all hold as much."""
 
     @property
     def needed(self) -> int:
         """Bytes in all."""
-        return self.weights + self.working + self.cache + self.extra_nbytes + self.states
+        return self.footprint.needed + self.cache
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Return lines of purpose, size, and reason."""
+        own = self.footprint
         return [
-            ("weights", size_text(self.weights), self.weight_format),
+            ("weights", size_text(own.weights), own.weight_format),
             (
                 "cache",
                 size_text(self.cache),
                 f"{self.cache_tokens:,} tokens, {size_text(self.bytes_per_token)} each",
             ),
-            ("working memory", size_text(self.working), "tables, and the rows of one model call"),
+            ("working memory", size_text(own.working), "tables, and the rows of one model call"),
             *(
-                [("beside it", size_text(self.extra_nbytes), "drafters with caches, adapters")]
-                if self.extra_nbytes
+                [("beside it", size_text(own.extra_nbytes), "drafters with caches, adapters")]
+                if own.extra_nbytes
                 else []
             ),
             *(
-                [("states", size_text(self.states), "of layers that go on from token to token")]
-                if self.states
+                [("states", size_text(own.states), "of layers that go on from token to token")]
+                if own.states
                 else []
             ),
             ("needed", size_text(self.needed), ""),
-            ("free", size_text(self.free), "" if self.device == CPU else f"on {self.device}"),
-            *([] if self.split is None else [("ranks", str(self.split.ranks), self.split.note)]),
+            ("free", size_text(own.free), "" if own.device == CPU else f"on {own.device}"),
+            *([] if own.split is None else [("ranks", str(own.split.ranks), own.split.note)]),
             *(memory.line(rank) for rank, memory in enumerate(self.by_rank)),
         ]
 
@@ -259,29 +254,20 @@ def plan_memory(
             )
     elif cache_tokens is None:
         # No size was set: take half of what is left, so that other processes keep some room.
-        left = footprint.free - footprint.weights - footprint.working - footprint.extra_nbytes
-        left -= footprint.states
         fewest = min(_MIN_CACHE_TOKENS, footprint.context_window)
-        room = int(_SHARE * left)
+        room = int(_SHARE * (footprint.free - footprint.needed))
         cache_tokens = max(
             fewest, min(size.tokens_within(room, _MAX_CACHE_TOKENS) for size in caches)
         )
     by_rank = [size.nbytes(cache_tokens) for size in caches]
     plan = MemoryPlan(
-        weights=footprint.weights,
-        weight_format=footprint.weight_format,
-        working=footprint.working,
+        footprint,
         cache=max(by_rank),
         cache_tokens=cache_tokens,
         bytes_per_token=cache.bytes_per_token,
-        free=footprint.free,
-        device=footprint.device,
-        extra_nbytes=footprint.extra_nbytes,
-        states=footprint.states,
-        split=footprint.split,
         by_rank=_memory_by_rank(footprint, by_rank),
     )
-    if plan.needed > plan.free:
+    if plan.needed > footprint.free:
         raise ModelError(_out_of_memory_message(plan), hint=_hint(plan))
     return plan
 
@@ -293,7 +279,7 @@ def plan_model(
     device: torch.device,
     *,
     extra_nbytes: int = 0,
-) -> tuple[Footprint, MemoryPlan]:
+) -> MemoryPlan:
     """Plan for a model that is not loaded, by the layers that its config describes.
 
     Raises what ``plan_memory`` raises.
@@ -303,7 +289,7 @@ def plan_model(
     # Each share has an entry for every layer of the model, as ``files.windows`` has.
     every = [files.layers] if split is None else [share.layers for share in split.shares]
     caches = [cache_request.size(layers, files.windows, footprint.cache_dtype) for layers in every]
-    return footprint, plan_memory(footprint, caches, cache_request)
+    return plan_memory(footprint, caches, cache_request)
 
 
 def _memory_by_rank(footprint: Footprint, caches: Sequence[int]) -> tuple[RankMemory, ...]:
@@ -316,28 +302,26 @@ def _memory_by_rank(footprint: Footprint, caches: Sequence[int]) -> tuple[RankMe
 
 def _out_of_memory_message(plan: MemoryPlan) -> str:
     """Return the error text for a model that does not fit: needed bytes by purpose, free memory."""
-    where = "" if plan.device == CPU else f" on {plan.device}"
+    own = plan.footprint
+    subject = "the model" if own.split is None else f"each of {own.split.ranks} ranks"
+    where = "" if own.device == CPU else f" on {own.device}"
     return (
-        f"{_subject(plan)} needs {size_text(plan.needed)} of memory, and "
-        f"{size_text(plan.free)} are free{where}: "
-        f"weights {size_text(plan.weights)} ({plan.weight_format}), "
+        f"{subject} needs {size_text(plan.needed)} of memory, and "
+        f"{size_text(own.free)} are free{where}: "
+        f"weights {size_text(own.weights)} ({own.weight_format}), "
         f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
-        f"working memory {size_text(plan.working)}"
-        + (f", drafters and adapters {size_text(plan.extra_nbytes)}" if plan.extra_nbytes else "")
-        + (f", states {size_text(plan.states)}" if plan.states else "")
+        f"working memory {size_text(own.working)}"
+        + (f", drafters and adapters {size_text(own.extra_nbytes)}" if own.extra_nbytes else "")
+        + (f", states {size_text(own.states)}" if own.states else "")
     )
-
-
-def _subject(plan: MemoryPlan) -> str:
-    return "the model" if plan.split is None else f"each of {plan.split.ranks} ranks"
 
 
 def _hint(plan: MemoryPlan) -> str:
     """Return what to change so that the model fits: a smaller cache where that is enough."""
     # It would fit without the cache, so a smaller cache is enough.
-    if plan.needed - plan.cache < plan.free:
-        others = plan.needed - plan.cache
-        return f"set kv_memory below {size_text(plan.free - others)}"
-    if plan.device != CPU:
+    own = plan.footprint
+    if own.needed < own.free:
+        return f"set kv_memory below {size_text(own.free - own.needed)}"
+    if own.device != CPU:
         return "choose a smaller dtype, a smaller model, a device with more memory, or device 'cpu'"
     return "choose a smaller dtype, such as int8, a smaller model, or a machine with more memory"

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from guided.engine.compiled_parts import shares_compiled
 from guided.engine.runnable import Runnable
 from guided.engine.sliced_work import RunningKernels, SlicedWork
-from guided.engine.turns import move_client_to_end
 from guided.spec import Constraint
 
 __all__ = ["PausedAnswer", "PausedAnswers"]
@@ -96,7 +95,7 @@ class PausedAnswers:
                 self._queue[0].work.wait()
             return None
         first = self._queue.pop(index)
-        self._queue = move_client_to_end(self._queue, first.client)
+        self._queue.sort(key=lambda each: each.client == first.client)
         if not first.work.run_slice():
             self._queue.append(first)
             return None

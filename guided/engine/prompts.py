@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from guided.engine.request_clock import RequestClock
 from guided.engine.submission import ServiceOrder
@@ -14,58 +14,24 @@ from guided.spec import (
     GenerationRequest,
     JsonSchema,
     Message,
-    Reasoning,
     TokenId,
     Tool,
 )
-from guided.spec.composition import Text
 from guided.spec.prompt_bound import PromptBound
-from guided.spec.special_token import SpecialToken
 from guided.spec.thoughts import AfterThoughts
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import ToolFormat
 
-__all__ = ["PreparedPrompt", "Prompts", "Render", "ThinkingPrompts"]
+if TYPE_CHECKING:
+    from guided.model.chat_thoughts import ChatThoughts
+
+__all__ = ["PreparedPrompt", "Prompts", "Render"]
 
 Render: TypeAlias = Callable[
     [str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...]], tuple[TokenId, ...]
 ]
 """Turns a prompt, the schema to show if any, ``allow_special_tokens``, and the tools to describe
 into tokens."""
-
-
-class ThinkingPrompts(Protocol):
-    """Prompts after which a model thinks first."""
-
-    def render(
-        self,
-        prompt: str | tuple[Message, ...],
-        schema: str | None,
-        allow_special_tokens: bool | None,
-        tools: tuple[Tool, ...],
-        *,
-        thinks: bool,
-    ) -> tuple[TokenId, ...]:
-        """Render like ``Render``, but tell a template with a switch whether the model thinks."""
-        ...
-
-    def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
-        """Whether a prompt without thoughts is answered at once, with no thoughts to end first."""
-        ...
-
-    def begin_answer(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
-        """Return a prompt followed by the beginning of the answer, where the format has one."""
-        ...
-
-    def begin_thoughts(
-        self, tokens: tuple[TokenId, ...], reasoning: Reasoning, *, constraint_begins_answer: bool
-    ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
-        """Return the prompt with thoughts begun after it, and what ends them.
-
-        Raises RequestError if neither the request nor the template says what ends them.
-        ``constraint_begins_answer`` says that the constraint contains the beginning of an answer.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +54,7 @@ class Prompts:
         bound: PromptBound | None,
         tool_format: ToolFormat,
         clock: Callable[[], float],
-        thinking: ThinkingPrompts | None = None,
+        thinking: ChatThoughts | None = None,
     ) -> None:
         """``clock`` returns seconds and never goes back; without ``thinking`` answers have no
         thoughts before them.

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.choice import ForcedContinuation
 from guided.decoding.device_draw import DeviceDraw
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
@@ -21,7 +22,7 @@ from guided.decoding.drafter import (
 from guided.decoding.trace import TracedBuilder
 from guided.decoding.verify import Acceptance, verify
 from guided.drafters.union import DrafterUnion, UnionDraftState
-from guided.engine.answer_state import AnswerState, ForcedContinuation
+from guided.engine.answer_state import AnswerState
 from guided.engine.node_logits import NodeLogits
 from guided.engine.runnable import AnswerRunnable, Piece, Step, StepEffects
 from guided.engine.submission import Submission

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from guided.spec.report import CheckedConstraint
 from guided.spec.result import TokenId
 
-__all__ = ["AllowedToken", "Arrow", "Automaton", "Finding", "MaskReport", "TextFit", "TextReport"]
+__all__ = [
+    "AllowedToken",
+    "Arrow",
+    "Automaton",
+    "Finding",
+    "MaskReport",
+    "TaskKind",
+    "TextFit",
+    "TextReport",
+]
 
 
 class TextFit(StrEnum):
@@ -87,3 +96,7 @@ class Automaton:
 
 Finding: TypeAlias = CheckedConstraint | TextReport | MaskReport | Automaton
 """The possible results of work on a constraint."""
+
+TaskKind: TypeAlias = Literal["check", "compile", "read", "mask", "draw"]
+"""Work on a constraint: report on it, also compile it for requests, read a text by it, describe the
+mask after some tokens, draw its automaton."""

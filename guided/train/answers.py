@@ -14,40 +14,24 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from guided.errors import GuidedError, RequestError
 from guided.spec import GenerationRequest, GenerationResult, Sampling
+from guided.train.examples import Example
 from guided.train.prompts import Prompts
 
 if TYPE_CHECKING:
     from guided.engine import Engine
     from guided.engine.prompts import Render
 
-__all__ = ["Answer", "AnswerFile", "Wanted", "make_answers", "wanted_answers"]
+__all__ = ["AnswerFile", "Wanted", "make_answers", "wanted_answers"]
 
 _FORMAT: Final = 1
 Tell = Callable[[int, int], None]
 """Called with the number of answers made, and of all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of the target, as tokens."""
-
-    key: str
-    """Identifies the request that was answered; see ``wanted_answers``."""
-    prompt: tuple[int, ...]
-    answer: tuple[int, ...]
-    chosen: tuple[bool, ...]
-    """Which tokens of the answer the model chose; the constraint forced the others."""
-
-    @property
-    def tokens(self) -> tuple[int, ...]:
-        """The tokens that the model has read at its end."""
-        return self.prompt + self.answer
 
 
 Wanted = Mapping[str, GenerationRequest]
@@ -94,15 +78,14 @@ class AnswerFile:
     def __contains__(self, key: object) -> bool:
         return key in self._rows
 
-    def answers(self, wanted: Wanted) -> list[Answer]:
+    def answers(self, wanted: Wanted) -> list[Example]:
         """Return the answers to these requests, in their order, without those that failed."""
         rows = (self._rows[key] for key in wanted if key in self._rows)
         return [
-            Answer(
+            Example(
                 row["key"],
-                tuple(row["prompt"]),
-                tuple(row["answer"]),
-                tuple(mark == "1" for mark in row["chosen"]),
+                tuple(row["prompt"] + row["answer"]),
+                (False,) * len(row["prompt"]) + tuple(mark == "1" for mark in row["chosen"]),
             )
             for row in rows
             if "error" not in row

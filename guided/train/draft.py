@@ -9,27 +9,25 @@ a small Llama with random weights or made of some layers of the target.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
+from guided.drafters.heads.head_files import write_card
 from guided.errors import RequestError
-from guided.train.accuracy import Accuracy
 from guided.train.examples import Example, draw_places
-from guided.train.lesson import Batch, weighted_loss
+from guided.train.lesson import Batch, Lesson, weighted_loss
 from guided.train.target import FrozenTarget
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["DraftLesson", "DraftShape", "DraftTraining"]
-
-_MEASURED_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,10 @@ class DraftTraining(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class DraftLesson:
+class DraftLesson(Lesson):
     """A small model for a target."""
+
+    depth_name: ClassVar[str] = "token"
 
     target: FrozenTarget
     base_model: str
@@ -107,25 +107,11 @@ class DraftLesson:
     shape: DraftShape
     places: int
     """Places of a batch that are trained on."""
-    depth_name: str = "token"
 
     def make_module(self) -> DraftTraining:
         make = _cut if self.shape.from_layers else _make_small
         module = DraftTraining(make(self.target.module, self.shape))
         return module.to(self.target.device)
-
-    def collate(self, examples: Sequence[Example]) -> Batch:
-        return self._batch(examples, every=False)
-
-    @torch.no_grad()
-    def measure(self, module: nn.Module, examples: Sequence[Example]) -> Accuracy:
-        assert isinstance(module, DraftTraining)
-        accuracy, device = Accuracy(), self.target.device
-        for start in range(0, len(examples), _MEASURED_AT_ONCE):
-            batch = self._batch(examples[start : start + _MEASURED_AT_ONCE], every=True)
-            where = (batch[name].to(device) for name in ("tokens", "text", "token"))
-            accuracy.add(1, module.logits(*where).cpu(), batch["following"])
-        return accuracy
 
     def save(self, module: nn.Module, folder: Path, about: str) -> None:
         assert isinstance(module, DraftTraining)
@@ -134,8 +120,9 @@ class DraftLesson:
         model.generation_config = copy.deepcopy(self.target.module.generation_config)
         model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        card = _CARD.format(base=self.base_model, about=about)
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        text = _CARD.format(base=self.base_model, about=about)
+        title = f"A draft model for {self.base_model}"
+        write_card(folder, self.base_model, title, text, library="transformers")
 
     def told(self) -> Mapping[str, Any]:
         return {"kind": "draft", **asdict(self.shape)}
@@ -158,14 +145,15 @@ class DraftLesson:
             "teacher": teacher,
         }
 
+    def _judged(
+        self, module: nn.Module, batch: Batch
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        assert isinstance(module, DraftTraining)
+        where = (batch[name].to(self.target.device) for name in ("tokens", "text", "token"))
+        yield module.logits(*where).cpu(), batch["following"]
 
-_CARD: Final = """---
-base_model: {base}
-library_name: transformers
----
 
-# A draft model for {base}
-
+_CARD: Final = """
 A small model with the tokenizer of {base}, whose next tokens it guesses. It was distilled from it.
 
 {about}

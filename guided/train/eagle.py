@@ -9,9 +9,9 @@ begins with the target's own rows for them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import torch
 from torch import nn
@@ -20,9 +20,8 @@ from torch.nn.utils.rnn import pad_sequence
 from guided.drafters.heads import EagleHead, EagleShape, save_eagle
 from guided.drafters.heads.eagle_module import default_taps
 from guided.errors import RequestError
-from guided.train.accuracy import Accuracy
 from guided.train.examples import Example, draw_places, most_frequent
-from guided.train.lesson import Batch, weighted_loss
+from guided.train.lesson import Batch, Lesson, loss_by_depth, weighted_loss
 from guided.train.target import FrozenTarget
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EagleLesson", "EagleTraining", "eagle_lesson"]
 
-_DECAY: Final = 0.8
-_MEASURED_AT_ONCE: Final = 8
 _SPREAD: Final = 0.02
 
 
@@ -107,13 +104,15 @@ class EagleTraining(nn.Module):
             loss = weighted_loss(
                 logits.flatten(0, 1), right.clamp(min=0).flatten(), heavy.flatten()
             )
-            losses.append(_DECAY**step * loss)
-        return {"loss": torch.stack(losses).sum()}
+            losses.append(loss)
+        return loss_by_depth(losses)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EagleLesson:
+class EagleLesson(Lesson):
     """A head of some size for a target."""
+
+    depth_name: ClassVar[str] = "step"
 
     target: FrozenTarget
     """Tapped at the layers that the head reads."""
@@ -126,7 +125,6 @@ class EagleLesson:
     steps: int
     places: int
     """Places of a text that are trained on in one step."""
-    depth_name: str = field(default="step")
 
     def make_module(self) -> EagleTraining:
         config = self.target.module.config.get_text_config()
@@ -149,22 +147,6 @@ class EagleLesson:
         head = EagleHead(shape, draft_ids=self.draft_ids)
         _begin(head, self.target)
         return EagleTraining(head, steps=self.steps).to(self.target.device)
-
-    def collate(self, examples: Sequence[Example]) -> Batch:
-        return self._batch(examples, every=False)
-
-    @torch.no_grad()
-    def measure(self, module: nn.Module, examples: Sequence[Example]) -> Accuracy:
-        assert isinstance(module, EagleTraining)
-        accuracy, device = Accuracy(), self.target.device
-        for start in range(0, len(examples), _MEASURED_AT_ONCE):
-            batch = self._batch(examples[start : start + _MEASURED_AT_ONCE], every=True)
-            where = (batch[name].to(device) for name in ("taps", "tokens", "places"))
-            for step, logits in enumerate(module.walk(*where)):
-                counts = batch["weights"][..., step] == 1.0
-                right = module.draft_index.cpu()[batch["following"][..., step]]
-                accuracy.add(step + 1, logits.cpu()[counts], right[counts])
-        return accuracy
 
     def save(self, module: nn.Module, folder: Path, about: str) -> None:
         assert isinstance(module, EagleTraining)
@@ -189,6 +171,16 @@ class EagleLesson:
             "following": pad_sequence([each.following[:, 1:] for each in drawn], True),
             "weights": pad_sequence([each.weights[:, 1:] for each in drawn], True),
         }
+
+    def _judged(
+        self, module: nn.Module, batch: Batch
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        assert isinstance(module, EagleTraining)
+        where = (batch[name].to(self.target.device) for name in ("taps", "tokens", "places"))
+        for step, logits in enumerate(module.walk(*where)):
+            counts = batch["weights"][..., step] == 1.0
+            right = module.draft_index.cpu()[batch["following"][..., step]]
+            yield logits.cpu()[counts], right[counts]
 
     def told(self) -> Mapping[str, Any]:
         return {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
 
 from guided.errors import RequestError
-from guided.train.answers import Answer
 
 __all__ = ["Example", "Places", "draw_places", "most_frequent", "split"]
 
@@ -27,12 +26,13 @@ class Example:
     """The tokens of a prompt and its answer."""
 
     key: str
+    """Identifies the request that was answered; see ``wanted_answers``."""
     tokens: tuple[int, ...]
     chosen: tuple[bool, ...]
-    """Which of them the model chose freely, in the answer."""
+    """Which of them the model chose; the others are the prompt's, or the constraint forced them."""
 
 
-def split(answers: Iterable[Answer], *, longest: int) -> tuple[list[Example], list[Example]]:
+def split(answers: Iterable[Example], *, longest: int) -> tuple[list[Example], list[Example]]:
     """Split answers into examples to train on and held-out ones; cuts texts that are too long.
 
     The choice depends only on their keys, so it is the same in every run. Raises ``RequestError``
@@ -41,8 +41,7 @@ def split(answers: Iterable[Answer], *, longest: int) -> tuple[list[Example], li
     training: list[Example] = []
     held_out: list[Example] = []
     for answer in sorted(answers, key=lambda each: each.key):
-        marks = (False,) * len(answer.prompt) + answer.chosen
-        example = Example(answer.key, answer.tokens[:longest], marks[:longest])
+        example = replace(answer, tokens=answer.tokens[:longest], chosen=answer.chosen[:longest])
         if any(example.chosen):
             is_held_out = int(answer.key, 16) % _HELD_OUT == 0
             (held_out if is_held_out else training).append(example)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import nn
-from torch.utils.data import Dataset
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from guided.errors import RequestError
@@ -66,17 +65,6 @@ class Trained:
     accuracy: Accuracy
     """On held-out answers; only the first process has it."""
     depth_name: str
-
-
-class _Examples(Dataset[Example]):
-    def __init__(self, examples: Sequence[Example]) -> None:
-        self._examples = examples
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    def __getitem__(self, index: int) -> Example:
-        return self._examples[index]
 
 
 class _Tell(TrainerCallback):
@@ -145,7 +133,7 @@ def train(
         model=lesson.make_module(),
         args=_arguments(folder / _CHECKPOINTS, schedule, device),
         data_collator=lesson.collate,
-        train_dataset=_Examples(training),
+        train_dataset=training,
     )
     trainer.remove_callback(PrinterCallback)
     if trainer.args.disable_tqdm:

@@ -9,19 +9,18 @@ every head.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import torch
 from torch import nn
 
 from guided.drafters.heads import MedusaHeads, MedusaShape, save_medusa
-from guided.train.accuracy import Accuracy
 from guided.train.candidates import CandidateSampler
 from guided.train.examples import Example, draw_places, most_frequent
-from guided.train.lesson import Batch, weighted_loss
+from guided.train.lesson import Batch, Lesson, loss_by_depth, weighted_loss
 from guided.train.target import FrozenTarget
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MedusaLesson", "MedusaTraining", "medusa_lesson"]
 
-_DECAY: Final = 0.8
-_MEASURED_AT_ONCE: Final = 8
 _FREQUENT: Final = 4096
 """Tokens that are always candidates; the same number of others is drawn for each step."""
 _DRAWN: Final = 4096
@@ -74,11 +71,10 @@ class MedusaTraining(nn.Module):
         weights: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
         """The loss; ``right`` and ``weights`` are ``[places, heads]``, see ``Candidates``."""
-        losses = [
-            _DECAY**head * weighted_loss(logits + extra, right[:, head], weights[:, head])
+        return loss_by_depth(
+            weighted_loss(logits + extra, right[:, head], weights[:, head])
             for head, logits in enumerate(self.logits(states, candidates))
-        ]
-        return {"loss": torch.stack(losses).sum()}
+        )
 
 
 def medusa_lesson(
@@ -93,8 +89,10 @@ def medusa_lesson(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MedusaLesson:
+class MedusaLesson(Lesson):
     """Heads of some shape for a target."""
+
+    depth_name: ClassVar[str] = "head"
 
     target: FrozenTarget
     base_model: str
@@ -104,7 +102,6 @@ class MedusaLesson:
     places: int
     """Places of a batch that are trained on."""
     candidates: CandidateSampler
-    depth_name: str = "head"
 
     def make_module(self) -> MedusaTraining:
         return MedusaTraining(self._shape, self.target.head)
@@ -113,18 +110,6 @@ class MedusaLesson:
         batch = self._batch(examples, every=False)
         found = self.candidates.sample(batch.pop("following"))
         return {**batch, "candidates": found.tokens, "extra": found.extra, "right": found.right}
-
-    @torch.no_grad()
-    def measure(self, module: nn.Module, examples: Sequence[Example]) -> Accuracy:
-        assert isinstance(module, MedusaTraining)
-        accuracy = Accuracy()
-        for start in range(0, len(examples), _MEASURED_AT_ONCE):
-            batch = self._batch(examples[start : start + _MEASURED_AT_ONCE], every=True)
-            states, device = batch["states"], module.matrix.device
-            for head, logits in enumerate(module.logits(states.to(device))):
-                counts = batch["weights"][:, head] == 1.0
-                accuracy.add(head + 1, logits[counts].cpu(), batch["following"][counts, head])
-        return accuracy
 
     def save(self, module: nn.Module, folder: Path, about: str) -> None:
         assert isinstance(module, MedusaTraining)
@@ -155,3 +140,11 @@ class MedusaLesson:
             "following": places.following[:, 1:],
             "weights": places.weights[:, 1:],
         }
+
+    def _judged(
+        self, module: nn.Module, batch: Batch
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        assert isinstance(module, MedusaTraining)
+        for head, logits in enumerate(module.logits(batch["states"].to(module.matrix.device))):
+            counts = batch["weights"][:, head] == 1.0
+            yield logits[counts].cpu(), batch["following"][counts, head]

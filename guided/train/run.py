@@ -20,7 +20,7 @@ from guided.model.device import choose_device
 from guided.model.load import LoadedModel, load_model, load_texts
 from guided.model.model_files import find_model
 from guided.model.prompt import render_prompt
-from guided.train.answers import Answer, AnswerFile, make_answers, wanted_answers
+from guided.train.answers import AnswerFile, make_answers, wanted_answers
 from guided.train.examples import Example, split
 from guided.train.lesson import Lesson
 from guided.train.loop import Schedule, Trained, train
@@ -100,7 +100,7 @@ def _answered(
     settings: AnswerSettings,
     place: Place,
     progress: TrainingProgress,
-) -> list[Answer]:
+) -> list[Example]:
     """Return the answers to all prompts; one process makes them, any others wait."""
     wanted = wanted_answers(settings.prompts, temperature=settings.temperature)
     settings.file.parent.mkdir(parents=True, exist_ok=True)

@@ -50,16 +50,6 @@ class FrozenTarget:
         return self.module.device
 
     @property
-    def hidden_size(self) -> int:
-        """Numbers in a state."""
-        return int(self.module.config.get_text_config().hidden_size)
-
-    @property
-    def layers(self) -> int:
-        """Layers of the decoder."""
-        return int(self.module.config.get_text_config().num_hidden_layers)
-
-    @property
     def head(self) -> torch.Tensor:
         """The matrix over the vocabulary, ``[vocabulary, hidden]``."""
         module: Any = self.module

@@ -155,7 +155,7 @@ class Speculation:
         root: WordMatcher = ROOT,
         model: PreTrainedModel = MODEL,
     ) -> None:
-        self.drafter = DrafterUnion(drafters)
+        self.drafters, self.drafter = drafters, DrafterUnion(drafters)
         self.sampling = sampling
         self.verification = verification
         self.accept = accept
@@ -244,7 +244,7 @@ class Speculation:
         self, text: Text, tree: DraftTree, accepted: Acceptance, lines: Sequence[Answer]
     ) -> None:
         states = taps = _NO_STATES
-        if self.drafter.wants_hidden_states:
+        if any(each.wants_hidden_states for each in self.drafters):
             rows = [computed(line, self.model) for line in lines]
             states, taps = (np.stack(each) for each in zip(*[row[1:] for row in rows], strict=True))
         scouted = {

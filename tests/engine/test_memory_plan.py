@@ -86,7 +86,7 @@ def test_the_cache_is_sized(free: int, asked: dict[str, Any], tokens: int) -> No
     plan = plan_memory(footprint, [SIZE], CacheRequest(**asked))
     assert plan.cache_tokens == tokens
     assert plan.cache == SIZE.nbytes(tokens)
-    assert plan.needed == plan.weights + plan.working + plan.cache <= plan.free
+    assert plan.needed == SOME.weights + SOME.working + plan.cache <= footprint.free
 
 
 NEEDED = [
@@ -264,10 +264,10 @@ def test_on_cuda_a_model_weighs_what_its_files_hold(
 
     monkeypatch.setattr("guided.engine.memory_plan.free_memory", free)
     device = torch.device("cuda", 1)
-    footprint, plan = plan_model(files, "bfloat16", CacheRequest(), device)
+    plan = plan_model(files, "bfloat16", CacheRequest(), device)
     assert asked == [device]
-    assert footprint.weights == 2 * files.checkpoint.numbers
-    assert not footprint.streams
+    assert plan.footprint.weights == 2 * files.checkpoint.numbers
+    assert not plan.footprint.streams
     assert ("free", "1000.0 MiB", "on cuda:1") in plan.lines()
 
 

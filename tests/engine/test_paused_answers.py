@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guided.drafters import LookupDrafter
-from guided.engine.constraint_tasks import FinishedTask, ReadMask
+from guided.engine.constraint_tasks import FinishedTask, Task
 from guided.engine.engine import Engine
 from guided.masks.thinking import ThinkingMatcher
 from guided.runtime.work_budget import MUST_PAUSE, limited_work, spend
@@ -261,7 +261,9 @@ def test_a_deadline_closes_an_answer_whatever_holds_the_lock_of_its_constraint(
     for number, request in enumerate(OTHERS[name]):
         engine.submit(str(number), request)
     if not OTHERS[name]:
-        engine.constraint_tasks.submit("look", lambda: ReadMask(SLOW, (spell_bytes(b"na")[0],)))
+        engine.constraint_tasks.submit(
+            "look", lambda: Task("mask", SLOW, tokens=(spell_bytes(b"na")[0],))
+        )
     looked: list[FinishedTask] = []
     while building != [2] or (turn := turn - 1) >= 0:
         engine.step()

@@ -125,8 +125,8 @@ def test_an_engine_over_a_line_tells_the_memory_of_each_rank(tmp_path: Path) -> 
     _, two = inspect_memory(target, **options, pipeline_parallel=2)
     assert two.cache == one.cache / 2
     assert [rank.cache for rank in two.by_rank] == [one.cache / 2] * 2
-    assert two.weights < 0.6 * one.weights
-    assert two.free < 0.6 * one.free
+    assert two.footprint.weights < 0.6 * one.footprint.weights
+    assert two.footprint.free < 0.6 * one.footprint.free
 
 
 def test_layers_are_split_by_their_bytes(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_layers_are_split_by_their_bytes(tmp_path: Path) -> None:
     ]
     smallest, largest = sorted(rank.weights for rank in plan.by_rank)[::2]
     assert largest < 1.3 * smallest
-    assert plan.weights == largest
+    assert plan.footprint.weights == largest
 
 
 @pytest.mark.parametrize(

@@ -237,9 +237,9 @@ def test_the_plan_of_memory_has_a_line_for_states(tmp_path: Any) -> None:
     model = from_config(tiny_config("lfm2"))
     model.save_pretrained(tmp_path)
     asked = CacheRequest(limits=StepLimits(max_batch=4, widest_draft=8))
-    _, plan = plan_model(find_model(str(tmp_path)), "float32", asked, CPU)
+    plan = plan_model(find_model(str(tmp_path)), "float32", asked, CPU)
     # Two convolutions of 32 channels and 3 tokens; 4 texts for each of 4 answers, and logs.
-    assert plan.states == 4 * 4 * (2 * 32 * 3 * 4) + 4 * 8 * (2 * 32 * 4)
+    assert plan.footprint.states == 4 * 4 * (2 * 32 * 3 * 4) + 4 * 8 * (2 * 32 * 4)
     assert "states" in [name for name, *_ in plan.lines()]
 
 

@@ -20,6 +20,7 @@ from guided.engine.engine import Engine
 from guided.errors import RequestError
 from guided.model.model_files import find_model
 from guided.spec import JsonSchema, Lark, Message
+from guided.train.loop import last_checkpoint
 from guided.train.reward_tune.answers import Asking, answers, opened_engine
 from guided.train.reward_tune.extraction import extraction_tasks
 from guided.train.reward_tune.rewards import Judge, Weights
@@ -33,7 +34,7 @@ from guided.train.reward_tune.stages import (
     sft_trainer,
 )
 from guided.train.reward_tune.tasks import Task
-from guided.train.reward_tune.trainers import TRAINING_LOG, last_checkpoint, load_policy, train
+from guided.train.reward_tune.trainers import TRAINING_LOG, load_policy, train
 from tests.engine.tiny_models import from_config
 from tests.kit.built_tokenizers import BUILT, loaded
 from tests.kit.effort import is_long
@@ -205,13 +206,13 @@ def test_training_that_was_killed_goes_on_as_if_it_had_not_been(
     with pytest.raises(KeyboardInterrupt):
         _trained(killed, tmp_path, "killed")
     checkpoints = tmp_path / "killed.part" / "checkpoints"
-    assert last_checkpoint(checkpoints) == str(checkpoints / "checkpoint-2")
+    assert last_checkpoint(checkpoints) == checkpoints / "checkpoint-2"
     # A checkpoint whose writing was interrupted: weights, and half of the state.
     cut = checkpoints / "checkpoint-3"
     cut.mkdir()
     (cut / "model.safetensors").write_bytes(b"")
     (cut / "trainer_state.json").write_text('{"epoch": 1,')
-    assert last_checkpoint(checkpoints) == str(checkpoints / "checkpoint-2")
+    assert last_checkpoint(checkpoints) == checkpoints / "checkpoint-2"
     gone_on = _trained(trainer("killed"), tmp_path, "killed")
     one, other = (load_file(folder / "model.safetensors") for folder in (whole, gone_on))
     assert one.keys() == other.keys()

@@ -127,8 +127,8 @@ def test_an_engine_over_ranks_tells_the_memory_of_each(tmp_path: Path) -> None:
     _, one = inspect_memory(target, **options)
     _, two = inspect_memory(target, **options, tensor_parallel=2)
     assert two.cache == one.cache / 2
-    assert two.weights < 0.6 * one.weights
-    assert two.free < 0.6 * one.free
+    assert two.footprint.weights < 0.6 * one.footprint.weights
+    assert two.footprint.free < 0.6 * one.footprint.free
 
 
 @pytest.mark.parametrize(
@@ -180,6 +180,6 @@ def test_models_that_cannot_be_split_are_refused_before_they_are_read(
 def test_a_plan_keeps_the_attention_whole_where_heads_do_not_divide(tmp_path: Path) -> None:
     saved_as(tmp_path, "llama_one_key_head")
     _, plan = inspect_memory(str(tmp_path), device="cpu", tensor_parallel=2)
-    assert plan.split is not None
-    assert plan.split.shares[0].layers == (LayerShape(1, 8, 8),) * 2
+    assert plan.footprint.split is not None
+    assert plan.footprint.split.shares[0].layers == (LayerShape(1, 8, 8),) * 2
     assert ("ranks", "2", "each takes this, all of the attention") in plan.lines()

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from guided.constraint.compiler import ConstraintCompiler
-from guided.engine.constraint_tasks import Compile, ConstraintTasks
+from guided.engine.constraint_tasks import ConstraintTasks, Task
 from guided.runtime.work_budget import limited_work, spend
 from guided.spec import Constraint, GenerationRequest, Regex
 from tests.engine.finite_language import make_vocabulary
@@ -81,7 +81,7 @@ def test_a_client_with_much_to_look_at_holds_nobody_up() -> None:
     compiler = Compiler()
     bench = ConstraintTasks(make_vocabulary(), compiler.start)
     for client, constraint in brought():
-        bench.submit(constraint.pattern, partial(Compile, constraint), client=client)
+        bench.submit(constraint.pattern, partial(Task, "compile", constraint), client=client)
     check_turns(compiler, lambda: [each.request_id for each in bench.run_slice()])
 
 

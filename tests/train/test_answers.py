@@ -51,10 +51,11 @@ def test_every_prompt_is_answered_within_its_constraint(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in lines_of((tmp_path / "a.jsonl").read_text("utf-8"))[1:]]
     assert {row["text"] for row in rows} <= {*_WORDS}
     assert [row["temperature"] for row in rows].count(1.0) == 3
-    for answer in answers:
-        assert len(answer.chosen) == len(answer.answer)
-        assert 0 < sum(answer.chosen) < len(answer.chosen)
-        assert answer.tokens == answer.prompt + answer.answer
+    for answer, row in zip(answers, rows, strict=True):
+        assert list(answer.tokens) == row["prompt"] + row["answer"]
+        assert len(answer.chosen) == len(answer.tokens)
+        assert not any(answer.chosen[: len(row["prompt"])])
+        assert 0 < sum(answer.chosen) < len(row["answer"])
     assert (told[0], told[-1]) == ((0, 7), (7, 7))
 
 

@@ -7,7 +7,6 @@ import torch
 
 from guided.errors import RequestError
 from guided.train.accuracy import Accuracy
-from guided.train.answers import Answer
 from guided.train.candidates import CandidateSampler
 from guided.train.examples import BESIDE_WEIGHT, Example, draw_places, most_frequent, split
 
@@ -51,7 +50,8 @@ def test_frequent_tokens_are_chosen_ones_first() -> None:
 
 
 def test_which_answers_are_held_out_follows_from_their_keys() -> None:
-    answers = [Answer(f"{number:016x}", (1, 2), (3, 4), (True, False)) for number in range(48)]
+    chosen = (False, False, True, False)
+    answers = [Example(f"{number:016x}", (1, 2, 3, 4), chosen) for number in range(48)]
     training, held_out = split(answers, longest=3)
     assert [int(example.key, 16) for example in held_out] == [0, 16, 32]
     assert len(training) == 45

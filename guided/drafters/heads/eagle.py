@@ -18,9 +18,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from guided.decoding.drafter import DraftContext, DraftRequest, VerifiedStep
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
@@ -28,6 +26,7 @@ from guided.drafters.heads.eagle_module import EagleHead
 from guided.drafters.heads.eagle_rows import EagleRows, Past, TextRows
 from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow
 from guided.drafters.heads.products import target_logits
+from guided.masks.mask import mask_of
 from guided.model.device import CPU
 from guided.spec import TokenId
 
@@ -196,7 +195,7 @@ class EagleDrafter:
         self._ids = self._covered = None
         if head.has_reduced_vocabulary:
             self._ids = head.draft_ids().cpu().numpy()
-            self._covered = _pack_mask(self._ids, vocabulary_size)
+            self._covered = mask_of(vocabulary_size, self._ids[self._ids < vocabulary_size])
 
     @property
     def num_open(self) -> int:
@@ -317,10 +316,3 @@ def _output_at(place: _Place) -> _RowOutput:
 def _expansion(draft_state: EagleDraftState, depth: int) -> Expansion:  # noqa: ARG001 - the same everywhere
     """Return what drafts after the places of this depth."""
     return draft_state.expansion
-
-
-def _pack_mask(ids: NDArray[np.int64], vocabulary_size: int) -> NDArray[np.int32]:
-    """Return a packed mask of some tokens, in the form of matchers' masks."""
-    bits = np.zeros(-(-vocabulary_size // 32) * 32, np.uint8)
-    bits[ids[ids < vocabulary_size]] = 1
-    return np.packbits(bits, bitorder="little").view(np.int32)

@@ -105,7 +105,16 @@ def write_tensors(file: Path, tensors: Mapping[str, torch.Tensor]) -> None:
         torch.save(whole, file)
 
 
-def write_card(folder: Path, base_model: str, title: str, text: str) -> None:
-    """Write a README that says what the heads are for."""
-    lines = ["---", f"base_model: {base_model}", "library_name: guided", "---", "", f"# {title}"]
+def write_card(
+    folder: Path, base_model: str, title: str, text: str, *, library: str = "guided"
+) -> None:
+    """Write a README that says what the heads, or another drafter, are for."""
+    lines = [
+        "---",
+        f"base_model: {base_model}",
+        f"library_name: {library}",
+        "---",
+        "",
+        f"# {title}",
+    ]
     (folder / "README.md").write_text("\n".join([*lines, "", text.strip(), ""]), "utf-8")

@@ -73,13 +73,6 @@ class MedusaHeads(nn.Module):
         """
         return torch.stack([head(states) for head in self.heads])
 
-    def features(self, states: torch.Tensor) -> torch.Tensor:
-        """Map ``[..., hidden]`` to the vocabulary matrices' input, ``[heads, ..., hidden]``.
-
-        A training loop that shares one matrix, or that computes the loss in pieces, begins here.
-        """
-        return torch.stack([head[:-1](states) for head in self.heads])  # type: ignore[index]
-
     def vocabulary_matrix(self, head: int) -> torch.Tensor:
         """Return the matrix of one head over the vocabulary, ``[vocabulary, hidden]``."""
         weight: torch.Tensor = self.heads[head][-1].weight  # type: ignore[index]

@@ -21,14 +21,13 @@ from guided.errors import ModelError
 from guided.model.load import LoadedModel, load_model
 from guided.model.model_files import ModelFiles
 from guided.model.progress import SilentProgress
+from guided.train.loop import last_checkpoint
 from guided.train.reward_tune.settings import Settings, Stage
 
-__all__ = ["TRAINING_LOG", "arguments", "last_checkpoint", "load_policy", "processes", "train"]
+__all__ = ["TRAINING_LOG", "arguments", "load_policy", "processes", "train"]
 
 TRAINING_LOG = "training_log.json"
 """The log of a trainer, beside the model that it made."""
-_STATE = "trainer_state.json"
-"""The last file of a checkpoint that a trainer writes."""
 _WARM_UP_SHARE = 20
 """The rate rises over one of this many steps."""
 _LOGS = 20
@@ -82,7 +81,8 @@ def train(trainer: Any, work: Path, finished: Path, state: PartialState) -> None
 
     ``trainer`` is one of TRL's. All processes call this; the first of them renames the folder.
     """
-    trainer.train(resume_from_checkpoint=last_checkpoint(work / "checkpoints"))
+    last = last_checkpoint(work / "checkpoints")
+    trainer.train(resume_from_checkpoint=None if last is None else str(last))
     written = work / "model"
     trainer.save_model(str(written))
     state.wait_for_everyone()
@@ -94,21 +94,3 @@ def train(trainer: Any, work: Path, finished: Path, state: PartialState) -> None
         written.replace(finished)
         shutil.rmtree(work)
     state.wait_for_everyone()
-
-
-def last_checkpoint(folder: Path) -> str | None:
-    """Return the newest complete checkpoint; skips those that were cut off.
-
-    A trainer writes a checkpoint into its place, its state last.
-    """
-    whole = [each for each in folder.glob("checkpoint-*") if _is_whole(each)]
-    newest = max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
-    return None if newest is None else str(newest)
-
-
-def _is_whole(checkpoint: Path) -> bool:
-    try:
-        json.loads((checkpoint / _STATE).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return False
-    return True

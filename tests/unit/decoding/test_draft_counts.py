@@ -48,9 +48,9 @@ def test_a_tree_of_two_drafters(
     a, b = counts.by_drafter()
     assert (a.name, a.drafted_tokens, a.drafted_calls) == ("a", 2, 1)
     assert (b.name, b.drafted_tokens, b.drafted_calls) == ("b", 2, 1)
-    assert (counts.tokens, counts.calls) == (4, 1)
-    assert (a.accepted_tokens, b.accepted_tokens, counts.accepted) == accepted
-    assert (a.corrected_calls, b.corrected_calls, counts.corrected) == corrected
+    assert (counts.total.tokens, counts.total.calls) == (4, 1)
+    assert (a.accepted_tokens, b.accepted_tokens, counts.total.accepted) == accepted
+    assert (a.corrected_calls, b.corrected_calls, counts.total.corrected) == corrected
 
 
 def test_only_who_drafted_where_the_path_ended_is_corrected() -> None:
@@ -64,7 +64,7 @@ def test_only_who_drafted_where_the_path_ended_is_corrected() -> None:
     counts = DraftCounts()
     counts.add(lone, (0, 1, 2), path_ends_in_choice=True)
     a, b = counts.by_drafter()
-    assert (a.corrected_calls, b.corrected_calls, counts.corrected) == (0, 1, 1)
+    assert (a.corrected_calls, b.corrected_calls, counts.total.corrected) == (0, 1, 1)
 
 
 def test_time_is_counted_for_who_proposed_nothing_too() -> None:
@@ -76,4 +76,4 @@ def test_time_is_counted_for_who_proposed_nothing_too() -> None:
         DrafterUsage("a", draft_nanoseconds=12),
         DrafterUsage("b", skipped_calls=1, draft_nanoseconds=1),
     )
-    assert (counts.tokens, counts.calls) == (0, 0)
+    assert (counts.total.tokens, counts.total.calls) == (0, 0)

@@ -13,7 +13,7 @@ from tests.unit.decoding.test_expansion import likes
 def test_the_likeliest_tokens_that_the_mask_took_away_are_refused() -> None:
     matcher = WordMatcher(frozenset({b"bx", b"cx"}), is_careless=False)
     builder = TracedBuilder(
-        DraftTree.chain(spell_bytes(b">"), matcher),  # type: ignore[arg-type]
+        DraftTree.chain(spell_bytes(b">"), matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(16),
         tokens_left=1000,

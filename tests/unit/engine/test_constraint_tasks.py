@@ -10,16 +10,7 @@ import pytest
 
 import guided
 from guided.constraint.report import MAX_REPORT_BYTES
-from guided.engine.constraint_tasks import (
-    Check,
-    Compile,
-    ConstraintTasks,
-    DrawAutomaton,
-    FinishedTask,
-    ReadMask,
-    ReadText,
-    Task,
-)
+from guided.engine.constraint_tasks import ConstraintTasks, FinishedTask, Task
 from guided.errors import DeadlineExceededError, InternalServiceError, InvalidConstraintError
 from guided.masks.matcher import FreeText
 from guided.spec import (
@@ -72,7 +63,7 @@ def checked(task: FinishedTask) -> CheckedConstraint:
 
 def test_a_check_tells_what_the_command_tells_and_what_it_costs() -> None:
     bench = Bench()
-    bench.submit("a", Check(PERSON))
+    bench.submit("a", Task("check", PERSON))
     found = checked(bench.finish()["a"])
     assert found.report == guided.check(PERSON.text)
     assert found.constraint_id == PERSON.digest()
@@ -84,14 +75,14 @@ def test_a_check_tells_what_the_command_tells_and_what_it_costs() -> None:
 
 def test_what_is_compiled_is_there_for_requests() -> None:
     bench = Bench()
-    bench.submit("a", Compile(SHORT))
+    bench.submit("a", Task("compile", SHORT))
     assert checked(bench.finish()["a"]).report == guided.check(SHORT.text)
     assert bench.compiled == [SHORT]
 
 
 def test_schemas_in_other_constraints_are_reported_with_their_part() -> None:
     bench = Bench()
-    bench.submit("a", Check(Template("{b} or {c}", b=SHORT, c=Regex("x+"))))
+    bench.submit("a", Task("check", Template("{b} or {c}", b=SHORT, c=Regex("x+"))))
     report = checked(bench.finish()["a"]).report
     assert report.verdicts == (Verdict("/type", Enforcement.ENFORCED, part="hole 'b'"),)
     assert report.shortest_answer == "true or x"
@@ -99,8 +90,8 @@ def test_schemas_in_other_constraints_are_reported_with_their_part() -> None:
 
 def test_a_refusal_ends_its_own_task_alone() -> None:
     bench = Bench()
-    bench.submit("bad", Check(JsonSchema('{"a": {"type": "strin"}, "type": "strin"}')))
-    bench.submit("good", Check(SHORT))
+    bench.submit("bad", Task("check", JsonSchema('{"a": {"type": "strin"}, "type": "strin"}')))
+    bench.submit("good", Task("check", SHORT))
     ended = bench.finish()
     refusal = ended["bad"].outcome
     assert isinstance(refusal, InvalidConstraintError)
@@ -122,9 +113,9 @@ def test_a_fault_is_told_by_its_incident_alone() -> None:
 
 def test_tasks_take_turns_by_slices() -> None:
     bench = Bench()
-    bench.submit("long", Check(LONG))
+    bench.submit("long", Task("check", LONG))
     assert bench.bench.run_slice() == []
-    bench.submit("short", ReadText(SHORT, b"true"))
+    bench.submit("short", Task("read", SHORT, b"true"))
     slices = 0
     ended: list[FinishedTask] = []
     while not ended:
@@ -141,7 +132,7 @@ def test_only_a_few_tasks_have_begun_at_once() -> None:
     def beginning(name: str) -> Callable[[], Task]:
         def task() -> Task:
             begun.append(name)
-            return Check(LONG)
+            return Task("check", LONG)
 
         return task
 
@@ -158,9 +149,9 @@ def test_only_a_few_tasks_have_begun_at_once() -> None:
 
 def test_a_task_that_is_cancelled_gets_no_end() -> None:
     bench = Bench()
-    bench.submit("a", Check(LONG))
+    bench.submit("a", Task("check", LONG))
     bench.bench.run_slice()
-    bench.submit("b", Check(SHORT))
+    bench.submit("b", Task("check", SHORT))
     bench.bench.cancel("a")
     bench.bench.cancel("unknown")
     assert {*bench.finish()} == {"b"}
@@ -169,8 +160,8 @@ def test_a_task_that_is_cancelled_gets_no_end() -> None:
 def test_a_task_ends_at_its_deadline_begun_or_not() -> None:
     bench = Bench()
     for name in "ab":
-        bench.submit(name, Check(LONG), deadline=1.0)
-    bench.submit("c", Check(SHORT), deadline=3.0)
+        bench.submit(name, Task("check", LONG), deadline=1.0)
+    bench.submit("c", Task("check", SHORT), deadline=3.0)
     assert bench.bench.run_slice() == []
     bench.now = 2.0
     ended = bench.finish()
@@ -186,7 +177,7 @@ def test_a_report_that_is_sent_is_bounded() -> None:
         schema = {"properties": {"a rather long name of a member" * 10: schema}}
     text = json.dumps(schema)
     bench = Bench()
-    bench.submit("a", Check(JsonSchema(text)))
+    bench.submit("a", Task("check", JsonSchema(text)))
     report, whole = checked(bench.finish()["a"]).report, guided.check(text)
     assert 0 < report.omitted_verdicts == len(whole.verdicts) - len(report.verdicts)
     assert report.verdicts == whole.verdicts[: len(report.verdicts)]
@@ -197,20 +188,26 @@ def test_a_report_that_is_sent_is_bounded() -> None:
 
 def test_a_text_is_read() -> None:
     bench = Bench()
-    bench.submit("a", ReadText(SHORT, b"trum"))
+    bench.submit("a", Task("read", SHORT, b"trum"))
     assert bench.finish()["a"].outcome == TextReport(TextFit.REFUSED, 3, b"e", False, b"e")
 
 
 def test_many_tokens_before_a_mask_are_read_in_slices() -> None:
     bench = Bench()
-    bench.submit("a", ReadMask(SHORT, (TokenId(65),) * 1_000_000), deadline=1.0)
+    bench.submit("a", Task("mask", SHORT, tokens=(TokenId(65),) * 1_000_000), deadline=1.0)
     assert bench.bench.run_slice() == []
     bench.now = 2.0
     assert isinstance(bench.finish()["a"].outcome, DeadlineExceededError)
 
 
 @pytest.mark.parametrize(
-    "task", [Check(SHORT), ReadText(SHORT, b""), ReadMask(SHORT, ()), DrawAutomaton(SHORT)]
+    "task",
+    [
+        Task("check", SHORT),
+        Task("read", SHORT, b""),
+        Task("mask", SHORT, tokens=()),
+        Task("draw", SHORT),
+    ],
 )
 def test_nothing_is_left_behind(task: Task) -> None:
     bench = Bench()
