@@ -16,11 +16,10 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from guided.masks.free_bytes import make_free_bytes
 from guided.masks.independent_kernels import MAX_COUNT, keep_within, sort_by_entry, walk_inside
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
-from guided.masks.outline import NO_HORIZON, Outline
+from guided.masks.outline import Outline
 from guided.masks.trie import TokenTrie
 from guided.masks.walk_path import SITE_WIDTH
 from guided.runtime.per_thread import PerThread
@@ -151,19 +150,19 @@ def _make_mask(
     """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
     sites, min_counts = _scratch.get().of(trie)
-    path = np.empty((trie.longest + 1, 6), dtype=np.int64)
-    free = make_free_bytes(len(arrays.rows), may_leave_row=outline.horizon == NO_HORIZON)
+    path = np.empty((trie.longest + 1, 5), dtype=np.int64)
+    loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
     max_count = MAX_COUNT
     try:
         num_sites, max_count = walk_inside(
             trie.arrays,
-            trie.text,
+            trie.bytes_below,
             arrays,
             row,
             node,
             outline.horizon,
             path,
-            free,
+            loops,
             mask,
             min_counts,
             sites,
