@@ -64,11 +64,9 @@ from guided.masks.walk_path import (
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
-__all__ = ["AT_NODE", "BY_ACTION", "BY_BYTE", "BY_PATH", "walk_sites"]
+__all__ = ["AT_NODE", "BY_ACTION", "BY_PATH", "walk_sites"]
 
 AT_NODE: Final = -1
-BY_BYTE: Final = -2
-"""The first of 256 entries, one for each byte, downwards."""
 BY_PATH: Final = -2000
 BY_ROW: Final = -2001
 AFTER_ACTION: Final = -2002
@@ -132,8 +130,6 @@ def _state_after_entry(
         return enter_row(stack, closing_rows[entry], 0, machine, key_stack, True)
     if entry == BY_ROW:
         return enter_row(stack, row_or_action, 0, machine, key_stack, True)
-    if BY_PATH < entry <= BY_BYTE:
-        return after_byte(stack, row, count, BY_BYTE - entry, machine, key_stack, True)
     # For AFTER_ACTION the site has the action; for BY_ACTION the entry has closing row and byte.
     action = row_or_action
     if entry <= BY_ACTION:
@@ -169,7 +165,7 @@ def _record_uncertain_site(
     """
     if _was_uncertain(entry):
         record_uncertain(top, row_or_action, entry, walk)
-    elif walk.truncated_stack != walk.path[OUTSIDE, STACK] or _is_byte(entry):
+    elif walk.truncated_stack != walk.path[OUTSIDE, STACK]:
         # Only in the stack of a truncated walk may a row or an action stand for the node's bytes.
         record_uncertain(top, 0, BY_PATH, walk)
     elif entry > AT_NODE:
@@ -183,12 +179,6 @@ def _record_uncertain_site(
 def _was_uncertain(entry: int) -> bool:
     """Return whether an earlier walk recorded the site: only such sites have these entries."""
     return BY_ACTION < entry <= BY_PATH
-
-
-@inlined
-def _is_byte(entry: int) -> bool:
-    """Return whether a site is entered by a byte (BY_BYTE, less the byte)."""
-    return BY_PATH < entry <= BY_BYTE
 
 
 @inlined
@@ -421,7 +411,6 @@ def walk_sites(
     count fewer, or make it longer, are passed over. Entries are
 
     - AT_NODE: the state is that at the node, whose own tokens are left out;
-    - BY_BYTE, less a byte: what follows that byte is what follows the node;
     - BY_PATH: all bytes of the node are read;
     - BY_ROW: the row in place of the code points is entered;
     - AFTER_ACTION: the last byte of the node comes after the exit action in place of the code

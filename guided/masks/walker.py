@@ -3,9 +3,8 @@
 One depth-first pass finds for every token whether all its bytes may follow. A byte that is not
 allowed skips the whole subtree below it (``resolved_walks``). This module decides which part of the
 trie has to be walked. Rows inside a string share the part of the mask that lies in their automaton
-(see ``independent``), those where white space may stand share its tokens (see ``white_space``), and
-overlays correct the mask of the row that they are laid over. For what each short-cut gains, see
-docs/decisions/0014-mask-shortcuts.md.
+(see ``independent``), and overlays correct the mask of the row that they are laid over. For what
+each short-cut gains, see docs/decisions/0014-mask-shortcuts.md.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class Walker:
     Not thread-safe, because the machine may grow: callers hold the lock of the
     ``CompiledConstraint``.
 
-    Its parts belong together, which nothing checks: ``texts``, ``independent``, ``white_space``
-    and ``scratch`` are for one trie, ``packed`` and ``keys`` for ``machine``.
+    Its parts belong together, which nothing checks: ``texts``, ``independent`` and ``scratch`` are
+    for one trie, ``packed`` and ``keys`` for ``machine``.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class Walker:
         keys: MaskKeys,
         texts: TokenTexts,
         independent: IndependentMasks,
-        white_space: IndependentMask,
         scratch: PerThread[Scratch],
     ) -> None:
         self.machine = machine
@@ -67,7 +65,6 @@ class Walker:
         self.trie = independent.trie
         self._texts = texts
         self._independent = independent
-        self._white_space = white_space
         self._scratch = scratch
         # Walks that begin with no tokens, at any node and at the root.
         self._no_tokens = independent.nothing
@@ -85,8 +82,6 @@ class Walker:
         """
         traits = self.keys.traits(state.row)
         truncated_stack = state.stack if is_truncated else NOWHERE
-        if traits.takes_blanks:
-            return self._walk_sites(self._white_space, state, truncated_stack, _NO_ROWS, 0, 0)
         if base is None or self._has_independent_mask(traits.outline, state.stack):
             return self._walk_below(_ROOT, state, truncated_stack, traits)
         walk = self._walks.correct(base, state, traits.overlaid_row)
