@@ -22,7 +22,6 @@ from guided.masks.mask import Mask
 from guided.masks.outline import Outline
 from guided.masks.trie import TokenTrie
 from guided.masks.walk_path import SITE_WIDTH
-from guided.runtime.per_thread import PerThread
 
 __all__ = ["IndependentMask", "IndependentMasks"]
 
@@ -121,57 +120,30 @@ class IndependentMasks:
         return mask
 
 
-class _Scratch:
-    """Memory in which one thread makes masks."""
-
-    def __init__(self) -> None:
-        self._sites: NDArray[np.int32] = np.empty((0, SITE_WIDTH), dtype=np.int32)
-        self._min_counts: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
-
-    def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Return room for a site of each node, with old contents, and ``min_counts``, all zero.
-
-        Whoever writes to ``min_counts`` has to leave it all zero: every call returns the same
-        memory, for one mask after another.
-        """
-        if len(self._sites) < len(trie):
-            self._sites = np.empty((len(trie), SITE_WIDTH), dtype=np.int32)
-        if len(self._min_counts) != trie.vocabulary_size:
-            self._min_counts = np.zeros(trie.vocabulary_size, dtype=np.uint16)
-        return self._sites, self._min_counts
-
-
-_scratch: Final = PerThread(_Scratch)
-
-
 def _make_mask(
     trie: TokenTrie, arrays: MachineArrays, row: int, outline: Outline, node: int
 ) -> IndependentMask:
     """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
-    sites, min_counts = _scratch.get().of(trie)
+    min_counts = np.zeros(trie.vocabulary_size, dtype=np.uint16)
+    sites = np.empty((len(trie), SITE_WIDTH), dtype=np.int32)
     path = np.empty((trie.longest + 1, 5), dtype=np.int64)
     loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
-    max_count = MAX_COUNT
-    try:
-        num_sites, max_count = walk_inside(
-            trie.arrays,
-            trie.bytes_below,
-            arrays,
-            row,
-            node,
-            outline.horizon,
-            path,
-            loops,
-            mask,
-            min_counts,
-            sites,
-        )
-        sorted_sites = sort_by_entry(sites[:num_sites], arrays.rows, outline.closing_rows)
-        kept = min_counts.copy() if max_count else min_counts[:0].copy()
-    finally:
-        # If no token counts anything, it is still all zero.
-        if max_count:
-            min_counts.fill(0)
+    num_sites, max_count = walk_inside(
+        trie.arrays,
+        trie.bytes_below,
+        arrays,
+        row,
+        node,
+        outline.horizon,
+        path,
+        loops,
+        mask,
+        min_counts,
+        sites,
+    )
+    sorted_sites = sort_by_entry(sites[:num_sites], arrays.rows, outline.closing_rows)
+    if not max_count:
+        min_counts = np.empty(0, dtype=np.uint16)
     mask.flags.writeable = False
-    return IndependentMask(mask, kept, sorted_sites, min(max_count, MAX_COUNT))
+    return IndependentMask(mask, min_counts, sorted_sites, min(max_count, MAX_COUNT))
