@@ -50,7 +50,7 @@ class ResolvedWalks:
         first: MaskDelta,
         base: Mask,
         state: State,
-        truncated_stack: int,
+        is_truncated: bool,
         sites: NDArray[np.int32],
         closing_rows: NDArray[np.int32],
         missing: int,
@@ -69,7 +69,7 @@ class ResolvedWalks:
         stack, row, count, _ = state
         num_uncertain, has_read_stack, num_deferred = self._run_to_end(
             walk_sites,
-            *(truncated_stack, stack, row, count, first.base, first.changes),
+            *(is_truncated, stack, row, count, first.base, first.changes),
             *(sites, closing_rows, missing, left),
         )
         scratch = self._scratch.get()

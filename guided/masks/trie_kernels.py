@@ -96,7 +96,7 @@ def correct_mask(
 
     ``stack``, ``row`` and ``count`` are the state; ``is_resumed`` continues after an UNRESOLVED.
     """
-    walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
+    walk = walk_at(trie, machine, scratch, stack, row, False)
     path, rows = walk.path, walk.machine.rows
     if not is_resumed:
         begin_walk(stack, row, count, base, changes, walk)
@@ -136,7 +136,7 @@ def correct_mask(
             # know.
             path[PROGRESS, READ_STACK] = True
         if status == UNSURE:
-            record_uncertain(node, 0, BY_PATH, walk)
+            record_uncertain(node, BY_PATH, walk)
         elif status == ALLOWED:
             allow_tokens(node, walk)
             put_state(level + 1, at, target, counted, path)
@@ -166,7 +166,7 @@ def walk_to_slots(
     SLOTS_FULL where half of the slots are taken. After the last two the caller begins again, with
     the transition or with more slots.
     """
-    walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
+    walk = walk_at(trie, machine, scratch, stack, row, False)
     nodes, token_ids, path = walk.trie.nodes, walk.trie.token_ids, walk.path
     put_state(OUTSIDE + 1, stack, row, count, path)
     # Nodes are numbered depth first, so a loop over the numbers is the walk; END skips a subtree.
