@@ -10,7 +10,7 @@ sites alone.
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
@@ -26,35 +26,20 @@ from guided.masks.walk_path import SITE_WIDTH
 __all__ = ["IndependentMask", "IndependentMasks"]
 
 
-class IndependentMask:
+class IndependentMask(NamedTuple):
     """What may follow a row without leaving its string, and where tokens leave it."""
 
-    __slots__ = ("by_left", "mask", "max_count", "min_counts", "sites")
-
-    def __init__(
-        self,
-        mask: Mask,
-        min_counts: NDArray[np.uint16],
-        sites: NDArray[np.int32],
-        max_count: int,
-        by_left: dict[int, Mask] | None = None,
-    ) -> None:
-        self.mask: Final = mask
-        """Read-only: finished masks are kept as changes of it."""
-        self.min_counts: Final = min_counts
-        """uint16 by token: the least number of code points of a string with it; empty if always 0.
-        """
-        self.sites: Final = sites
-        """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and entry, sorted
-        by entry. Entries are indices into the outline's ``closing_rows``, or BY_ACTION with one."""
-        self.max_count: Final = max_count
-        """The greatest of ``min_counts``: with as many code points left, no token is too long."""
-        self.by_left: Final[dict[int, Mask]] = {} if by_left is None else by_left
-        """The mask by the code points that are left, each made when first needed."""
-
-    def with_sites(self, sites: NDArray[np.int32]) -> IndependentMask:
-        """Return the same mask with other sites; the masks of ``by_left`` are not copied."""
-        return IndependentMask(self.mask, self.min_counts, sites, self.max_count)
+    mask: Mask
+    """Read-only: finished masks are kept as changes of it."""
+    min_counts: NDArray[np.uint16]
+    """uint16 by token: the least number of code points of a string with it; empty if always 0."""
+    sites: NDArray[np.int32]
+    """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and entry, sorted
+    by entry. Entries are indices into the outline's ``closing_rows``, or BY_ACTION with one."""
+    max_count: int
+    """The greatest of ``min_counts``: with as many code points left, no token is too long."""
+    by_left: dict[int, Mask]
+    """The mask by the code points that are left, each made when first needed."""
 
     @property
     def nbytes(self) -> int:
@@ -94,6 +79,7 @@ class IndependentMasks:
             np.empty(0, dtype=np.uint16),
             np.empty((0, SITE_WIDTH), dtype=np.int32),
             0,
+            {},
         )
         """No tokens, and no sites: for walks without a context-independent mask."""
         self._lock = threading.Lock()
@@ -146,4 +132,4 @@ def _make_mask(
     if not max_count:
         min_counts = np.empty(0, dtype=np.uint16)
     mask.flags.writeable = False
-    return IndependentMask(mask, min_counts, sorted_sites, min(max_count, MAX_COUNT))
+    return IndependentMask(mask, min_counts, sorted_sites, min(max_count, MAX_COUNT), {})

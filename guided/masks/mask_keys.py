@@ -40,28 +40,18 @@ class MaskKey(NamedTuple):
     """Code points that a string may still have."""
 
 
-class RowTraits:
+class RowTraits(NamedTuple):
     """What walks from a row have to know about it, as plain Python values."""
 
-    __slots__ = ("high", "low", "max_count", "outline", "overlaid_row")
-
-    def __init__(
-        self,
-        low: int,
-        high: int,
-        overlaid_row: int,
-        outline: Outline | None = None,
-        max_count: int = 0,
-    ) -> None:
-        self.low: Final = low
-        self.high: Final = high
-        """The bounds that it counts against; COUNTS_NOTHING where it counts nothing."""
-        self.overlaid_row: Final = overlaid_row
-        """For an overlay the row below, whose mask is corrected to make its own; else DEAD."""
-        self.outline: Final = outline
-        """By what a row in a string shares its context-independent mask."""
-        self.max_count: Final = max_count
-        """That of its context-independent mask; MAX_COUNT with a horizon, where it is not known."""
+    low: int
+    high: int
+    """The bounds that it counts against; COUNTS_NOTHING where it counts nothing."""
+    overlaid_row: int
+    """For an overlay the row below, whose mask is corrected to make its own; else DEAD."""
+    outline: Outline | None = None
+    """By what a row in a string shares its context-independent mask."""
+    max_count: int = 0
+    """That of its context-independent mask; MAX_COUNT with a horizon, where it is not known."""
 
 
 _ONE_BYTE_TRAITS: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
@@ -135,6 +125,6 @@ class MaskKeys:
                 max_count = MAX_COUNT  # how much is counted beyond a horizon is not known
                 if outline.horizon == NO_HORIZON:
                     max_count = self._independent.get(arrays, row, outline).max_count
-                found = RowTraits(found.low, found.high, found.overlaid_row, outline, max_count)
+                found = found._replace(max_count=max_count)
             self._traits[row] = found
         return found

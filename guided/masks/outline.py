@@ -13,7 +13,7 @@ tokens that are longer continue from there as they do after a closing quote.
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,29 +33,23 @@ _MAPS: Final = 32
 """Byte maps whose runs a search remembers: most rows share a few maps."""
 
 
-class Outline:
+class Outline(NamedTuple):
     """The outline of one row."""
 
-    __slots__ = ("closing_rows", "digest", "horizon", "min_names_left")
+    digest: bytes
+    """The hash of all that the search found. Rows with equal digests share their masks, so
+    everything that a mask inside the string depends on is in it; the other fields may differ."""
+    closing_rows: NDArray[np.int32]
+    """The rows after closing quotes or at exit actions, in the order of the search.
 
-    def __init__(
-        self, digest: bytes, closing_rows: NDArray[np.int32], min_names_left: int, horizon: int
-    ) -> None:
-        self.digest: Final = digest
-        """The hash of all that the search found. Rows with equal digests share their masks, so
-        everything that a mask inside the string depends on is in it; the other fields may differ.
-        """
-        self.closing_rows: Final = closing_rows
-        """The rows after closing quotes or at exit actions, in the order of the search.
-
-        A row whose exit action is followed by other bytes as well stands for all rows with that
-        action. With a horizon, all other rows found follow them.
-        """
-        self.min_names_left: Final = min_names_left
-        """The least number of names that the rows of a rare key can still become, NO_BOUND for
-        none."""
-        self.horizon: Final = horizon
-        """The number of bytes after which tokens leave the outline; NO_HORIZON for none."""
+    A row whose exit action is followed by other bytes as well stands for all rows with that
+    action. With a horizon, all other rows found follow them.
+    """
+    min_names_left: int
+    """The least number of names that the rows of a rare key can still become, NO_BOUND for
+    none."""
+    horizon: int
+    """The number of bytes after which tokens leave the outline; NO_HORIZON for none."""
 
 
 def outline_of(arrays: MachineArrays, row: int, max_bytes: int) -> Outline | None:

@@ -132,7 +132,7 @@ class Walker:
         The mask is that of ``IndependentMasks.nothing``, which all walks share.
         """
         sites = np.array([[node, 0, 0, AT_NODE]], dtype=np.int32)
-        return self._no_tokens.with_sites(sites)
+        return self._no_tokens._replace(sites=sites)
 
     def _walk_sites(
         self,
