@@ -78,18 +78,15 @@ class ResolvedWalks:
         return walk, num_deferred
 
     def correct(self, base: KeptWalk, state: State, overlaid_row: int) -> Walk:
-        """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``.
-
-        ``is_stack_independent`` then says that nothing of ``base`` has changed.
-        """
+        """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``."""
         stack, row, count, _ = state
         delta = base.delta
-        num_uncertain, has_read_stack, _ = self._run_to_end(
+        num_uncertain, _, _ = self._run_to_end(
             correct_mask, stack, row, count, delta.base, delta.changes, overlaid_row
         )
         scratch = self._scratch.get()
         uncertain = np.concatenate([base.uncertain, scratch.uncertain[:num_uncertain]])
-        return Walk(scratch.words, delta.base, uncertain, not has_read_stack)
+        return Walk(scratch.words, delta.base, uncertain)
 
     def _run_to_end(self, kernel: Callable[..., _Stopped], *args: Any) -> tuple[int, int, int]:
         """Call a kernel until it has finished, adding missing transitions in between.

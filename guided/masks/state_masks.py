@@ -61,14 +61,9 @@ class StateMasks:
         self._step_limit = step_limit
         self._by_key: dict[MaskKey, tuple[HeldMask, NDArray[np.int32]]] = {}
         """Walks, with the sites whose tokens the mask leaves out as uncertain."""
-        self._same_as_overlaid: set[int] = set()
-        """Overlays whose walk is that of the row below in every stack."""
 
     def clear(self) -> None:
-        """Forget all walks; their masks live on in the store while positions hold them.
-
-        ``_same_as_overlaid`` stays: it is about rows, which never change.
-        """
+        """Forget all walks; their masks live on in the store while positions hold them."""
         self._by_key.clear()
 
     def mask(self, state: State) -> tuple[HeldMask, MaskDelta]:
@@ -131,11 +126,8 @@ class StateMasks:
         In order: a remembered walk, of this stack or of all; one made from that of the truncated
         stack; for an overlay, a correction of the walk of the row below; a walk of its own.
         """
-        walker, row = self._walker, state.row
-        if row in self._same_as_overlaid:
-            return self._walk_overlaid_row(state)
         key = self._keys.key_of(state)
-        anywhere = MaskKey(_ANYWHERE, row, key.missing, key.left)
+        anywhere = MaskKey(_ANYWHERE, key.row, key.missing, key.left)
         # A walk that read no stack is the same in all, but this is only known afterwards.
         cached = self._find_walk(key) or self._find_walk(anywhere)
         if cached is not None:
@@ -146,26 +138,16 @@ class StateMasks:
         if found is not None:
             self._by_key[key] = found.held, found.uncertain
             return found
-        if self._keys.traits(row).overlaid_row != DEAD:
-            base = self._walk_overlaid_row(state)
-            walk = walker.walk(state, base)
-            # That of a correction says that no word has changed and the stack was not read.
-            if walk.is_stack_independent:
-                # Nothing of the mask below changed, and nothing will in any stack.
-                self._same_as_overlaid.add(row)
-                return base
-        else:
-            walk = walker.walk(state)
+        below = self._keys.traits(state.row).overlaid_row
+        base = None
+        if below != DEAD:
+            base = self._walk(self._machine.sharing.overlaid_state(state, below))
+        walk = self._walker.walk(state, base)
         if self._machine.is_accepting(state):
-            walk = walker.with_ends(walk, self._ends)
+            walk = self._walker.with_ends(walk, self._ends)
         elif walk.is_stack_independent:
             key = anywhere
         return self._remember(key, walk)
-
-    def _walk_overlaid_row(self, state: State) -> KeptWalk:
-        """Return the walk of the row below the state's row."""
-        below = self._keys.traits(state.row).overlaid_row
-        return self._walk(self._machine.sharing.overlaid_state(state, below))
 
     def _walk_truncated_stack(self, state: State, key: MaskKey) -> KeptWalk | None:
         """Return the walk of a state, made from that of its truncated stack, if it has one."""

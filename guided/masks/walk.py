@@ -29,8 +29,7 @@ class Walk(NamedTuple):
     uncertain.
     """
     is_stack_independent: bool = False
-    """Whether it is the same in all stacks; for a correction (``ResolvedWalks.correct``),
-    whether nothing was changed either."""
+    """Whether it is the same in all stacks."""
 
     def for_one_stack(self) -> Walk:
         """Return the walk, not marked as the same in all stacks.

@@ -21,7 +21,7 @@ from guided.masks.independent import IndependentMask, IndependentMasks
 from guided.masks.mask import allowed
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_kernels import clear_tokens, set_tokens
-from guided.masks.mask_keys import COUNTS_NOTHING, MaskKeys, RowTraits
+from guided.masks.mask_keys import MaskKeys, RowTraits
 from guided.masks.outline import Outline
 from guided.masks.packed import PackedMachine, Scratch
 from guided.masks.resolved_walks import NOTHING_UNCERTAIN, ResolvedWalks
@@ -79,10 +79,9 @@ class Walker:
         May raise LimitExceededError when the machine is full.
         """
         traits = self.keys.traits(state.row)
-        if base is None or self._has_independent_mask(traits.outline, state.stack):
-            return self._walk_below(_ROOT, state, is_truncated, traits)
-        walk = self._walks.correct(base, state, traits.overlaid_row)
-        return walk if traits.high == COUNTS_NOTHING else walk.for_one_stack()
+        if base is not None:
+            return self._walks.correct(base, state, traits.overlaid_row)
+        return self._walk_below(_ROOT, state, is_truncated, traits)
 
     def _has_independent_mask(self, outline: Outline | None, stack: int) -> bool:
         """Return whether a row in this stack has a context-independent mask.
