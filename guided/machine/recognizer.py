@@ -62,8 +62,8 @@ class StateSharing:
         """
         return state._replace(row=row)
 
-    def truncate(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
-        """Return the stack with only the ``depth`` innermost callers, the same for many stacks.
+    def truncate(self, stack: int) -> int:
+        """Return the stack with only the innermost callers, the same for many stacks.
 
         What a walk finds certain there also holds in ``stack``, except for the end of the text. If
         nothing is cut off, this is ``stack`` itself: there is nothing more to look for then.

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from guided.masks.forced import RunSpeller
-from guided.masks.independent import IndependentMask, IndependentMasks
+from guided.masks.independent import IndependentMasks
 from guided.masks.packed import Scratch
 from guided.masks.trie import TokenTrie, trie_from_tokens
 from guided.masks.vocabulary import TokenTexts, Vocabulary
-from guided.masks.white_space import white_space_mask
 from guided.runtime.per_thread import PerThread
 
 __all__ = ["TokenBinding"]
@@ -28,7 +27,6 @@ class TokenBinding:
     trie: TokenTrie
     texts: TokenTexts
     independent: IndependentMasks
-    white_space: IndependentMask
     scratch: PerThread[Scratch]
     speller: RunSpeller
 
@@ -45,7 +43,6 @@ class TokenBinding:
             trie,
             TokenTexts.of(tokens),
             IndependentMasks(trie, max_independent_bytes),
-            white_space_mask(trie),
             PerThread(partial(Scratch, trie)),
             RunSpeller(vocabulary, trie),
         )

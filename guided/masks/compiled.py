@@ -102,7 +102,6 @@ class CompiledConstraint:
             keys,
             binding.texts,
             binding.independent,
-            binding.white_space,
             binding.scratch,
         )
         self.steps = TokenSteps(machine, packed, binding.texts, binding.trie, binding.scratch)

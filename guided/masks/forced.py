@@ -9,7 +9,7 @@ docs/forced-runs.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from guided.machine.recognizer import Recognizer, State
 from guided.machine.special_bytes import SPECIAL_MARK
@@ -171,19 +171,16 @@ class RunSpeller:
         return certain
 
 
-class _OpenPiece:
+class _OpenPiece(NamedTuple):
     """The piece in which the forced bytes end, for one possible split of them into pieces."""
 
-    __slots__ = ("begin", "head", "spell_from", "state")
-
-    def __init__(self, head: Tokens, begin: int, spell_from: int, state: int) -> None:
-        self.head: Final = head
-        """The tokens before it."""
-        self.begin: Final = begin
-        self.spell_from: Final = spell_from
-        """Where the part to be spelled again begins: a token before it may end inside the piece."""
-        self.state: Final = state
-        """How far its match got, for ``Splitting.may_extend_over``."""
+    head: Tokens
+    """The tokens before it."""
+    begin: int
+    spell_from: int
+    """Where the part to be spelled again begins: a token before it may end inside the piece."""
+    state: int
+    """How far its match got, for ``Splitting.may_extend_over``."""
 
 
 class _Tail:

@@ -10,53 +10,36 @@ sites alone.
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from guided.masks.free_bytes import make_free_bytes
 from guided.masks.independent_kernels import MAX_COUNT, keep_within, sort_by_entry, walk_inside
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
-from guided.masks.outline import NO_HORIZON, Outline
+from guided.masks.outline import Outline
 from guided.masks.trie import TokenTrie
 from guided.masks.walk_path import SITE_WIDTH
-from guided.runtime.per_thread import PerThread
 
 __all__ = ["IndependentMask", "IndependentMasks"]
 
 
-class IndependentMask:
+class IndependentMask(NamedTuple):
     """What may follow a row without leaving its string, and where tokens leave it."""
 
-    __slots__ = ("by_left", "mask", "max_count", "min_counts", "sites")
-
-    def __init__(
-        self,
-        mask: Mask,
-        min_counts: NDArray[np.uint16],
-        sites: NDArray[np.int32],
-        max_count: int,
-        by_left: dict[int, Mask] | None = None,
-    ) -> None:
-        self.mask: Final = mask
-        """Read-only: finished masks are kept as changes of it."""
-        self.min_counts: Final = min_counts
-        """uint16 by token: the least number of code points of a string with it; empty if always 0.
-        """
-        self.sites: Final = sites
-        """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and entry, sorted
-        by entry. Entries are indices into the outline's ``closing_rows``, or BY_ACTION with one."""
-        self.max_count: Final = max_count
-        """The greatest of ``min_counts``: with as many code points left, no token is too long."""
-        self.by_left: Final[dict[int, Mask]] = {} if by_left is None else by_left
-        """The mask by the code points that are left, each made when first needed."""
-
-    def with_sites(self, sites: NDArray[np.int32]) -> IndependentMask:
-        """Return the same mask with other sites; the masks of ``by_left`` are not copied."""
-        return IndependentMask(self.mask, self.min_counts, sites, self.max_count)
+    mask: Mask
+    """Read-only: finished masks are kept as changes of it."""
+    min_counts: NDArray[np.uint16]
+    """uint16 by token: the least number of code points of a string with it; empty if always 0."""
+    sites: NDArray[np.int32]
+    """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and entry, sorted
+    by entry. Entries are indices into the outline's ``closing_rows``, or BY_ACTION with one."""
+    max_count: int
+    """The greatest of ``min_counts``: with as many code points left, no token is too long."""
+    by_left: dict[int, Mask]
+    """The mask by the code points that are left, each made when first needed."""
 
     @property
     def nbytes(self) -> int:
@@ -96,6 +79,7 @@ class IndependentMasks:
             np.empty(0, dtype=np.uint16),
             np.empty((0, SITE_WIDTH), dtype=np.int32),
             0,
+            {},
         )
         """No tokens, and no sites: for walks without a context-independent mask."""
         self._lock = threading.Lock()
@@ -122,57 +106,30 @@ class IndependentMasks:
         return mask
 
 
-class _Scratch:
-    """Memory in which one thread makes masks."""
-
-    def __init__(self) -> None:
-        self._sites: NDArray[np.int32] = np.empty((0, SITE_WIDTH), dtype=np.int32)
-        self._min_counts: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
-
-    def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Return room for a site of each node, with old contents, and ``min_counts``, all zero.
-
-        Whoever writes to ``min_counts`` has to leave it all zero: every call returns the same
-        memory, for one mask after another.
-        """
-        if len(self._sites) < len(trie):
-            self._sites = np.empty((len(trie), SITE_WIDTH), dtype=np.int32)
-        if len(self._min_counts) != trie.vocabulary_size:
-            self._min_counts = np.zeros(trie.vocabulary_size, dtype=np.uint16)
-        return self._sites, self._min_counts
-
-
-_scratch: Final = PerThread(_Scratch)
-
-
 def _make_mask(
     trie: TokenTrie, arrays: MachineArrays, row: int, outline: Outline, node: int
 ) -> IndependentMask:
     """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
-    sites, min_counts = _scratch.get().of(trie)
-    path = np.empty((trie.longest + 1, 6), dtype=np.int64)
-    free = make_free_bytes(len(arrays.rows), may_leave_row=outline.horizon == NO_HORIZON)
-    max_count = MAX_COUNT
-    try:
-        num_sites, max_count = walk_inside(
-            trie.arrays,
-            trie.text,
-            arrays,
-            row,
-            node,
-            outline.horizon,
-            path,
-            free,
-            mask,
-            min_counts,
-            sites,
-        )
-        sorted_sites = sort_by_entry(sites[:num_sites], arrays.rows, outline.closing_rows)
-        kept = min_counts.copy() if max_count else min_counts[:0].copy()
-    finally:
-        # If no token counts anything, it is still all zero.
-        if max_count:
-            min_counts.fill(0)
+    min_counts = np.zeros(trie.vocabulary_size, dtype=np.uint16)
+    sites = np.empty((len(trie), SITE_WIDTH), dtype=np.int32)
+    path = np.empty((trie.longest + 1, 5), dtype=np.int64)
+    loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
+    num_sites, max_count = walk_inside(
+        trie.arrays,
+        trie.bytes_below,
+        arrays,
+        row,
+        node,
+        outline.horizon,
+        path,
+        loops,
+        mask,
+        min_counts,
+        sites,
+    )
+    sorted_sites = sort_by_entry(sites[:num_sites], arrays.rows, outline.closing_rows)
+    if not max_count:
+        min_counts = np.empty(0, dtype=np.uint16)
     mask.flags.writeable = False
-    return IndependentMask(mask, kept, sorted_sites, min(max_count, MAX_COUNT))
+    return IndependentMask(mask, min_counts, sorted_sites, min(max_count, MAX_COUNT), {})

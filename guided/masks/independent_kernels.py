@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from guided.machine.block import CODE_POINT_END, NO_EVENT
 from guided.machine.table_layout import BASE, COUNT_EVENT, KIND, LABEL, MIN_REMAINING
-from guided.masks.free_bytes import FreeBytes, are_free_below
-from guided.masks.machine_kernels import MachineArrays, is_closing
-from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays, TrieText
+from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
+from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays
 from guided.masks.walk_kernels import BY_ACTION
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import allocating_kernel, inlined, kernel
@@ -38,9 +37,11 @@ _COUNT: Final = 1
 _LEAST: Final = 2
 _BASE: Final = 3
 _KIND: Final = 4
-_CHARACTERS: Final = 5
 """Columns of the path, which has a line for each byte of a node: the row after it, the code points
-so far, the least number that a string has, BASE and KIND of the row, and the characters so far."""
+so far, the least number that a string has, and BASE and KIND of the row."""
+_LOOPS: Final = 1
+_NO_LOOPS: Final = 2
+"""In the last word of a row's loops; 0 until they are found."""
 
 
 @kernel
@@ -64,13 +65,13 @@ def keep_within(
 @kernel
 def walk_inside(
     trie: TrieArrays,
-    text: TrieText,
+    bytes_below: NDArray[np.uint64],
     machine: MachineArrays,
     row: int,
     top: int,
     horizon: int,
     path: NDArray[np.int64],
-    free: FreeBytes,
+    loops: NDArray[np.uint64],
     words: NDArray[np.int32],
     min_counts: NDArray[np.uint16],
     sites: NDArray[np.int32],
@@ -84,8 +85,8 @@ def walk_inside(
     ``words`` gets the bits of the tokens that stay inside, and ``min_counts`` by token the least
     number of code points of a string with it; both are all zero before. ``sites``, int32
     ``[nodes, 4]``, gets the sites; where a row is left by its exit action, the entry is
-    ``-1 - 256 * row - byte``. ``path``, int64 ``[depths, 6]``, is scratch memory. With a horizon,
-    free bytes must not leave their row (``make_free_bytes``), as other rows may lie beyond it.
+    ``-1 - 256 * row - byte``. ``path``, int64 ``[depths, 5]``, and ``loops``, uint64 ``[rows, 3]``
+    and all zero, are scratch memory; see ``_find_loops``.
     """
     # A node is numbered before all below it, so one loop over the numbers is a depth-first walk.
     # New masks cost most of their time here. So each value of a node is read only once, and with
@@ -93,7 +94,7 @@ def walk_inside(
     nodes, rows = trie.nodes, machine.rows
     level = nodes[top, DEPTH]
     horizon += level
-    _write_path_row(level, row, 0, 0, _characters_of(top, trie, text), rows, path)
+    _write_path_row(level, row, 0, 0, rows, path)
     node, num_sites, max_count = top + 1, 0, 0
     while node < nodes[top, END]:
         this = np.uintp(node)
@@ -128,43 +129,52 @@ def walk_inside(
         node += 1
         if node == last:
             continue
-        characters = path[above, _CHARACTERS] + _begins_character(byte)
-        _write_path_row(level, target, count, least, characters, rows, path)
-        if not are_free_below(node - 1, target, machine, text.bytes_below, free):
+        _write_path_row(level, target, count, least, rows, path)
+        if not _is_loop_below(node - 1, target, machine, bytes_below, loops):
             continue
-        # The tokens are taken without looking at them. If the rows do not count, all of them
-        # have the same least number of code points.
-        if count_event == CODE_POINT_END:
-            first = count - characters + rows[entered_row, MIN_REMAINING]
-            most = _allow_counted_range(node, last, least, first, trie, text, words, min_counts)
-            max_count = max(max_count, most)
-        else:
+        # The tokens are taken without reading their bytes. If the row does not count, all of them
+        # have the same least number of code points; else each byte, which is ASCII, counts one.
+        if count_event != CODE_POINT_END:
             _allow_range(node, last, least, trie, words, min_counts)
-        node = last
+            node = last
+        while node < last:
+            counted = count + nodes[node, DEPTH] - level + rows[entered_row, MIN_REMAINING]
+            max_count = max(max_count, counted)
+            _allow_range(node, node + 1, max(least, counted), trie, words, min_counts)
+            node += 1
     return num_sites, max_count
 
 
 @inlined
-def _characters_of(node: int, trie: TrieArrays, text: TrieText) -> int:
-    """Return how many characters begin in what a node spells, by its first token below.
+def _is_loop_below(
+    node: int,
+    row: int,
+    machine: MachineArrays,
+    bytes_below: NDArray[np.uint64],
+    loops: NDArray[np.uint64],
+) -> bool:
+    """Return whether all bytes below a node lead from the row to itself, so that all may follow.
 
-    A character within which a token begins is not counted (``TokenTrie.characters``).
+    The bit for NUL and bytes beyond ASCII is never set in ``loops``: below it the answer is no.
     """
-    if node == 0:
-        return 0  # the root, which has no token in an empty trie
-    first = trie.nodes[node, FIRST_TOKEN]
-    characters = int(text.characters[first])
-    # Go down to that token: nodes of a trie that hold no token have children.
-    while trie.nodes[node + 1, FIRST_TOKEN] == first:
-        node += 1
-        characters -= _begins_character(trie.nodes[node, BYTE])
-    return characters
+    if loops[row, 2] == 0:
+        _find_loops(machine, row, loops)
+    if loops[row, 2] == _NO_LOOPS:
+        return False
+    return not (bytes_below[node, 0] & ~loops[row, 0] or bytes_below[node, 1] & ~loops[row, 1])
 
 
 @inlined
-def _begins_character(byte: int) -> bool:
-    """Return whether a byte of UTF-8 is the first of its character."""
-    return (byte & 0xC0) != 0x80
+def _find_loops(machine: MachineArrays, row: int, loops: NDArray[np.uint64]) -> None:
+    """Write the ASCII bytes that lead from a row to itself, one bit each, and whether any does."""
+    loops[row, 2] = _NO_LOOPS
+    count_event = machine.rows[row, COUNT_EVENT]
+    if count_event != NO_EVENT and count_event != CODE_POINT_END:
+        return
+    for byte in range(1, 0x80):
+        if target_of(machine, row, byte) == row:
+            loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+            loops[row, 2] = _LOOPS
 
 
 @inlined
@@ -173,7 +183,6 @@ def _write_path_row(
     row: int,
     count: int,
     least: int,
-    characters: int,
     rows: NDArray[np.int32],
     path: NDArray[np.int64],
 ) -> None:
@@ -181,7 +190,6 @@ def _write_path_row(
     here, entered_row = np.uintp(level), np.uintp(row)
     path[here, _ROW], path[here, _COUNT], path[here, _LEAST] = row, count, least
     path[here, _BASE], path[here, _KIND] = rows[entered_row, BASE], rows[entered_row, KIND]
-    path[here, _CHARACTERS] = characters
 
 
 @inlined
@@ -242,28 +250,3 @@ def _allow_range(
         words[np.uintp(token >> 5)] |= 1 << (token & 31)
         if least:
             min_counts[np.uintp(token)] = min(least, MAX_COUNT)
-
-
-@inlined
-def _allow_counted_range(
-    first: int,
-    last: int,
-    least: int,
-    before: int,
-    trie: TrieArrays,
-    text: TrieText,
-    words: NDArray[np.int32],
-    min_counts: NDArray[np.uint16],
-) -> int:
-    """Like ``_allow_range`` where characters count; returns the most code points of a string.
-
-    ``before`` is the least number of code points of a string without the characters of a token.
-    """
-    max_count = least
-    for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
-        token = trie.token_ids[np.uintp(index)]
-        words[np.uintp(token >> 5)] |= 1 << (token & 31)
-        counted = max(least, before + text.characters[np.uintp(index)])
-        min_counts[np.uintp(token)] = min(counted, MAX_COUNT)
-        max_count = max(max_count, counted)
-    return max_count

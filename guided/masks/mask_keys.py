@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from guided.machine.recognizer import State
-from guided.machine.table import DEAD, HIGH, LABEL, LOW, ONLY, OVERLAID_ROW, PLAIN, ROLE
+from guided.machine.table import DEAD, HIGH, LOW, ONLY, OVERLAID_ROW, PLAIN, ROLE
 from guided.masks.independent import IndependentMasks
 from guided.masks.independent_kernels import MAX_COUNT
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline import NO_HORIZON, Outline, outline_of
-from guided.masks.outline_kernels import survey_bytes
+from guided.masks.outline_kernels import num_bytes_leading_on
 from guided.masks.packed import PackedMachine
 
 __all__ = ["COUNTS_NOTHING", "MaskKey", "MaskKeys", "RowTraits", "row_traits"]
@@ -40,32 +40,18 @@ class MaskKey(NamedTuple):
     """Code points that a string may still have."""
 
 
-class RowTraits:
+class RowTraits(NamedTuple):
     """What walks from a row have to know about it, as plain Python values."""
 
-    __slots__ = ("high", "low", "max_count", "outline", "overlaid_row", "takes_blanks")
-
-    def __init__(
-        self,
-        low: int,
-        high: int,
-        overlaid_row: int,
-        outline: Outline | None = None,
-        max_count: int = 0,
-        *,
-        takes_blanks: bool = False,
-    ) -> None:
-        self.low: Final = low
-        self.high: Final = high
-        """The bounds that it counts against; COUNTS_NOTHING where it counts nothing."""
-        self.overlaid_row: Final = overlaid_row
-        """For an overlay the row below, whose mask is corrected to make its own; else DEAD."""
-        self.outline: Final = outline
-        """By what a row in a string shares its context-independent mask."""
-        self.max_count: Final = max_count
-        """That of its context-independent mask; MAX_COUNT with a horizon, where it is not known."""
-        self.takes_blanks: Final = takes_blanks
-        """Whether white space may stand there and changes nothing; see ``white_space``."""
+    low: int
+    high: int
+    """The bounds that it counts against; COUNTS_NOTHING where it counts nothing."""
+    overlaid_row: int
+    """For an overlay the row below, whose mask is corrected to make its own; else DEAD."""
+    outline: Outline | None = None
+    """By what a row in a string shares its context-independent mask."""
+    max_count: int = 0
+    """That of its context-independent mask; MAX_COUNT with a horizon, where it is not known."""
 
 
 _ONE_BYTE_TRAITS: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
@@ -88,12 +74,9 @@ def row_traits(arrays: MachineArrays, row: int, max_bytes: int) -> RowTraits:
     # The mask of an overlay corrects the mask below, so it needs no outline of its own.
     if overlaid_row != DEAD:
         return RowTraits(columns[LOW], high, overlaid_row)
-    leading, stays = survey_bytes(arrays, row)
-    outline = None if leading < _FEW_BYTES else outline_of(arrays, row, max_bytes)
-    # A count distinguishes blanks. With an exit action each site would be uncertain separately,
-    # while a walk from the row records one site for all.
-    takes_blanks = stays and outline is None and columns[HIGH] < 0 and columns[LABEL] == DEAD
-    return RowTraits(columns[LOW], high, overlaid_row, outline, takes_blanks=takes_blanks)
+    is_narrow = num_bytes_leading_on(arrays, row) < _FEW_BYTES
+    outline = None if is_narrow else outline_of(arrays, row, max_bytes)
+    return RowTraits(columns[LOW], high, overlaid_row, outline)
 
 
 class MaskKeys:
@@ -142,7 +125,6 @@ class MaskKeys:
                 max_count = MAX_COUNT  # how much is counted beyond a horizon is not known
                 if outline.horizon == NO_HORIZON:
                     max_count = self._independent.get(arrays, row, outline).max_count
-                # With an outline a row does not take blanks, see ``row_traits``.
-                found = RowTraits(found.low, found.high, found.overlaid_row, outline, max_count)
+                found = found._replace(max_count=max_count)
             self._traits[row] = found
         return found

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline_kernels import search_outline
-from guided.runtime.per_thread import PerThread
 
 __all__ = ["NO_HORIZON", "Outline", "outline_of"]
 
@@ -34,29 +33,23 @@ _MAPS: Final = 32
 """Byte maps whose runs a search remembers: most rows share a few maps."""
 
 
-class Outline:
+class Outline(NamedTuple):
     """The outline of one row."""
 
-    __slots__ = ("closing_rows", "digest", "horizon", "min_names_left")
+    digest: bytes
+    """The hash of all that the search found. Rows with equal digests share their masks, so
+    everything that a mask inside the string depends on is in it; the other fields may differ."""
+    closing_rows: NDArray[np.int32]
+    """The rows after closing quotes or at exit actions, in the order of the search.
 
-    def __init__(
-        self, digest: bytes, closing_rows: NDArray[np.int32], min_names_left: int, horizon: int
-    ) -> None:
-        self.digest: Final = digest
-        """The hash of all that the search found. Rows with equal digests share their masks, so
-        everything that a mask inside the string depends on is in it; the other fields may differ.
-        """
-        self.closing_rows: Final = closing_rows
-        """The rows after closing quotes or at exit actions, in the order of the search.
-
-        A row whose exit action is followed by other bytes as well stands for all rows with that
-        action. With a horizon, all other rows found follow them.
-        """
-        self.min_names_left: Final = min_names_left
-        """The least number of names that the rows of a rare key can still become, NO_BOUND for
-        none."""
-        self.horizon: Final = horizon
-        """The number of bytes after which tokens leave the outline; NO_HORIZON for none."""
+    A row whose exit action is followed by other bytes as well stands for all rows with that
+    action. With a horizon, all other rows found follow them.
+    """
+    min_names_left: int
+    """The least number of names that the rows of a rare key can still become, NO_BOUND for
+    none."""
+    horizon: int
+    """The number of bytes after which tokens leave the outline; NO_HORIZON for none."""
 
 
 def outline_of(arrays: MachineArrays, row: int, max_bytes: int) -> Outline | None:
@@ -70,58 +63,19 @@ def outline_of(arrays: MachineArrays, row: int, max_bytes: int) -> Outline | Non
     lead to, so it must not be less.
     """
     searched_bytes = min(max_bytes, _HORIZON)
-    search = _search(arrays, row, searched_bytes)
-    # If the search went as far as the longest token, no token gets past its end: no horizon.
-    horizon = NO_HORIZON if search.is_complete or searched_bytes == max_bytes else searched_bytes
-    if not len(search.found):
-        return None
-    digest = hashlib.sha256(search.found.data).digest()
-    closing_rows = search.closing_rows
-    if horizon != NO_HORIZON:
-        closing_rows = np.concatenate([closing_rows, search.rows])
-    return Outline(digest, closing_rows, search.min_names_left, horizon)
-
-
-class _Scratch:
-    """Memory that the searches of one thread work in; the arguments of ``search_outline``."""
-
-    def __init__(self) -> None:
-        self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 259, dtype=np.int32)
-        self.queue: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
-        self.closing_rows: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
-        self.runs: NDArray[np.int32] = np.empty((_MAPS, 258), dtype=np.int32)
-
-
-_scratch: Final = PerThread(_Scratch)
-
-
-class _Search(NamedTuple):
-    """What ``search_outline`` found; the next search overwrites ``found`` and ``rows``."""
-
-    found: NDArray[np.int32]
-    closing_rows: NDArray[np.int32]
-    rows: NDArray[np.int32]
-    """In the order of the search, without the closing ones."""
-    min_names_left: int
-    is_complete: bool
-
-
-def _search(arrays: MachineArrays, row: int, max_bytes: int) -> _Search:
-    """Return what is found from a row on, valid until the next search; empty if no outline.
-
-    Only ``closing_rows`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
-    for each search, which needs it all zero.
-    """
-    scratch = _scratch.get()
-    found, queue, closing_rows = scratch.found, scratch.queue, scratch.closing_rows
+    # Of large arrays only the pages that are written take memory and time.
+    found = np.empty(_MAX_ROWS * 259, dtype=np.int32)
+    queue, closing_rows = np.empty((2, _MAX_ROWS), dtype=np.int32)
     numbers = np.zeros(len(arrays.rows), dtype=np.int32)
+    runs = np.empty((_MAPS, 258), dtype=np.int32)
     size, num_closing_rows, num_rows, min_names_left, is_complete = search_outline(
-        arrays, row, max_bytes, found, queue, closing_rows, numbers, scratch.runs
+        arrays, row, searched_bytes, found, queue, closing_rows, numbers, runs
     )
-    return _Search(
-        found[:size],
-        closing_rows[:num_closing_rows].copy(),
-        queue[:num_rows],
-        min_names_left,
-        is_complete,
-    )
+    if not size:
+        return None
+    digest = hashlib.sha256(found[:size].data).digest()
+    # If the search went as far as the longest token, no token gets past its end: no horizon.
+    if is_complete or searched_bytes == max_bytes:
+        return Outline(digest, closing_rows[:num_closing_rows].copy(), min_names_left, NO_HORIZON)
+    closing_rows = np.concatenate([closing_rows[:num_closing_rows], queue[:num_rows]])
+    return Outline(digest, closing_rows, min_names_left, searched_bytes)

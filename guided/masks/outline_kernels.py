@@ -31,10 +31,7 @@ from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
-__all__ = ["BLANKS", "search_outline", "survey_bytes"]
-
-BLANKS: Final = tuple(b" \t\n\r")
-"""The bytes of white space in JSON."""
+__all__ = ["num_bytes_leading_on", "search_outline"]
 
 _BEYOND: Final = 2**22
 """In place of a row's number: what the bytes lead to was not searched."""
@@ -42,17 +39,12 @@ _BYTE_BITS: Final = 8
 
 
 @kernel
-def survey_bytes(machine: MachineArrays, row: int) -> tuple[int, bool]:
-    """Return how many bytes lead on from a row, and whether all BLANKS lead to the row itself.
-
-    What only its exit action reads does not count.
-    """
-    leading, stays = 0, True
+def num_bytes_leading_on(machine: MachineArrays, row: int) -> int:
+    """Return how many bytes lead on from a row; what only its exit action reads does not count."""
+    leading = 0
     for byte in range(256):
         leading += target_of(machine, row, byte) != DEAD
-    for blank in BLANKS:
-        stays &= target_of(machine, row, blank) == row
-    return leading, stays
+    return leading
 
 
 @inlined

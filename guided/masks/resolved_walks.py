@@ -50,7 +50,7 @@ class ResolvedWalks:
         first: MaskDelta,
         base: Mask,
         state: State,
-        truncated_stack: int,
+        is_truncated: bool,
         sites: NDArray[np.int32],
         closing_rows: NDArray[np.int32],
         missing: int,
@@ -69,7 +69,7 @@ class ResolvedWalks:
         stack, row, count, _ = state
         num_uncertain, has_read_stack, num_deferred = self._run_to_end(
             walk_sites,
-            *(truncated_stack, stack, row, count, first.base, first.changes),
+            *(is_truncated, stack, row, count, first.base, first.changes),
             *(sites, closing_rows, missing, left),
         )
         scratch = self._scratch.get()
@@ -78,18 +78,15 @@ class ResolvedWalks:
         return walk, num_deferred
 
     def correct(self, base: KeptWalk, state: State, overlaid_row: int) -> Walk:
-        """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``.
-
-        ``is_stack_independent`` then says that nothing of ``base`` has changed.
-        """
+        """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``."""
         stack, row, count, _ = state
         delta = base.delta
-        num_uncertain, has_read_stack, _ = self._run_to_end(
+        num_uncertain, _, _ = self._run_to_end(
             correct_mask, stack, row, count, delta.base, delta.changes, overlaid_row
         )
         scratch = self._scratch.get()
         uncertain = np.concatenate([base.uncertain, scratch.uncertain[:num_uncertain]])
-        return Walk(scratch.words, delta.base, uncertain, not has_read_stack)
+        return Walk(scratch.words, delta.base, uncertain)
 
     def _run_to_end(self, kernel: Callable[..., _Stopped], *args: Any) -> tuple[int, int, int]:
         """Call a kernel until it has finished, adding missing transitions in between.

@@ -32,9 +32,6 @@ __all__ = ["StateMasks"]
 
 _ANYWHERE: Final = -1
 """In place of the stack, in keys of walks that are the same in all stacks."""
-_TRUNCATED_DEPTHS: Final = (0, 2)
-"""Callers that are known at first, and if that leaves tokens uncertain: knowing more callers
-leaves fewer tokens uncertain, and makes fewer states the same."""
 
 
 class StateMasks:
@@ -64,14 +61,9 @@ class StateMasks:
         self._step_limit = step_limit
         self._by_key: dict[MaskKey, tuple[HeldMask, NDArray[np.int32]]] = {}
         """Walks, with the sites whose tokens the mask leaves out as uncertain."""
-        self._same_as_overlaid: set[int] = set()
-        """Overlays whose walk is that of the row below in every stack."""
 
     def clear(self) -> None:
-        """Forget all walks; their masks live on in the store while positions hold them.
-
-        ``_same_as_overlaid`` stays: it is about rows, which never change.
-        """
+        """Forget all walks; their masks live on in the store while positions hold them."""
         self._by_key.clear()
 
     def mask(self, state: State) -> tuple[HeldMask, MaskDelta]:
@@ -131,80 +123,50 @@ class StateMasks:
     def _walk(self, state: State) -> KeptWalk:
         """Return the walk of a state, remembered by its key; its texts are not looked at.
 
-        In order: a remembered walk, of this stack or of all; one made from those of truncated
-        stacks; for an overlay, a correction of the walk of the row below; a walk of its own.
+        In order: a remembered walk, of this stack or of all; one made from that of the truncated
+        stack; for an overlay, a correction of the walk of the row below; a walk of its own.
         """
-        walker, row = self._walker, state.row
-        if row in self._same_as_overlaid:
-            return self._walk_overlaid_row(state)
         key = self._keys.key_of(state)
-        anywhere = MaskKey(_ANYWHERE, row, key.missing, key.left)
+        anywhere = MaskKey(_ANYWHERE, key.row, key.missing, key.left)
         # A walk that read no stack is the same in all, but this is only known afterwards.
         cached = self._find_walk(key) or self._find_walk(anywhere)
         if cached is not None:
             return cached
         if not self._step_limit.is_counting:
             self._machine.parts.check_room()
-        found = self._walk_truncated_stacks(state, key)
+        found = self._walk_truncated_stack(state, key)
         if found is not None:
             self._by_key[key] = found.held, found.uncertain
             return found
-        if self._keys.traits(row).overlaid_row != DEAD:
-            base = self._walk_overlaid_row(state)
-            walk = walker.walk(state, base)
-            # That of a correction says that no word has changed and the stack was not read.
-            if walk.is_stack_independent:
-                # Nothing of the mask below changed, and nothing will in any stack.
-                self._same_as_overlaid.add(row)
-                return base
-        else:
-            walk = walker.walk(state)
+        below = self._keys.traits(state.row).overlaid_row
+        base = None
+        if below != DEAD:
+            base = self._walk(self._machine.sharing.overlaid_state(state, below))
+        walk = self._walker.walk(state, base)
         if self._machine.is_accepting(state):
-            walk = walker.with_ends(walk, self._ends)
+            walk = self._walker.with_ends(walk, self._ends)
         elif walk.is_stack_independent:
             key = anywhere
         return self._remember(key, walk)
 
-    def _walk_overlaid_row(self, state: State) -> KeptWalk:
-        """Return the walk of the row below the state's row."""
-        below = self._keys.traits(state.row).overlaid_row
-        return self._walk(self._machine.sharing.overlaid_state(state, below))
-
-    def _walk_truncated_stacks(self, state: State, key: MaskKey) -> KeptWalk | None:
-        """Return the walk of a state made from its truncated stacks' walks, enough for most tokens.
-
-        ``None`` if its stack has none. If texts may end, truncated stacks have separate keys.
-        """
-        found, is_accepting = None, False
-        for depth in _TRUNCATED_DEPTHS:
-            stack = self._machine.sharing.truncate(key.stack, depth)
-            if stack == key.stack:
-                break
-            if found is None:
-                # Whether the text may end is cut off with the callers, so it is part of the key.
-                is_accepting = self._machine.is_accepting(state)
-            short = MaskKey(stack, key.row, key.missing, int(is_accepting))
-            cached = self._find_walk(short)
-            if cached is None:
-                truncated = state._replace(stack=stack)
-                walk = self._walk_truncated_stack(truncated, found, is_accepting)
-                cached = self._remember(short, walk)
-            found = cached
-            if not len(found.uncertain):
-                return found
-        if found is None:
+    def _walk_truncated_stack(self, state: State, key: MaskKey) -> KeptWalk | None:
+        """Return the walk of a state, made from that of its truncated stack, if it has one."""
+        stack = self._machine.sharing.truncate(key.stack)
+        if stack == key.stack:
             return None
+        # Whether the text may end is cut off with the callers, so it is part of the key.
+        is_accepting = self._machine.is_accepting(state)
+        short = MaskKey(stack, key.row, key.missing, int(is_accepting))
+        found = self._find_walk(short)
+        if found is None:
+            walk = self._walker.walk(state._replace(stack=stack), is_truncated=True)
+            if is_accepting:
+                walk = self._walker.with_ends(walk, self._ends)
+            found = self._remember(short, walk)
+        if not len(found.uncertain):
+            return found
         walk = self._walker.complete(found, state)
         return KeptWalk(*self._keep(walk), walk.uncertain)
-
-    def _walk_truncated_stack(
-        self, state: State, shorter: KeptWalk | None, is_accepting: bool
-    ) -> Walk:
-        """Return the walk of a truncated stack, made from ``shorter`` (fewer callers), if given."""
-        if shorter is not None:
-            return self._walker.complete(shorter, state, is_truncated=True)
-        walk = self._walker.walk(state, is_truncated=True)
-        return self._walker.with_ends(walk, self._ends) if is_accepting else walk
 
     def _find_repeating_tokens(self, state: State) -> list[int]:
         """Return the tokens that would close the free key being written as one already taken.

@@ -18,12 +18,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, NUM_STATES, utf8_step
 from guided.runtime.kernel import kernel
 
 __all__ = [
     "BYTE",
-    "CHARACTERS",
     "DEPTH",
     "END",
     "FIRST_CHILD",
@@ -31,7 +29,6 @@ __all__ = [
     "NODE_WIDTH",
     "TokenTrie",
     "TrieArrays",
-    "TrieText",
     "trie_from_tokens",
 ]
 
@@ -42,17 +39,7 @@ FIRST_TOKEN: Final = 3
 FIRST_CHILD: Final = 4
 NODE_WIDTH: Final = 5
 """Columns of ``TokenTrie.nodes``, and their number."""
-CHARACTERS: Final = 1
-_ILL_FORMED_TEXT: Final = 2
-"""In the last word of ``TokenTrie.bytes_below``."""
 _NOWHERE: Final = -1
-
-
-class TrieText(NamedTuple):
-    """What compiled code reads of a ``TokenTrie``'s text."""
-
-    bytes_below: NDArray[np.uint64]
-    characters: NDArray[np.uint16]
 
 
 class TrieArrays(NamedTuple):
@@ -76,12 +63,8 @@ class TokenTrie:
 
     nodes: NDArray[np.int32]
     bytes_below: NDArray[np.uint64]
-    """uint64 ``[nodes, 3]``: the bytes below a node. Two words have one bit for each ASCII byte;
-    the last has ``CHARACTERS`` if there are others, with one bit more if they are not UTF-8
-    from the node on; a token may end within a character."""
-    characters: NDArray[np.uint16]
-    """The number of characters of each of ``token_ids``, including one that the token ends within,
-    but not one that it begins within."""
+    """uint64 ``[nodes, 2]``: the bytes below a node, one bit for each ASCII byte; the lowest bit
+    stands for NUL and all others."""
     token_ids: NDArray[np.int32]
     child_bytes: NDArray[np.uint8]
     child_nodes: NDArray[np.int32]
@@ -101,11 +84,6 @@ class TokenTrie:
     def arrays(self) -> TrieArrays:
         """What compiled code reads."""
         return TrieArrays(self.nodes, self.token_ids, self.child_bytes, self.child_nodes)
-
-    @property
-    def text(self) -> TrieText:
-        """What compiled code reads of the text."""
-        return TrieText(self.bytes_below, self.characters)
 
     def find(self, text: bytes) -> int | None:
         """Return the node that spells ``text``, ``None`` if no token begins so."""
@@ -192,28 +170,17 @@ def _find_suffix_nodes(
 def _collect_bytes_below(
     nodes: NDArray[np.int32], sets: NDArray[np.uint64], bytes_below: NDArray[np.uint64]
 ) -> None:
-    """Fill ``TokenTrie.bytes_below``; ``sets``, uint64 ``[depths + 1, 4]``, is all zero."""
+    """Fill ``TokenTrie.bytes_below``; ``sets``, uint64 ``[depths + 1, 2]``, is all zero."""
     # Backwards, so that all nodes below a node come before it. ``sets`` collects by depth the bytes
-    # of subtrees whose parent comes later; the parent takes them and clears the line. The last word
-    # has a bit for each state of UTF-8 from which what is below is ill-formed.
+    # of subtrees whose parent comes later; the parent takes them and clears the line.
     for node in range(len(bytes_below) - 1, -1, -1):
         depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
-        for word in range(3):
+        for word in range(2):
             bytes_below[node, word] = sets[depth + 1, word]
             sets[depth, word] |= sets[depth + 1, word]
             sets[depth + 1, word] = 0
-        ill_formed = sets[depth + 1, 3]
-        sets[depth + 1, 3] = 0
-        if ill_formed >> np.uint64(BOUNDARY) & np.uint64(1):
-            bytes_below[node, 2] |= np.uint64(_ILL_FORMED_TEXT)
-        if byte < 128:
-            sets[depth, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
-        else:
-            sets[depth, 2] |= np.uint64(CHARACTERS)
-        for state in range(NUM_STATES):
-            after = utf8_step(state, byte)
-            if after == ILL_FORMED or ill_formed >> np.uint64(after) & np.uint64(1):
-                sets[depth, 3] |= np.uint64(1) << np.uint64(state)
+        bit = byte if byte < 128 else 0
+        sets[depth, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
 @kernel
@@ -281,17 +248,14 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     nodes[count, FIRST_TOKEN] = len(spelled)
     # The closing line's FIRST_TOKEN is set; its other columns are zero and never read.
     longest = int(nodes[:, DEPTH].max())
-    bytes_below = np.zeros((count, 3), dtype=np.uint64)
-    _collect_bytes_below(nodes, np.zeros((longest + 2, 4), dtype=np.uint64), bytes_below)
-    characters_before = np.zeros(len(text) + 1, dtype=np.int64)
-    np.cumsum((text & 0xC0) != 0x80, out=characters_before[1:])
+    bytes_below = np.zeros((count, 2), dtype=np.uint64)
+    _collect_bytes_below(nodes, np.zeros((longest + 2, 2), dtype=np.uint64), bytes_below)
     # Sorted by parent and, as the sort is stable, by number: each node's children side by side.
     children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
     nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
     return TokenTrie(
         nodes,
         bytes_below,
-        np.diff(characters_before[bounds]).astype(np.uint16),
         np.array([token for _, token in spelled], dtype=np.int32),
         nodes[children, BYTE].astype(np.uint8),
         children.astype(np.int32),

@@ -26,7 +26,6 @@ from guided.masks.walk_path import (
     OTHER,
     OUTSIDE,
     PROGRESS,
-    READ_STACK,
     ROW,
     SLOTS_FULL,
     STACK,
@@ -91,12 +90,11 @@ def correct_mask(
     The other mask is ``base`` with ``changes``, see ``MaskDelta``, and has to be that of ``other``
     in the same stack and with the same count. If both rows lead to the same row, all below stays
     the same; elsewhere what the other row may have set is forbidden and walked again. Returns what
-    ``walk_sites`` does, with one difference: a finished walk that did not read the stack has
-    changed nothing, so the mask is that of the other row.
+    ``walk_sites`` does, but not whether the stack was read: the mask holds for this stack alone.
 
     ``stack``, ``row`` and ``count`` are the state; ``is_resumed`` continues after an UNRESOLVED.
     """
-    walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
+    walk = walk_at(trie, machine, scratch, stack, row, False)
     path, rows = walk.path, walk.machine.rows
     if not is_resumed:
         begin_walk(stack, row, count, base, changes, walk)
@@ -111,7 +109,7 @@ def correct_mask(
             level -= 1
             continue
         path[level, CHILD] = child
-        status, at, target, counted, read_stack = after_byte(
+        status, at, target, counted, _ = after_byte(
             path[level, STACK],
             path[level, ROW],
             path[level, COUNT],
@@ -120,8 +118,6 @@ def correct_mask(
             walk.key_stack,
             True,
         )
-        if read_stack:
-            path[PROGRESS, READ_STACK] = True
         if status >= UNRESOLVED:
             path[PROGRESS, LEVEL] = level
             return result(status, at, target, path)
@@ -132,11 +128,8 @@ def correct_mask(
             there = DEAD
         if status != ALLOWED or there == DEAD:
             forbid_below(node, walk)
-            # The stack may not have been read, but the mask has changed, which callers have to
-            # know.
-            path[PROGRESS, READ_STACK] = True
         if status == UNSURE:
-            record_uncertain(node, 0, BY_PATH, walk)
+            record_uncertain(node, BY_PATH, walk)
         elif status == ALLOWED:
             allow_tokens(node, walk)
             put_state(level + 1, at, target, counted, path)
@@ -166,7 +159,7 @@ def walk_to_slots(
     SLOTS_FULL where half of the slots are taken. After the last two the caller begins again, with
     the transition or with more slots.
     """
-    walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
+    walk = walk_at(trie, machine, scratch, stack, row, False)
     nodes, token_ids, path = walk.trie.nodes, walk.trie.token_ids, walk.path
     put_state(OUTSIDE + 1, stack, row, count, path)
     # Nodes are numbered depth first, so a loop over the numbers is the walk; END skips a subtree.

@@ -26,7 +26,7 @@ from guided.masks.machine_kernels import (
     look_up_transition,
     target_of,
 )
-from guided.masks.trie import BYTE, END, FIRST_CHILD
+from guided.masks.trie import END, FIRST_CHILD
 from guided.masks.walk_path import (
     AFTER,
     ALL,
@@ -39,7 +39,6 @@ from guided.masks.walk_path import (
     INSIDE,
     LAST,
     LEVEL,
-    NO_ENTRY,
     NODE,
     NOT_READ,
     NOTHING,
@@ -64,21 +63,14 @@ from guided.masks.walk_path import (
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
-__all__ = ["AT_NODE", "BY_ACTION", "BY_BYTE", "BY_PATH", "walk_sites"]
+__all__ = ["AT_NODE", "BY_ACTION", "BY_PATH", "walk_sites"]
 
 AT_NODE: Final = -1
-BY_BYTE: Final = -2
-"""The first of 256 entries, one for each byte, downwards."""
-BY_PATH: Final = -2000
-BY_ROW: Final = -2001
-AFTER_ACTION: Final = -2002
-BELOW: Final = -2003
-BELOW_PATH: Final = -2004
+BY_PATH: Final = -2
+BELOW: Final = -3
 """Entries of sites, besides the indices of closing rows; see ``walk_sites``."""
 BY_ACTION: Final = -4096
 """The first of further entries, 256 for each closing row, downwards."""
-FIRST_ENTRY_KEY: Final = 2**32
-"""The least key of a site that is entered by a row or after an exit action; see ``_entry_key``."""
 
 
 # --- sites --------------------------------------------------------------------------------------
@@ -116,13 +108,11 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
 
 @inlined
 def _state_after_entry(
-    entry: int, row_or_action: int, byte: int, closing_rows: NDArray[np.int32], walk: Walk
+    top: int, entry: int, closing_rows: NDArray[np.int32], walk: Walk
 ) -> tuple[int, int, int, int, bool]:
     """Return status, stack, row and count at a site, and whether the stack was read.
 
-    ``walk_sites`` explains ``entry``. ``row_or_action`` is the row or the action that the site has
-    in place of its code points. ``byte`` is the last one of its node. Not for BY_PATH, BELOW and
-    BELOW_PATH.
+    ``walk_sites`` explains ``entry``. ``top`` is the node of the site.
     """
     path, machine, key_stack = walk.path, walk.machine, walk.key_stack
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
@@ -130,65 +120,13 @@ def _state_after_entry(
         return ALLOWED, stack, row, count, False
     if entry > AT_NODE:
         return enter_row(stack, closing_rows[entry], 0, machine, key_stack, True)
-    if entry == BY_ROW:
-        return enter_row(stack, row_or_action, 0, machine, key_stack, True)
-    if BY_PATH < entry <= BY_BYTE:
-        return after_byte(stack, row, count, BY_BYTE - entry, machine, key_stack, True)
-    # For AFTER_ACTION the site has the action; for BY_ACTION the entry has closing row and byte.
-    action = row_or_action
-    if entry <= BY_ACTION:
+    if entry > BY_ACTION:
+        status, stack, row, count = _after_node(top, walk)
+    else:
         action = machine.rows[closing_rows[(BY_ACTION - entry) >> 8], LABEL]
         byte = (BY_ACTION - entry) & 255
-    status, stack, row, count = after_action(stack, action, byte, machine, key_stack)
+        status, stack, row, count = after_action(stack, action, byte, machine, key_stack)
     return status, stack, row, count, True
-
-
-@inlined
-def _entry_key(entry: int, row_or_action: int, byte: int) -> int:
-    """Return the key of a site's state: sites with equal keys have the same state.
-
-    BY_ROW and AFTER_ACTION alone do not suffice, as their sites differ in row, action and byte.
-
-    Different states must have different keys: other entries are negative, or indices of closing
-    rows below FIRST_ENTRY_KEY.
-    """
-    if entry == BY_ROW:
-        return (int(row_or_action) << 9) + FIRST_ENTRY_KEY
-    if entry == AFTER_ACTION:
-        return (int(row_or_action) << 9 | byte << 1 | 1) + FIRST_ENTRY_KEY
-    return int(entry)
-
-
-@inlined
-def _record_uncertain_site(
-    top: int, row_or_action: int, entry: int, closing_rows: NDArray[np.int32], walk: Walk
-) -> None:
-    """Record a site that may or may not be entered, so that it is walked again.
-
-    Never called for AT_NODE, whose status is always ALLOWED.
-    """
-    if _was_uncertain(entry):
-        record_uncertain(top, row_or_action, entry, walk)
-    elif walk.truncated_stack != walk.path[OUTSIDE, STACK] or _is_byte(entry):
-        # Only in the stack of a truncated walk may a row or an action stand for the node's bytes.
-        record_uncertain(top, 0, BY_PATH, walk)
-    elif entry > AT_NODE:
-        record_uncertain(top, closing_rows[entry], BY_ROW, walk)
-    else:  # BY_ACTION, less 256 times the index of a closing row and a byte
-        action = walk.machine.rows[closing_rows[(BY_ACTION - entry) >> 8], LABEL]
-        record_uncertain(top, action, AFTER_ACTION, walk)
-
-
-@inlined
-def _was_uncertain(entry: int) -> bool:
-    """Return whether an earlier walk recorded the site: only such sites have these entries."""
-    return BY_ACTION < entry <= BY_PATH
-
-
-@inlined
-def _is_byte(entry: int) -> bool:
-    """Return whether a site is entered by a byte (BY_BYTE, less the byte)."""
-    return BY_PATH < entry <= BY_BYTE
 
 
 @inlined
@@ -205,49 +143,31 @@ def _enter_site(
     of the missing transition, and the call is repeated once it is there. Else the status is
     ALLOWED, and the level is that of the site's children, or OUTSIDE if they are not looked at.
 
-    Sites come sorted by entry, and mostly those of one entry have the same state. So the state is
-    found for the first of them and left in the path for the others (``ENTRY``, ``ENTRY_STATUS``).
+    Sites come sorted by entry, and those of one entry have the same state, unless it is that after
+    the bytes of the node. So the state is found for the first of them and left in the path for the
+    others (``ENTRY``, ``ENTRY_STATUS``).
     """
     nodes, path = walk.trie.nodes, walk.path
-    top, least, entry = site[0], site[2], site[3]
-    # The code points of the site's text or, as ``walk_sites`` explains, a row or an action.
-    code_points = row_or_action = site[1]
+    top, code_points, least, entry = site[0], site[1], site[2], site[3]
     # Closing rows of an outline with a horizon may lie inside the string: bounds still count.
     is_inside = entry > AT_NODE and not is_closing(walk.machine.rows, closing_rows[entry])
     if least > left or (code_points < missing and not is_inside):
         return ALLOWED, NOWHERE, DEAD, OUTSIDE
-    status, byte = ALLOWED, nodes[top, BYTE]
-    stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
-    is_below = entry in (BELOW, BELOW_PATH)
+    is_below = entry == BELOW
     if is_inside:
-        row, count = closing_rows[entry], count + code_points
         path[PROGRESS, ENTRY], path[PROGRESS, ENTRY_STATUS] = entry, ALLOWED
-        put_state(OUTSIDE + 1, stack, row, count, path)
-    elif (
-        is_below
-        or entry == BY_PATH
-        or path[PROGRESS, ENTRY] != _entry_key(entry, row_or_action, byte)
-    ):
-        if entry == BELOW:
-            row, count = row_or_action, 0
-        elif entry in (BY_PATH, BELOW_PATH):
-            status, stack, row, count = _after_node(top, walk)
+        stack, count = path[OUTSIDE, STACK], path[OUTSIDE, COUNT] + code_points
+        put_state(OUTSIDE + 1, stack, closing_rows[entry], count, path)
+    elif is_below or entry == BY_PATH or path[PROGRESS, ENTRY] != entry:
+        status, stack, row, count, read_stack = _state_after_entry(top, entry, closing_rows, walk)
+        if read_stack:
             path[PROGRESS, READ_STACK] = True
-        else:
-            # Once for all sites with this key: their state stays where the first one put it.
-            status, stack, row, count, read_stack = _state_after_entry(
-                entry, row_or_action, byte, closing_rows, walk
-            )
-            if read_stack:
-                path[PROGRESS, READ_STACK] = True
         if status >= UNRESOLVED:
             return status, stack, row, OUTSIDE
-        is_alone = is_below or entry == BY_PATH
-        path[PROGRESS, ENTRY] = NO_ENTRY if is_alone else _entry_key(entry, row_or_action, byte)
-        path[PROGRESS, ENTRY_STATUS] = status
+        path[PROGRESS, ENTRY], path[PROGRESS, ENTRY_STATUS] = entry, status
         put_state(OUTSIDE + 1, stack, row, count, path)
     if path[PROGRESS, ENTRY_STATUS] == UNSURE:
-        _record_uncertain_site(top, row_or_action, entry, closing_rows, walk)
+        record_uncertain(top, BELOW if is_below else BY_PATH, walk)
     if path[PROGRESS, ENTRY_STATUS] != ALLOWED:
         return ALLOWED, NOWHERE, DEAD, OUTSIDE
     row = path[OUTSIDE + 1, ROW]
@@ -318,30 +238,12 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
     path[level, AFTER] = after if status == ALLOWED else DEAD
     # In a truncated stack one uncertain site stands for all children beyond the action, which are
     # then passed over here; in a whole stack each child finds out about UNSURE separately.
-    is_truncated = walk.truncated_stack != NOWHERE
-    if status == UNSURE and is_truncated:
-        if stack == walk.truncated_stack:
-            record_uncertain(path[level, NODE], row, BELOW, walk)
-        else:
-            record_uncertain(path[level, NODE], 0, BELOW_PATH, walk)
-    if status == FORBIDDEN or (status == UNSURE and is_truncated):
+    is_uncertain = status == UNSURE and walk.is_truncated
+    if is_uncertain:
+        record_uncertain(path[level, NODE], BELOW, walk)
+    if status == FORBIDDEN or is_uncertain:
         path[level, PART] = INSIDE if part == ALL else NOTHING
     return ALLOWED, NOWHERE, DEAD, level
-
-
-@inlined
-def _record_uncertain_child(level: int, node: int, target: int, walk: Walk) -> None:
-    """Record a node whose last byte may or may not follow the state above.
-
-    Only in ``truncated_stack`` may the site name the row or action: elsewhere these may differ from
-    those of the exact state, so all bytes are read again.
-    """
-    if walk.truncated_stack != walk.path[level, STACK]:
-        record_uncertain(node, 0, BY_PATH, walk)
-    elif target == DEAD:
-        record_uncertain(node, walk.machine.rows[walk.path[level, ROW], LABEL], AFTER_ACTION, walk)
-    else:
-        record_uncertain(node, target, BY_ROW, walk)
 
 
 @inlined
@@ -381,7 +283,7 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     path[level, CHILD] = child + 1
     node = walk.trie.child_nodes[child]
     if status == UNSURE:
-        _record_uncertain_child(level, node, target, walk)
+        record_uncertain(node, BY_PATH, walk)
     elif status == ALLOWED:
         allow_tokens(node, walk)
         if is_wide_and_large(node, row, walk):
@@ -398,7 +300,7 @@ def walk_sites(
     trie: Addresses,
     machine: Addresses,
     scratch: Addresses,
-    truncated_stack: int,
+    is_truncated: bool,
     stack: int,
     row: int,
     count: int,
@@ -421,14 +323,9 @@ def walk_sites(
     count fewer, or make it longer, are passed over. Entries are
 
     - AT_NODE: the state is that at the node, whose own tokens are left out;
-    - BY_BYTE, less a byte: what follows that byte is what follows the node;
     - BY_PATH: all bytes of the node are read;
-    - BY_ROW: the row in place of the code points is entered;
-    - AFTER_ACTION: the last byte of the node comes after the exit action in place of the code
-      points;
-    - BELOW: the row in place of the code points stands at the node, and those of the node's
-      children are walked that come after its exit action; BELOW_PATH: the same for the row after
-      its bytes;
+    - BELOW: the same, and those of the node's children are walked that come after the exit action
+      of the row there;
     - BY_ACTION, less 256 times an index into ``closing_rows`` and a byte: the byte comes after the
       exit action of that row;
     - others: an index into ``closing_rows``, whose row is entered; a row of the same string is
@@ -443,14 +340,10 @@ def walk_sites(
     at which the row is wide are deferred: ``Scratch.deferred`` gets the node and the state there
     for each.
 
-    ``truncated_stack`` is the stack of a truncated stack without callers, TRUNCATED for one with
-    callers, else NOWHERE. In a truncated stack one uncertain site may stand for many children of a
-    node. Without callers, a site where the walk is in ``truncated_stack`` may name the row or the
-    exit action there, because the state that completes it is then in its own stack. With known
-    callers the walk may come back to the number that it began with in a stack that differs in what
-    is unknown.
+    ``is_truncated`` says that the stack is truncated: one uncertain site may then stand for many
+    children of a node.
     """
-    walk = walk_at(trie, machine, scratch, stack, row, truncated_stack)
+    walk = walk_at(trie, machine, scratch, stack, row, is_truncated)
     path = walk.path
     if not is_resumed:
         begin_walk(stack, row, count, base, changes, walk)

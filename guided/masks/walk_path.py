@@ -52,7 +52,6 @@ __all__ = [
     "NODE",
     "NOTHING",
     "NOT_READ",
-    "NO_ENTRY",
     "NUM_DEFERRED",
     "NUM_UNCERTAIN",
     "OTHER",
@@ -66,7 +65,6 @@ __all__ = [
     "SITE_WIDTH",
     "SLOTS_FULL",
     "STACK",
-    "TRUNCATED",
     "Walk",
     "allow_tokens",
     "begin_children",
@@ -83,14 +81,12 @@ __all__ = [
 FINISHED: Final = 0
 SLOTS_FULL: Final = 1
 """How a walk ends, besides UNRESOLVED."""
-TRUNCATED: Final = -3
-"""In place of the stack of a truncated walk, where other stacks may have its number."""
 LARGE_SHARE: Final = 256
 """A node is large if more than one in this many of all nodes are below it."""
 _WIDE_SHARE: Final = 4
 """A row is wide at a node if one in this many of the children may follow."""
 
-NO_ENTRY: Final = -1000
+_NO_ENTRY: Final = -1000
 """In place of ENTRY: the state of the next site has to be found anew."""
 SITE: Final = 0
 LEVEL: Final = 1
@@ -100,8 +96,8 @@ ENTRY_STATUS: Final = 4
 NUM_DEFERRED: Final = 5
 READ_STACK: Final = 6
 """Columns of the progress of a walk: the site and the row of the path that it is at, how many sites
-are uncertain, the latest site's key (``walk_kernels._entry_key``) and status, how many nodes were
-deferred, and whether the stack was read."""
+are uncertain, the latest site's entry and status, how many nodes were deferred, and whether the
+stack was read."""
 STACK: Final = 0
 ROW: Final = 1
 COUNT: Final = 2
@@ -150,9 +146,8 @@ class Walk(NamedTuple):
     """The stack in which a key is being written, whose closing quote walks let pass."""
     large: int
     """A node with more nodes than this below it is large."""
-    truncated_stack: int
-    """The truncated stack if it has no callers, TRUNCATED if it has some; NOWHERE for a whole
-    stack."""
+    is_truncated: bool
+    """Whether the stack is truncated."""
 
 
 @inlined
@@ -162,7 +157,7 @@ def walk_at(
     scratch: Addresses,
     stack: int,
     row: int,
-    truncated_stack: int,
+    is_truncated: bool,
 ) -> Walk:
     """Return the ``Walk`` on the arrays of a ``TokenTrie``, ``PackedMachine`` and ``Scratch``.
 
@@ -188,7 +183,7 @@ def walk_at(
         table_at(scratch[3, 0], scratch[3, 1], DEFERRED_WIDTH, np.int64),
         int(stack) if role in (IN_KEY, IN_RARE_KEY) else NOWHERE,
         nodes[0, END] // LARGE_SHARE,
-        int(truncated_stack),
+        bool(is_truncated),
     )
 
 
@@ -216,7 +211,7 @@ def begin_walk(
     # The other rows need no clearing: a walk writes a row before it reads it.
     for column in range(PATH_WIDTH):
         path[PROGRESS, column] = 0
-    path[PROGRESS, LEVEL], path[PROGRESS, ENTRY] = OUTSIDE, NO_ENTRY
+    path[PROGRESS, LEVEL], path[PROGRESS, ENTRY] = OUTSIDE, _NO_ENTRY
     # What follows the exit action of the first row depends on the stack.
     path[PROGRESS, READ_STACK] = walk.machine.rows[row, LABEL] != DEAD
     put_state(OUTSIDE, stack, row, count, path)
@@ -271,17 +266,14 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
 
 
 @inlined
-def record_uncertain(node: int, row_or_action: int, entry: int, walk: Walk) -> None:
-    """Record a site to be walked when more is known.
+def record_uncertain(node: int, entry: int, walk: Walk) -> None:
+    """Record a site to be walked when more is known; ``walk_sites`` explains ``entry``.
 
-    ``row_or_action`` and ``entry`` are explained at ``walk_sites``.
-
-    There is room for as many sites as the trie has nodes. Column 2, the least number of code
-    points, is never written and stays 0, so that no bound passes the site over.
+    There is room for as many sites as the trie has nodes. Both numbers of code points are never
+    written and stay 0, so that no bound passes the site over.
     """
     number = walk.path[PROGRESS, NUM_UNCERTAIN]
-    walk.uncertain[number, 0], walk.uncertain[number, 1] = node, row_or_action
-    walk.uncertain[number, 3] = entry
+    walk.uncertain[number, 0], walk.uncertain[number, 3] = node, entry
     walk.path[PROGRESS, NUM_UNCERTAIN] = number + 1
 
 

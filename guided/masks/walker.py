@@ -3,9 +3,8 @@
 One depth-first pass finds for every token whether all its bytes may follow. A byte that is not
 allowed skips the whole subtree below it (``resolved_walks``). This module decides which part of the
 trie has to be walked. Rows inside a string share the part of the mask that lies in their automaton
-(see ``independent``), those where white space may stand share its tokens (see ``white_space``), and
-overlays correct the mask of the row that they are laid over. For what each short-cut gains, see
-docs/decisions/0014-mask-shortcuts.md.
+(see ``independent``), and overlays correct the mask of the row that they are laid over. For what
+each short-cut gains, see docs/decisions/0014-mask-shortcuts.md.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from numpy.typing import NDArray
 from guided.machine.recognizer import Recognizer, State
 from guided.machine.table import NO_BOUND
 from guided.masks.independent import IndependentMask, IndependentMasks
-from guided.masks.machine_kernels import NOWHERE
 from guided.masks.mask import allowed
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_kernels import clear_tokens, set_tokens
-from guided.masks.mask_keys import COUNTS_NOTHING, MaskKeys, RowTraits
+from guided.masks.mask_keys import MaskKeys, RowTraits
 from guided.masks.outline import Outline
 from guided.masks.packed import PackedMachine, Scratch
 from guided.masks.resolved_walks import NOTHING_UNCERTAIN, ResolvedWalks
@@ -31,7 +29,6 @@ from guided.masks.trie import BYTE, DEPTH
 from guided.masks.vocabulary import TokenTexts
 from guided.masks.walk import KeptWalk, Walk
 from guided.masks.walk_kernels import AT_NODE
-from guided.masks.walk_path import TRUNCATED
 from guided.runtime.per_thread import PerThread
 
 __all__ = ["Walker"]
@@ -47,8 +44,8 @@ class Walker:
     Not thread-safe, because the machine may grow: callers hold the lock of the
     ``CompiledConstraint``.
 
-    Its parts belong together, which nothing checks: ``texts``, ``independent``, ``white_space``
-    and ``scratch`` are for one trie, ``packed`` and ``keys`` for ``machine``.
+    Its parts belong together, which nothing checks: ``texts``, ``independent`` and ``scratch`` are
+    for one trie, ``packed`` and ``keys`` for ``machine``.
     """
 
     def __init__(
@@ -58,7 +55,6 @@ class Walker:
         keys: MaskKeys,
         texts: TokenTexts,
         independent: IndependentMasks,
-        white_space: IndependentMask,
         scratch: PerThread[Scratch],
     ) -> None:
         self.machine = machine
@@ -67,7 +63,6 @@ class Walker:
         self.trie = independent.trie
         self._texts = texts
         self._independent = independent
-        self._white_space = white_space
         self._scratch = scratch
         # Walks that begin with no tokens, at any node and at the root.
         self._no_tokens = independent.nothing
@@ -80,17 +75,13 @@ class Walker:
         """Try all tokens on ``state``; for an overlay, ``base`` is the walk of the row below.
 
         Texts of the state are not looked at, and the caller adds end-of-sequence tokens
-        (``with_ends``). With ``is_truncated`` its stack must be one that ``StateSharing.truncate``
-        returned for no callers. May raise LimitExceededError when the machine is full.
+        (``with_ends``). ``is_truncated`` says that ``StateSharing.truncate`` returned its stack.
+        May raise LimitExceededError when the machine is full.
         """
         traits = self.keys.traits(state.row)
-        truncated_stack = state.stack if is_truncated else NOWHERE
-        if traits.takes_blanks:
-            return self._walk_sites(self._white_space, state, truncated_stack, _NO_ROWS, 0, 0)
-        if base is None or self._has_independent_mask(traits.outline, state.stack):
-            return self._walk_below(_ROOT, state, truncated_stack, traits)
-        walk = self._walks.correct(base, state, traits.overlaid_row)
-        return walk if traits.high == COUNTS_NOTHING else walk.for_one_stack()
+        if base is not None:
+            return self._walks.correct(base, state, traits.overlaid_row)
+        return self._walk_below(_ROOT, state, is_truncated, traits)
 
     def _has_independent_mask(self, outline: Outline | None, stack: int) -> bool:
         """Return whether a row in this stack has a context-independent mask.
@@ -111,13 +102,13 @@ class Walker:
         self,
         node: int,
         state: State,
-        truncated_stack: int,
+        is_truncated: bool,
         traits: RowTraits,
         into: Walk | None = None,
     ) -> Walk:
         """Return the walk of a state below the node at which it stands, joined to ``into``, if any.
 
-        ``truncated_stack`` is explained at ``walk_sites``; ``traits`` are those of the state's row.
+        ``traits`` are those of the state's row.
 
         The result's mask is scratch memory, as that of ``into`` is: with ``into`` the tokens are
         added to those already there.
@@ -125,11 +116,11 @@ class Walker:
         outline = traits.outline
         if outline is None or not self._has_independent_mask(outline, state.stack):
             nothing = self._no_tokens_at(node) if node else self._no_tokens_at_root
-            return self._walk_sites(nothing, state, truncated_stack, _NO_ROWS, 0, 0, into)
+            return self._walk_sites(nothing, state, is_truncated, _NO_ROWS, 0, 0, into)
         mask = self._independent.get(self.packed.current(), state.row, outline, node)
         missing, left = traits.low - state.count, traits.high - state.count
         walk = self._walk_sites(
-            mask, state, truncated_stack, outline.closing_rows, missing, left, into
+            mask, state, is_truncated, outline.closing_rows, missing, left, into
         )
         # Names that are left in this stack may not be left in others.
         return walk if outline.min_names_left == NO_BOUND else walk.for_one_stack()
@@ -140,13 +131,13 @@ class Walker:
         The mask is that of ``IndependentMasks.nothing``, which all walks share.
         """
         sites = np.array([[node, 0, 0, AT_NODE]], dtype=np.int32)
-        return self._no_tokens.with_sites(sites)
+        return self._no_tokens._replace(sites=sites)
 
     def _walk_sites(
         self,
         mask: IndependentMask,
         state: State,
-        truncated_stack: int,
+        is_truncated: bool,
         closing_rows: NDArray[np.int32],
         missing: int,
         left: int,
@@ -165,7 +156,7 @@ class Walker:
             MaskDelta(first, _NO_CHANGES),
             base,
             state,
-            truncated_stack,
+            is_truncated,
             mask.sites,
             closing_rows,
             missing,
@@ -173,10 +164,10 @@ class Walker:
         )
         walk, num_deferred = found
         return self._walk_deferred(
-            walk if into is None else walk.join_to(into), truncated_stack, num_deferred
+            walk if into is None else walk.join_to(into), is_truncated, num_deferred
         )
 
-    def _walk_deferred(self, walk: Walk, truncated_stack: int, num_deferred: int) -> Walk:
+    def _walk_deferred(self, walk: Walk, is_truncated: bool, num_deferred: int) -> Walk:
         """Return the walk with what is allowed below the nodes that it deferred.
 
         None of the nodes is below another, so the order in which they are walked does not matter.
@@ -187,25 +178,22 @@ class Walker:
             for node, *there in self._scratch.get().deferred[:num_deferred].tolist():
                 after = State(*there)
                 walk = self._walk_below(
-                    node, after, truncated_stack, self.keys.traits(after.row), walk
+                    node, after, is_truncated, self.keys.traits(after.row), walk
                 )
         return walk
 
-    def complete(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
+    def complete(self, walk: KeptWalk, state: State) -> Walk:
         """Return the walk of a truncated stack, completed by trying uncertain sites on ``state``.
-
-        ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
 
         ``state`` must have the row of the state that was walked, and its stack must be one that the
         truncated one stands for.
         """
         delta, sites = walk.delta, walk.uncertain
-        truncated_stack = TRUNCATED if is_truncated else NOWHERE
         # Bounds of 0 let all sites pass: an uncertain site counts no code points.
         found, num_deferred = self._walks.walk_below_sites(
-            delta, delta.base, state, truncated_stack, sites, _NO_ROWS, 0, 0
+            delta, delta.base, state, False, sites, _NO_ROWS, 0, 0
         )
-        return self._walk_deferred(found, truncated_stack, num_deferred)
+        return self._walk_deferred(found, False, num_deferred)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """Return the tokens below a node that may, or might, follow ``state``, which stands at it.
@@ -213,7 +201,7 @@ class Walker:
         Tokens of the node itself are left out. Uncertain tokens may be returned that may not
         follow; none that may follow is left out.
         """
-        walk = self._walk_sites(self._no_tokens_at(node), state, NOWHERE, _NO_ROWS, 0, 0)
+        walk = self._walk_sites(self._no_tokens_at(node), state, False, _NO_ROWS, 0, 0)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
             return tokens

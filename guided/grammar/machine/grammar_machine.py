@@ -35,6 +35,9 @@ __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
 MAX_SHORTEST_BYTES: Final = 1_000_000
 """The greatest length in bytes of a grammar's shortest text."""
+_KNOWN_CALLERS: Final = 2
+"""Callers that a truncated stack keeps: knowing more would leave fewer tokens uncertain, and make
+fewer states the same."""
 
 
 class _KeptStates:
@@ -286,14 +289,14 @@ class _TruncatedStacks(StateSharing):
     def __init__(self, stacks: GrammarStacks, continuations: Continuations) -> None:
         self._stacks = stacks
         self._continuations = continuations
-        self._cache: dict[tuple[int, int], int] = {}
-        """Results of ``truncate``, by stack and depth."""
+        self._cache: dict[int, int] = {}
+        """Results of ``truncate``."""
 
-    def truncate(self, stack: int, depth: int) -> int:
-        """Return the stack with only the innermost ``depth`` callers of each continuation."""
-        found = self._cache.get((stack, depth))
+    def truncate(self, stack: int) -> int:
+        """Return the stack with only the innermost callers of each continuation."""
+        found = self._cache.get(stack)
         if found is None:
             frames, truncate = self._stacks.frames[stack], self._continuations.truncate
-            frame = tuple([truncate(continuation, depth) for continuation in frames])
-            found = self._cache[stack, depth] = self._stacks.intern(frame)
+            frame = tuple([truncate(continuation, _KNOWN_CALLERS) for continuation in frames])
+            found = self._cache[stack] = self._stacks.intern(frame)
         return found

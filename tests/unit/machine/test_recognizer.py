@@ -145,5 +145,5 @@ def test_parts_inside_of_others_count_towards_their_fullness_and_what_they_gave_
 def test_a_machine_without_sharing_is_its_own_only_parse() -> None:
     machine = _Brackets()
     assert machine.sharing.parses(machine.start) == ()
-    assert machine.sharing.truncate(5, 0) == 5
+    assert machine.sharing.truncate(5) == 5
     assert machine.sharing.overlaid_state(State(3, 1, 2), 7) == State(3, 7, 2)

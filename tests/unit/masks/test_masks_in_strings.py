@@ -1,8 +1,7 @@
-"""Subtrees of the trie that are taken whole: their masks compared with trying every token."""
+"""Masks within strings compared with trying every token, of texts of all kinds of characters."""
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import json
 import random
@@ -10,14 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from guided.constraint import ConstraintCompiler
 from guided.masks.mask import tokens_of
 from guided.masks.matcher import Matcher
-from guided.masks.trie import CHARACTERS, trie_from_tokens
-from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, NUM_STATES, utf8_step
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 from tests.kit.walks import tried
@@ -86,39 +81,3 @@ def test_masks_within_strings_equal_trying_every_token(string: dict[str, Any]) -
             if not taken:
                 break
             matcher = taken[TokenId(rng.choice(list(taken)))]
-
-
-@given(st.lists(st.none() | st.binary(min_size=1, max_size=5), max_size=40))
-def test_every_node_knows_the_characters_below_it(tokens: list[bytes | None]) -> None:
-    trie = trie_from_tokens(tokens)
-    for node in range(len(trie)):
-        prefix = trie.nodes[node, 1]
-        endings = [tokens[token][prefix:] for token in trie.tokens_below(node).tolist()]
-        word = int(trie.bytes_below[node, 2])
-        assert bool(word & CHARACTERS) == any(not ending.isascii() for ending in endings)
-        assert (word & ~CHARACTERS == 0) == all(map(_is_begun_text, endings))
-    spelled = [tokens[token] or b"" for token in trie.token_ids.tolist()]
-    num_characters = [sum(byte & 0xC0 != 0x80 for byte in text) for text in spelled]
-    assert trie.characters.tolist() == num_characters
-
-
-def _is_begun_text(text: bytes) -> bool:
-    """Whether bytes are UTF-8, except for an incomplete character at the end."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(text)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-@given(st.binary(max_size=6) | st.text(max_size=3).map(str.encode))
-def test_utf8_steps_as_the_codec_does(text: bytes) -> None:
-    state = BOUNDARY
-    for byte in text:
-        state = utf8_step(state, byte)
-        if state == ILL_FORMED:
-            break
-        assert state in range(NUM_STATES)
-    assert (state != ILL_FORMED) == _is_begun_text(text)
-    if state == BOUNDARY:
-        text.decode()
