@@ -23,7 +23,7 @@ from guided.regular.equal_columns import group_classes
 from guided.regular.minimize import minimize_moves
 from guided.regular.partition_kernel import class_intervals, ranges_by_group
 from guided.regular.subset_kernel import EdgesBySource, NfaArrays, build_subsets
-from guided.regular.transitions import Moves, table_from_moves
+from guided.regular.transitions import Moves, group_by_key, table_from_moves
 from guided.runtime.kernel import allocating_kernel
 
 __all__ = [
@@ -165,21 +165,9 @@ def _moves_over_classes(
 def _edges_by_source(
     count: int, sources: NDArray[np.int32], targets: NDArray[np.int32]
 ) -> EdgesBySource:
-    """Return edges from ``sources[i]`` to ``targets[i]`` by source, for ``count`` states.
-
-    A counting sort.
-    """
-    first = np.zeros(count + 1, dtype=np.int32)
-    for source in sources:
-        first[source + 1] += 1
-    for state in range(count):
-        first[state + 1] += first[state]
-    place = first.copy()
-    by_source = np.empty(len(targets), dtype=np.int32)
-    for edge in range(len(sources)):
-        by_source[place[sources[edge]]] = targets[edge]
-        place[sources[edge]] += 1
-    return EdgesBySource(first, by_source)
+    """Return edges from ``sources[i]`` to ``targets[i]`` by source, for ``count`` states."""
+    first, order = group_by_key(count, sources)
+    return EdgesBySource(first, targets[order])
 
 
 @allocating_kernel

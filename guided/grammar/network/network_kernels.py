@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.regular.transitions import group_by_key
 from guided.runtime.kernel import allocating_kernel
 
 __all__ = ["MAX_DISTANCE", "shortest_moves", "write_moves"]
@@ -124,26 +125,6 @@ def shortest_moves(
 
 
 @allocating_kernel
-def _group_by_key(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indices of ``keys`` grouped by key (a counting sort), and where groups begin.
-
-    Keys are from 0 to ``count`` - 1. Returns ``first`` and ``indices``: key ``k`` has those from
-    ``first[k]`` on, in ascending order, which breaks ties between moves of equal cost.
-    """
-    first = np.zeros(count + 1, dtype=np.int64)
-    for key in keys:
-        first[key + 1] += 1
-    for key in range(count):
-        first[key + 1] += first[key]
-    end = first[:-1].copy()
-    indices = np.empty(len(keys), dtype=np.int64)
-    for index in range(len(keys)):
-        indices[end[keys[index]]] = index
-        end[keys[index]] += 1
-    return first, indices
-
-
-@allocating_kernel
 def _push_call(heap: list[Any], cost: int, tie: int, call: Ints) -> None:
     """Push the state in which a call is made on the heap of ``_shortest_moves``.
 
@@ -165,10 +146,11 @@ def _shortest_moves(
     later of these two is settled.
     """
     count = len(known_distance)
-    # Edges and calls by target, as the search goes backwards; calls also by callee.
-    edges_first, edges_into = _group_by_key(count, edges[:, _TARGET])
-    before_first, calls_before = _group_by_key(count, calls[:, _TARGET])
-    in_first, calls_of = _group_by_key(len(starts), calls[:, _RULE])
+    # Edges and calls by target, as the search goes backwards; calls also by callee. Those of a key
+    # ascend, which breaks ties between moves of equal cost.
+    edges_first, edges_into = group_by_key(count, edges[:, _TARGET])
+    before_first, calls_before = group_by_key(count, calls[:, _TARGET])
+    in_first, calls_of = group_by_key(len(starts), calls[:, _RULE])
     # By state the rule that begins there, -1 for none.
     rule_at = np.full(count, -1, dtype=np.int64)
     for rule in range(len(starts)):
