@@ -1,4 +1,4 @@
-"""The moves of an automaton as arrays: three layouts, and conversions between them.
+"""The moves of an automaton as arrays: three layouts, conversions, and what moves lead to.
 
 A *move* is a transition that reads a symbol: a class of code points, of bytes, or a whole set.
 
