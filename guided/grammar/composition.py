@@ -19,8 +19,9 @@ from guided.regular.expression import (
     Alternate,
     Regular,
     literal,
+    texts_up_to,
+    texts_without,
 )
-from guided.regular.first_end import texts_up_to, texts_without
 from guided.runtime.work_budget import spend, with_pauses
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.bare_string import BareString
@@ -75,8 +76,10 @@ def lower_composition(constraint: Structure) -> Composition:
     part.
     """
     match constraint:
-        case Lark() if not _has_holes(constraint):
-            return Composition(_lower_single(constraint), ())
+        case Lark():
+            text, imports, fillings = _extract_schemas(constraint)
+            if not fillings:
+                return Composition(lower_lark(text, constraint.start, imports), ())
         case Ebnf() | Regex() | Choice():
             return Composition(_lower_single(constraint), ())
     composer = _Composer()
@@ -86,10 +89,8 @@ def lower_composition(constraint: Structure) -> Composition:
 
 
 def _lower_single(constraint: Structure) -> cf.ContextFreeGrammar:
-    """Return the grammar of a constraint without parts; a ``Lark`` must have no holes."""
+    """Return the grammar of a constraint without parts that is no ``Lark``."""
     match constraint:
-        case Lark(text, start, imports):
-            return lower_lark(text, start, dict(imports))
         case Ebnf(text, root):
             return lower_ebnf(text, root)
         case Regex():
@@ -158,18 +159,16 @@ class _Composer:
             prefix = f"{len(self._body_by_digest)}:"
             # Reserves the number before the parts inside take theirs; no part contains itself.
             self._body_by_digest[digest] = cf.Concatenation(())
-            if isinstance(constraint, Lark) and _has_holes(constraint, path):
-                grammar = self._lower_lark_with_holes(constraint, prefix, path)
+            if isinstance(constraint, Lark):
+                grammar = self._lower_lark(constraint, prefix, path)
             else:
                 with naming(path):
                     grammar = _lower_single(constraint)
             self._body_by_digest[digest] = self._add_grammar(grammar, prefix)
         return self._body_by_digest[digest]
 
-    def _lower_lark_with_holes(
-        self, lark: Lark, prefix: str, path: tuple[str, ...]
-    ) -> cf.ContextFreeGrammar:
-        """Return the grammar of a ``Lark`` with holes, and add a rule for each hole.
+    def _lower_lark(self, lark: Lark, prefix: str, path: tuple[str, ...]) -> cf.ContextFreeGrammar:
+        """Return the grammar of a ``Lark``, and add a rule for each of its holes.
 
         The rule is called wherever the hole is used, so that what fills it is not copied. No name
         in a grammar contains the ``%`` of the rule's name.
@@ -299,12 +298,6 @@ def _extract_schemas(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[s
             fillings[name] = (path, JsonSchema(schema))
     text = texts.pop(None)
     return text, {name: each for name, each in texts.items() if name is not None}, fillings
-
-
-def _has_holes(lark: Lark, path: tuple[str, ...] = ()) -> bool:
-    """Return whether a grammar has holes or schemas; raises as ``_extract_schemas`` does."""
-    with naming(path):
-        return bool(_extract_schemas(lark)[2])
 
 
 def _has_lookaround(grammar: cf.ContextFreeGrammar) -> bool:

@@ -23,7 +23,6 @@ __all__ = [
     "MAX_BLOCK_CELLS",
     "ByteDfa",
     "append_bytes",
-    "byte_classes",
     "byte_dfa_from_dfa",
 ]
 
@@ -167,7 +166,7 @@ def _build_template(
     trie = _SpellingTrie(unavailable_bytes)
     trie.rows[0] = trie.row_of(sequences)
     stacked = np.array(trie.rows, dtype=np.int32)
-    byte_class, representative = byte_classes(stacked)
+    byte_class, representative = group_columns(stacked)
     template = np.ascontiguousarray(stacked[:, representative])
     # Both are cached, and shared by all automata of these classes.
     template.flags.writeable = byte_class.flags.writeable = False
@@ -213,15 +212,6 @@ class _SpellingTrie:
 @functools.lru_cache(maxsize=4096)
 def _spell_range(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
     return tuple(spelling(low, high))
-
-
-def byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
-    """Return the class of each byte, uint8 ``[256]``, and a byte of each class.
-
-    Bytes with equal columns in ``rows``, int32 ``[rows, 256]``, are in one class.
-    """
-    byte_class, representative = group_columns(np.ascontiguousarray(rows))
-    return byte_class, representative.tolist()
 
 
 def _empty_automaton() -> ByteDfa:

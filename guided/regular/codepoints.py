@@ -43,7 +43,7 @@ class CodePoints:
                 first, last = low, high
                 merged.append((low, high))
         if last >= _FIRST_SURROGATE:
-            merged = _remove_surrogates(merged)
+            return CodePoints(tuple(merged)) & ANY
         return CodePoints(tuple(merged))
 
     @classmethod
@@ -118,17 +118,7 @@ def lone_surrogate(ranges: Iterable[tuple[int, int]]) -> int | None:
     return next((low for low, high in ranges if is_surrogate(low) and is_surrogate(high)), None)
 
 
-def _remove_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ascending ranges without the surrogates: one that spans them becomes two."""
-    kept: list[tuple[int, int]] = []
-    for low, high in ranges:
-        if low < _FIRST_SURROGATE:
-            kept.append((low, min(high, _FIRST_SURROGATE - 1)))
-        if high > _LAST_SURROGATE:
-            kept.append((max(low, _LAST_SURROGATE + 1), high))
-        # Only surrogates lie between.
-    return kept
-
-
 EMPTY: Final = CodePoints(())
-ANY: Final = CodePoints.from_ranges([(0, MAX_CODE_POINT)])
+ANY: Final = CodePoints(
+    ((0, _FIRST_SURROGATE - 1), (_LAST_SURROGATE + 1, MAX_CODE_POINT)),
+)

@@ -12,13 +12,17 @@ from guided.regular.codepoints import ANY, CodePoints
 from guided.regular.determinize_kernel import (
     TOO_MANY_CELLS,
     TOO_MANY_MOVES,
-    TOO_MANY_STATES,
     TOO_MUCH_OVERLAP,
-    TOO_MUCH_WORK,
     minimal_automaton,
 )
 from guided.regular.nfa import Nfa
-from guided.regular.partition import MAX_OVERLAP, flatten_ranges, too_much_overlap_error
+from guided.regular.partition import (
+    MAX_OVERLAP,
+    code_point_sets,
+    flatten_ranges,
+    too_much_overlap_error,
+)
+from guided.regular.subset_kernel import COMPLETE, TOO_MANY_STATES, TOO_MUCH_WORK
 from guided.runtime.work_budget import pause_if_due, spend, without_gil
 
 __all__ = ["MAX_CELLS", "determinize"]
@@ -29,6 +33,18 @@ MAX_MOVES: Final = 16_000_000
 """Most moves of the NFA, each counted once per class that it reads; 16 bytes each."""
 MAX_CELLS: Final = 16_000_000
 """Most cells of a table, of 4 bytes; computed cell by cell, one takes about 10 ns."""
+_TOO_LARGE: Final = {
+    TOO_MUCH_WORK: (f"takes more than {MAX_WORK} steps to build", MAX_WORK),
+    TOO_MANY_MOVES: (
+        f"has more than {MAX_MOVES} moves, each by a class of characters",
+        MAX_MOVES,
+    ),
+    TOO_MANY_CELLS: (
+        f"has more than {MAX_CELLS} cells, a state each by a class of characters",
+        MAX_CELLS,
+    ),
+}
+"""What an automaton is or takes too much of, and the limit, by outcome."""
 
 
 def determinize(
@@ -70,7 +86,7 @@ def determinize(
     listed = np.array(numbers, dtype=np.int32)
     # There may be many more subsets than states, so this is only a guess.
     with without_gil(nfa.count):
-        outcome, steps, table, label, first, ranges, origin = minimal_automaton(
+        outcome, steps, table, label, first, ranges = minimal_automaton(
             listed,
             tuple(sizes),
             nfa.bulk,
@@ -84,51 +100,11 @@ def determinize(
     spend(steps // 64 + table.size // 8)
     if outcome == TOO_MANY_STATES:
         return None
-    if outcome == TOO_MUCH_WORK:
-        raise LimitExceededError(
-            f"its automaton takes more than {MAX_WORK} steps to build",
-            limit=MAX_WORK,
-            hint="simplify the pattern or lower its bounds",
-        )
     if outcome == TOO_MUCH_OVERLAP:
         raise too_much_overlap_error()
-    if outcome == TOO_MANY_MOVES:
+    if outcome != COMPLETE:
+        what, limit = _TOO_LARGE[outcome]
         raise LimitExceededError(
-            f"its automaton has more than {MAX_MOVES} moves, each by a class of characters",
-            limit=MAX_MOVES,
-            hint="simplify the pattern or lower its bounds",
+            f"its automaton {what}", limit=limit, hint="simplify the pattern or lower its bounds"
         )
-    if outcome == TOO_MANY_CELLS:
-        raise LimitExceededError(
-            f"its automaton has more than {MAX_CELLS} cells, a state each by a class of characters",
-            limit=MAX_CELLS,
-            hint="simplify the pattern or lower its bounds",
-        )
-    return _class_sets(sets, origin.tolist(), first, ranges), table, label
-
-
-def _class_sets(
-    sets: list[CodePoints],
-    origin: list[int],
-    first: NDArray[np.int32],
-    ranges: NDArray[np.int32],
-) -> tuple[CodePoints, ...]:
-    """Return the classes as sets; ``origin`` has for each class the set that it equals, or -1.
-
-    ``first`` and ``ranges`` are the ranges of the classes, as ``ranges_by_group`` returns them.
-    Existing sets are reused, since their hashes, and what is cached by them, are known.
-    """
-    if -1 not in origin:
-        return tuple([sets[number] for number in origin])
-    begin: list[int] = first.tolist()
-    lows, highs = ranges.tolist()
-    return tuple(
-        [
-            sets[number]
-            if number != -1
-            else CodePoints(
-                tuple([(lows[at], highs[at]) for at in range(begin[index], begin[index + 1])])
-            )
-            for index, number in enumerate(origin)
-        ]
-    )
+    return code_point_sets(first, ranges), table, label

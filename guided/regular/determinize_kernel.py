@@ -18,31 +18,24 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.regular import subset_kernel
 from guided.regular.equal_columns import group_classes
 from guided.regular.minimize import minimize_moves
 from guided.regular.partition_kernel import class_intervals, ranges_by_group
-from guided.regular.subset_kernel import EdgesBySource, NfaArrays, build_subsets
-from guided.regular.transitions import Moves, table_from_moves
+from guided.regular.subset_kernel import COMPLETE, EdgesBySource, NfaArrays, build_subsets
+from guided.regular.transitions import Moves, group_by_key, table_from_moves
 from guided.runtime.kernel import allocating_kernel
 
 __all__ = [
-    "COMPLETE",
     "TOO_MANY_CELLS",
     "TOO_MANY_MOVES",
-    "TOO_MANY_STATES",
     "TOO_MUCH_OVERLAP",
-    "TOO_MUCH_WORK",
     "minimal_automaton",
 ]
 
-# Outcomes, numbered after those of the subset construction.
-COMPLETE: Final = subset_kernel.COMPLETE
-TOO_MANY_STATES: Final = subset_kernel.TOO_MANY_STATES
-TOO_MUCH_WORK: Final = subset_kernel.TOO_MUCH_WORK
 TOO_MUCH_OVERLAP: Final = 3
 TOO_MANY_CELLS: Final = 4
 TOO_MANY_MOVES: Final = 5
+"""Outcomes beside those of ``subset_kernel``."""
 
 
 @allocating_kernel
@@ -63,7 +56,6 @@ def minimal_automaton(
     NDArray[np.int32],
     NDArray[np.int32],
     NDArray[np.int32],
-    NDArray[np.int32],
 ]:
     """Return the minimal automaton of an NFA of ``count`` states from 0 to ``final``.
 
@@ -75,8 +67,8 @@ def minimal_automaton(
     of classes (``class_intervals``), moves over classes, and cells.
 
     Returns the outcome; the steps it took; the table, int32 ``[states, columns]``, and the labels,
-    0 or -1; the ranges of the columns as ``ranges_by_group`` has them, int32 ``[columns + 1]`` and
-    ``[2, ranges]``; and for each column the set that it equals, -1 if there is none.
+    0 or -1; and the ranges of the columns as ``ranges_by_group`` has them, int32 ``[columns + 1]``
+    and ``[2, ranges]``.
     """
     max_work, max_members, max_moves, max_cells = limits
     # Where each list begins in ``numbers``: passing one array takes less time than eleven.
@@ -90,7 +82,7 @@ def minimal_automaton(
     table = np.empty((0, 0), dtype=np.int32)
     ranges = np.empty((2, 0), dtype=np.int32)
     if width == -1:
-        return TOO_MUCH_OVERLAP, 0, table, empty, empty, ranges, empty
+        return TOO_MUCH_OVERLAP, 0, table, empty, empty, ranges
     over_sets = np.empty((3, start[3] - start[2] + bulk_size), dtype=np.int32)
     for row in range(3):
         num_listed = start[row + 3] - start[row + 2]
@@ -98,7 +90,7 @@ def minimal_automaton(
         over_sets[row, num_listed:] = bulk[row, :bulk_size]
     size = _count_moves(over_sets[2], class_first)
     if size > max_moves:
-        return TOO_MANY_MOVES, len(classes), table, empty, empty, ranges, empty
+        return TOO_MANY_MOVES, len(classes), table, empty, empty, ranges
     nfa = NfaArrays(
         count,
         final,
@@ -110,14 +102,13 @@ def minimal_automaton(
     outcome, label, moves, work = build_subsets(nfa, width, search, max_states, max_work)
     steps = size + work
     if outcome != COMPLETE:
-        return outcome, steps, table, empty, empty, ranges, empty
+        return outcome, steps, table, empty, empty, ranges
     moves, label = minimize_moves(moves, label, width, True)
     group, groups = group_classes(moves, width)
     if groups * len(label) > max_cells:
-        return TOO_MANY_CELLS, steps, table, empty, empty, ranges, empty
+        return TOO_MANY_CELLS, steps, table, empty, empty, ranges
     first, ranges = ranges_by_group(intervals, group, groups)
-    origin = _equal_sets(group, groups, class_first, classes)
-    return COMPLETE, steps, table_from_moves(moves, group, groups), label, first, ranges, origin
+    return COMPLETE, steps, table_from_moves(moves, group, groups), label, first, ranges
 
 
 @allocating_kernel
@@ -165,45 +156,6 @@ def _moves_over_classes(
 def _edges_by_source(
     count: int, sources: NDArray[np.int32], targets: NDArray[np.int32]
 ) -> EdgesBySource:
-    """Return edges from ``sources[i]`` to ``targets[i]`` by source, for ``count`` states.
-
-    A counting sort.
-    """
-    first = np.zeros(count + 1, dtype=np.int32)
-    for source in sources:
-        first[source + 1] += 1
-    for state in range(count):
-        first[state + 1] += first[state]
-    place = first.copy()
-    by_source = np.empty(len(targets), dtype=np.int32)
-    for edge in range(len(sources)):
-        by_source[place[sources[edge]]] = targets[edge]
-        place[sources[edge]] += 1
-    return EdgesBySource(first, by_source)
-
-
-@allocating_kernel
-def _equal_sets(
-    group: NDArray[np.int32],
-    groups: int,
-    class_first: NDArray[np.int32],
-    classes: NDArray[np.int32],
-) -> NDArray[np.int32]:
-    """Return for each group of classes the set that it equals, if both are one class; else -1.
-
-    The caller uses the set itself for the group, so that its ranges need not be made again. Groups
-    of several classes have -1 even if they equal some set: finding it would take longer.
-    ``class_first`` and ``classes`` are those of ``_moves_over_classes``.
-    """
-    origin = np.full(groups, -1, dtype=np.int32)
-    sizes = np.zeros(groups, dtype=np.int32)
-    for number in group:
-        if number != -1:
-            sizes[number] += 1
-    for number in range(len(class_first) - 1):
-        at = class_first[number]
-        if class_first[number + 1] == at + 1:
-            whole = group[classes[at]]
-            if whole != -1 and sizes[whole] == 1:
-                origin[whole] = number
-    return origin
+    """Return edges from ``sources[i]`` to ``targets[i]`` by source, for ``count`` states."""
+    first, order = group_by_key(count, sources)
+    return EdgesBySource(first, targets[order])

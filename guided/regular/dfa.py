@@ -19,8 +19,8 @@ An expression is converted in these steps::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,6 @@ __all__ = [
     "combine",
     "dfa_from_nfa",
     "dfa_from_regular",
-    "dfa_from_steps",
     "length_dfa",
 ]
 
@@ -240,7 +239,7 @@ def dfa_from_nfa(
         # ANY comes last, as moves name sets by their index.
         parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
         subsets = LookaroundSubsets(nfa, parts, search=search)
-        return dfa_from_steps(parts.classes, subsets.first, subsets.step, subsets.label)
+        return _dfa_from_subsets(parts.classes, subsets)
     determinized = determinize(nfa, search=search, max_states=max_states)
     if determinized is None:
         return None
@@ -362,31 +361,20 @@ def _multiply(left: _Product, right: _Product) -> _Product:
     return _Product(table, label_index, label_tuples)
 
 
-_State = TypeVar("_State", bound=Hashable)
+def _dfa_from_subsets(classes: tuple[CodePoints, ...], subsets: LookaroundSubsets) -> Dfa:
+    """Return the minimal automaton of all subsets, which are over these classes.
 
-
-def dfa_from_steps(
-    classes: tuple[CodePoints, ...],
-    first: _State,
-    step: Callable[[_State, int], _State | None],
-    label: Callable[[_State], int],
-) -> Dfa:
-    """Return the minimal automaton of all states that ``step`` leads to from ``first``.
-
-    ``step`` gets a state and the index of a class in ``classes``, and returns the next state or
-    ``None``. ``label`` returns what a state accepts as, or DEAD. States are keys of a dict, so they
-    must not change. ``step`` is called once for each state and class, breadth first; ``label`` once
-    for each state, after that. Raises LimitExceededError past MAX_DFA_STATES.
+    They are numbered breadth first. Raises LimitExceededError past MAX_DFA_STATES.
     """
-    numbers = {first: 0}
-    queue = [first]
+    numbers = {subsets.first: 0}
+    queue = [subsets.first]
     rows: list[list[int]] = []
     # The queue grows during the loop: breadth first, in the order of the numbers.
     for state in queue:
         spend(len(classes))
         row = []
         for index in range(len(classes)):
-            reached = step(state, index)
+            reached = subsets.step(state, index)
             if reached is None:
                 row.append(DEAD)
                 continue
@@ -398,7 +386,7 @@ def dfa_from_steps(
             row.append(number)
         rows.append(row)
     table = np.array(rows, dtype=np.int32).reshape(len(rows), len(classes))
-    labels = np.fromiter(map(label, queue), dtype=np.int32, count=len(queue))
+    labels = np.fromiter(map(subsets.label, queue), dtype=np.int32, count=len(queue))
     return _minimize(classes, table, labels)
 
 

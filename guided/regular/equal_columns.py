@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.regular.transitions import Moves, moves_by_state
+from guided.regular.transitions import Moves, group_by_key, keys_of, moves_by_state
 from guided.runtime.kernel import allocating_kernel, inlined
 
 __all__ = [
@@ -124,22 +124,13 @@ def _moves_by_class(
     The moves of a class are in the order of their states, so that ``_are_equal`` can compare them
     one by one.
     """
-    begin = np.zeros(width + 1, dtype=np.int32)
-    for index in moves.classes:
-        begin[index + 1] += 1
-    for index in range(width):
-        begin[index + 1] += begin[index]
-    place = begin[:-1].copy()
-    states = np.empty(len(moves.classes), dtype=np.int32)
-    targets = np.empty(len(moves.classes), dtype=np.int32)
+    begin, order = group_by_key(width, moves.classes)
+    states, targets = keys_of(moves.first)[order], moves.targets[order]
     hashes = np.zeros(width, dtype=np.uint64)
-    for state in range(len(moves.first) - 1):
-        salt = np.uint64(state + 1) * np.uint64(0xBF58476D1CE4E5B9)
-        for at in range(moves.first[state], moves.first[state + 1]):
-            index, target = moves.classes[at], moves.targets[at]
-            states[place[index]], targets[place[index]] = state, target
-            place[index] += 1
-            mixed = (salt ^ np.uint64(target)) * np.uint64(0x9E3779B97F4A7C15)
+    for index in range(width):
+        for at in range(begin[index], begin[index + 1]):
+            salt = np.uint64(states[at] + 1) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (salt ^ np.uint64(targets[at])) * np.uint64(0x9E3779B97F4A7C15)
             hashes[index] += mixed ^ (mixed >> np.uint64(29))
     return begin, states, targets, hashes
 

@@ -33,6 +33,8 @@ __all__ = [
     "literal",
     "one_character",
     "short_match",
+    "texts_up_to",
+    "texts_without",
     "word_boundary",
 ]
 
@@ -287,6 +289,22 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
     if negative:
         return Alternate((Concat((before, after)), Concat((not_before, not_after))))
     return Alternate((Concat((before, not_after)), Concat((not_before, after))))
+
+
+def texts_up_to(end: Regular, ends: Regular, texts: Regular = ANYTHING) -> Regular:
+    """Return the texts followed by ``end`` that contain no earlier match of ``ends``.
+
+    A match is earlier if at least one character follows it. ``end`` is one of ``ends``. The
+    automaton has a state for each state of ``texts`` and each prefix of ``ends`` that may precede
+    it.
+    """
+    earlier = Concat((ANYTHING, ends, Chars(ANY), ANYTHING))
+    return Intersection(Concat((texts, end)), earlier, negative=True)
+
+
+def texts_without(part: Regular, texts: Regular = ANYTHING) -> Regular:
+    """Return the texts that contain no match of ``part``."""
+    return Intersection(texts, Concat((ANYTHING, part, ANYTHING)), negative=True)
 
 
 @functools.lru_cache(maxsize=32)

@@ -134,7 +134,7 @@ def _ends_in_look(regular: Regular) -> bool:
 
 
 class LookaroundSubsets:
-    """The subset construction over one NFA, for ``dfa_from_steps``.
+    """The subset construction over one NFA, step by step.
 
     With ``search`` a match may begin anywhere. By state of the NFA, ``epsilons``, ``starts`` and
     ``ends`` have the targets of its edges that read nothing, and ``conditions`` the look-around and

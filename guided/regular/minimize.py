@@ -30,6 +30,7 @@ from guided.regular.transitions import (
     MovesInto,
     moves_by_state,
     moves_into,
+    spread,
     table_from_moves,
 )
 from guided.runtime.kernel import allocating_kernel, inlined
@@ -89,53 +90,15 @@ def minimize_moves(
     if not len(label):
         return moves, label
     into = moves_into(moves)
-    live = _find_live(moves, into, label, all_reachable)
+    live = spread(into.first, into.sources, label != -1)
+    if not all_reachable:
+        live &= spread(moves.first, moves.targets, np.arange(len(label)) == 0)
     if not live.all():
         moves, label = _keep_live(moves, label, live)
         into = moves_into(moves)
     if len(label) < 2:
         return moves, label
     return _merge_blocks(moves, label, _refine(into, label, width))
-
-
-@allocating_kernel
-def _find_live(
-    moves: Moves, into: MovesInto, label: NDArray[np.int32], all_reachable: bool
-) -> NDArray[np.bool_]:
-    """Mark the states that state 0 leads to and that lead to a label; bool ``[states]``."""
-    count = len(label)
-    found = np.full(count, all_reachable)
-    stack = np.empty(count, dtype=np.int32)
-    if not all_reachable:
-        stack[0], top = 0, 1
-        found[0] = True
-        while top:
-            top -= 1
-            state = stack[top]
-            for at in range(moves.first[state], moves.first[state + 1]):
-                target = moves.targets[at]
-                if not found[target]:
-                    found[target] = True
-                    stack[top] = target
-                    top += 1
-    # Backwards from states with a label, and only through states that state 0 leads to.
-    live = np.zeros(count, dtype=np.bool_)
-    top = 0
-    for state in range(count):
-        if found[state] and label[state] != -1:
-            live[state] = True
-            stack[top] = state
-            top += 1
-    while top:
-        top -= 1
-        state = stack[top]
-        for at in range(into.first[state], into.first[state + 1]):
-            source = into.sources[at]
-            if found[source] and not live[source]:
-                live[source] = True
-                stack[top] = source
-                top += 1
-    return live
 
 
 @allocating_kernel

@@ -7,13 +7,21 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.partition_kernel import class_intervals, ranges_by_group
 from guided.runtime.work_budget import spend, with_pauses
 
-__all__ = ["MAX_OVERLAP", "Partition", "flatten_ranges", "partition", "too_much_overlap_error"]
+__all__ = [
+    "MAX_OVERLAP",
+    "Partition",
+    "code_point_sets",
+    "flatten_ranges",
+    "partition",
+    "too_much_overlap_error",
+]
 
 MAX_OVERLAP: Final = 16_000_000
 """Most pieces of all sets, if each is cut where another one begins or ends; 4 bytes each."""
@@ -55,12 +63,16 @@ def partition(sets: Sequence[CodePoints]) -> Partition:
     if count == -1:
         raise too_much_overlap_error()
     begin, bounds = ranges_by_group(intervals, np.arange(count, dtype=np.int32), count)
-    ends = [*zip(*bounds.tolist(), strict=True)]
-    spans = with_pauses(pairwise(begin.tolist()))
-    classes = [CodePoints(tuple(ends[low:high])) for low, high in spans]
     listed: list[int] = members.tolist()
     spans = with_pauses(pairwise(first.tolist()))
-    return Partition(tuple(classes), [listed[low:high] for low, high in spans])
+    return Partition(code_point_sets(begin, bounds), [listed[low:high] for low, high in spans])
+
+
+def code_point_sets(first: NDArray[np.int32], ranges: NDArray[np.int32]) -> tuple[CodePoints, ...]:
+    """Return sets of code points from their ranges, as ``ranges_by_group`` returns them."""
+    ends = [*zip(*ranges.tolist(), strict=True)]
+    spans = with_pauses(pairwise(first.tolist()))
+    return tuple([CodePoints(tuple(ends[low:high])) for low, high in spans])
 
 
 def flatten_ranges(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.regular.transitions import group_by_key, keys_of
 from guided.runtime.kernel import allocating_kernel, inlined
 
 __all__ = ["class_intervals", "ranges_by_group"]
@@ -39,13 +40,12 @@ def class_intervals(
     ends = _sort_ends(ranges, sizes)
     sets, events = len(sizes), len(ends)
     intervals = np.empty((3, max(events, 1)), dtype=np.int32)
-    first = np.zeros(sets + 1, dtype=np.int32)
     # See the example above.
     active_sets = np.empty(sets, dtype=np.int32)
     place_of = np.full(sets, -1, dtype=np.int32)
     num_members = _count_members(ends, place_of)
     if num_members > max_members:
-        return intervals, -1, first, first
+        return intervals, -1, place_of, place_of
     members = np.empty(num_members, dtype=np.int32)
     begin = np.zeros(events + 1, dtype=np.int32)
     # Classes by the hash of their sets. There are fewer than ends, so some slot is always free.
@@ -82,7 +82,6 @@ def class_intervals(
             index = slots[slot] = num_classes
             for at in range(size):
                 members[begin[index] + at] = active_sets[at]
-                first[active_sets[at] + 1] += 1
             num_classes += 1
             begin[num_classes] = begin[index] + size
         last = (ends[event + 1] >> 32) - 1
@@ -96,9 +95,9 @@ def class_intervals(
             intervals[0, num_intervals], intervals[1, num_intervals] = code_point, last
             intervals[2, num_intervals] = index
             num_intervals += 1
-    # So far ``first`` has the number of classes of each set; now it becomes where they begin.
-    by_set = _classes_by_set(first, begin[: num_classes + 1], members)
-    return intervals[:, :num_intervals], num_classes, first, by_set
+    begin = begin[: num_classes + 1]
+    first, order = group_by_key(sets, members[: begin[num_classes]])
+    return intervals[:, :num_intervals], num_classes, first, keys_of(begin)[order]
 
 
 @inlined
@@ -127,25 +126,6 @@ def _find_slot(
                 break
         slot = (slot + 1) & (len(slots) - 1)
     return int(slot)
-
-
-@allocating_kernel
-def _classes_by_set(
-    first: NDArray[np.int32], begin: NDArray[np.int32], members: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """Return the classes of each set, from the sets of each class.
-
-    ``first[set + 1]`` has the number of classes of the set; it is changed to where they begin.
-    """
-    for number in range(len(first) - 1):
-        first[number + 1] += first[number]
-    places = first.copy()
-    by_set = np.empty(begin[-1], dtype=np.int32)
-    for index in range(len(begin) - 1):
-        for at in range(begin[index], begin[index + 1]):
-            by_set[places[members[at]]] = index
-            places[members[at]] += 1
-    return by_set
 
 
 @allocating_kernel

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.regular.transitions import moves_by_state, moves_into
+from guided.regular.transitions import moves_by_state, moves_into, spread
 from guided.runtime.kernel import allocating_kernel
 
 __all__ = [
@@ -75,18 +75,9 @@ def relax_code_points(
 
 @allocating_kernel
 def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Compute ``coaccessible``: a search from the accepting states along reversed moves."""
+    """Compute ``coaccessible``: along reversed moves from the accepting states."""
     into = moves_into(moves_by_state(table))
-    live = accepting.copy()
-    stack = [state for state in range(len(live)) if live[state]]
-    while stack:
-        state = stack.pop()
-        for edge in range(into.first[state], into.first[state + 1]):
-            source = into.sources[edge]
-            if not live[source]:
-                live[source] = True
-                stack.append(int(source))
-    return live
+    return spread(into.first, into.sources, accepting)
 
 
 @allocating_kernel

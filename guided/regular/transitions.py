@@ -1,4 +1,4 @@
-"""The moves of an automaton as arrays: three layouts, and conversions between them.
+"""The moves of an automaton as arrays: three layouts, conversions, and what moves lead to.
 
 A *move* is a transition that reads a symbol: a class of code points, of bytes, or a whole set.
 
@@ -34,11 +34,14 @@ __all__ = [
     "Moves",
     "MovesInto",
     "copy_moves",
+    "group_by_key",
     "grow",
+    "keys_of",
     "list_moves",
     "list_moves_on",
     "moves_by_state",
     "moves_into",
+    "spread",
     "table_from_moves",
 ]
 
@@ -147,22 +150,67 @@ def table_from_moves(moves: Moves, group: NDArray[np.int32], groups: int) -> NDA
 
 @allocating_kernel
 def moves_into(moves: Moves) -> MovesInto:
-    """Return the same moves by target (a counting sort)."""
-    count = len(moves.first) - 1
+    """Return the same moves by target, those into each state in the order of their sources."""
+    first, order = group_by_key(len(moves.first) - 1, moves.targets)
+    return MovesInto(first, keys_of(moves.first)[order], moves.classes[order])
+
+
+@allocating_kernel
+def group_by_key(
+    count: int, keys: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return where each group of equal keys begins, and the indices of keys, group by group.
+
+    Keys are from 0 to ``count`` - 1: key ``k`` has the indices from ``first[k]`` up to
+    ``first[k + 1]``, in ascending order (a counting sort).
+    """
     first = np.zeros(count + 1, dtype=np.int32)
-    for target in moves.targets:
-        first[target + 1] += 1
-    for state in range(count):
-        first[state + 1] += first[state]
+    for key in keys:
+        first[key + 1] += 1
+    for key in range(count):
+        first[key + 1] += first[key]
     place = first[:-1].copy()
-    sources = np.empty(len(moves.targets), dtype=np.int32)
-    classes = np.empty(len(moves.targets), dtype=np.int32)
-    for state in range(count):
-        for at in range(moves.first[state], moves.first[state + 1]):
-            target = moves.targets[at]
-            sources[place[target]], classes[place[target]] = state, moves.classes[at]
-            place[target] += 1
-    return MovesInto(first, sources, classes)
+    indices = np.empty(len(keys), dtype=np.int32)
+    for index in range(len(keys)):
+        indices[place[keys[index]]] = index
+        place[keys[index]] += 1
+    return first, indices
+
+
+@allocating_kernel
+def keys_of(first: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the key of each index, where key ``k`` has those from ``first[k]`` up to the next."""
+    keys = np.empty(first[-1], dtype=np.int32)
+    for key in range(len(first) - 1):
+        keys[first[key] : first[key + 1]] = key
+    return keys
+
+
+@allocating_kernel
+def spread(
+    first: NDArray[np.int32], neighbours: NDArray[np.int32], marked: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return the marked states and all that a path leads to from them, bool ``[states]``.
+
+    From state ``s`` an edge leads to the ``neighbours`` from ``first[s]`` up to ``first[s + 1]``.
+    """
+    found = marked.copy()
+    stack = np.empty(len(marked), dtype=np.int32)
+    top = 0
+    for state in range(len(marked)):
+        if marked[state]:
+            stack[top] = state
+            top += 1
+    while top:
+        top -= 1
+        state = stack[top]
+        for at in range(first[state], first[state + 1]):
+            neighbour = neighbours[at]
+            if not found[neighbour]:
+                found[neighbour] = True
+                stack[top] = neighbour
+                top += 1
+    return found
 
 
 @allocating_kernel

@@ -16,7 +16,6 @@ import re
 from typing import Final
 
 from guided.errors import (
-    ConstraintError,
     InvalidConstraintError,
     LimitExceededError,
     UnsupportedFeatureError,
@@ -30,25 +29,19 @@ from guided.grammar.context_free import (
     Repetition,
     Terminal,
 )
-from guided.grammar.ebnf.tokens import Token, error_at, parse_class, parse_literal, tokenize
+from guided.grammar.ebnf.tokens import error_at, parse_class, parse_literal, tokenize
+from guided.grammar.token_parser import REPEAT_BOUNDS, Token, TokenParser
 from guided.regular.codepoints import ANY
 from guided.regular.expression import Chars
-from guided.spec.source_position import SourcePosition, check_encodable
+from guided.spec.source_position import check_encodable
 
-__all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
+__all__ = ["MAX_BOUND", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 
 MAX_GRAMMAR_LENGTH: Final = 1_000_000
 """The most characters of a grammar."""
-MAX_DEPTH: Final = 100
-"""How deep parentheses may nest, and how deep repeats."""
 MAX_BOUND: Final = 1_000_000
 """The largest bound of a repeat; what would make too large an automaton anyway."""
-
-_REPEAT_BOUNDS: Final[dict[str, tuple[int, int | None]]] = {
-    "*": (0, None),
-    "+": (1, None),
-    "?": (0, 1),
-}
+_REPEATS: Final = (*REPEAT_BOUNDS, "bounds")
 
 
 def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
@@ -81,20 +74,11 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
     return ContextFreeGrammar(bodies, root)
 
 
-class _Parser:
-    """Parses the tokens by recursive descent; a method for each rule of the grammar at the top.
-
-    Each method begins at ``_current`` and stops at the first token after what it has read. The last
-    token, "end", is never read, so ``_current`` always exists. After an error the parser is
-    unusable.
-    """
+class _Parser(TokenParser):
+    """Parses the tokens by recursive descent; a method for each rule of the grammar at the top."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = list(tokenize(text))
-        self._index = 0
-        self._depth = 0
-        """The number of open parentheses."""
+        super().__init__(text, tokenize(text))
         self._height = 0
         """How deep repeats nest in the body that was parsed last."""
         self.called_at: dict[str, int] = {}
@@ -103,14 +87,14 @@ class _Parser:
     def parse_rules(self) -> dict[str, Body]:
         """Return the bodies of all rules, by name; rules in ``called_at`` may be undefined."""
         bodies: dict[str, Body] = {}
-        while self._current.kind != "end":
-            name = self._expect("name", "a rule is defined as NAME ::= …")
+        while self._current_kind != "end":
+            name = self._expect(("name",), "a rule is defined as NAME ::= …")
             if name.text in bodies:
                 raise self._invalid_at(name, f"the rule {name.text!r} is defined twice")
             self._refuse_attributes()
-            self._expect("defined", "a rule is defined as NAME ::= …")
+            self._expect(("defined",), "a rule is defined as NAME ::= …")
             bodies[name.text] = self._parse_choice()
-            if self._current.kind == "ahead":
+            if self._current_kind == "ahead":
                 self._skip_ahead()
         return bodies
 
@@ -118,8 +102,7 @@ class _Parser:
         """Parse sequences separated by bars; a single one is returned as itself."""
         options = [self._parse_sequence()]
         height = self._height
-        while self._current.kind == "|":
-            self._index += 1
+        while self._accept("|"):
             options.append(self._parse_sequence())
             height = max(height, self._height)
         self._height = height
@@ -173,23 +156,22 @@ class _Parser:
     def _parse_group(self) -> Body:
         """Parse what is between the current parenthesis and the closing one."""
         opening = self._current
-        self._depth += 1
-        self._check_nesting(self._depth)
+        self._enter_level()
         self._index += 1
         body = self._parse_choice()
         # A name that is not part of the body begins the next rule.
-        if self._current.kind in ("end", "name"):
+        if self._current_kind in ("end", "name"):
             raise self._invalid_at(opening, "this ( is not closed")
-        self._expect(")", "expected )")
+        self._expect((")",), "expected )")
         self._depth -= 1
         return body
 
     def _parse_repeats(self, item: Body) -> Body:
         """Parse the repeats after an item, which apply one after another: ``x+?`` is ``(x+)?``."""
-        while (token := self._current).kind in (*_REPEAT_BOUNDS, "bounds"):
+        while (token := self._current).kind in _REPEATS:
             self._height += 1
             self._check_nesting(self._height)
-            item = Repetition(item, *(_REPEAT_BOUNDS.get(token.kind) or self._parse_bounds(token)))
+            item = Repetition(item, *(REPEAT_BOUNDS.get(token.kind) or self._parse_bounds(token)))
             self._index += 1
         return item
 
@@ -201,7 +183,10 @@ class _Parser:
         numbers = re.findall(r"\d+", token.text)
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
             raise self._limit_error(
-                f"a bound is above {MAX_BOUND}", MAX_BOUND, "lower it, or repeat without a bound"
+                token,
+                f"a bound is above {MAX_BOUND}",
+                MAX_BOUND,
+                "lower it, or repeat without a bound",
             )
         low = int(numbers[0])
         if "," not in token.text:
@@ -217,51 +202,14 @@ class _Parser:
         opening = self._current
         self._index += 1
         self._parse_choice()
-        self._expect(")", "expected )")
-        if not (self._current.kind == "end" or self._begins_rule()):
+        self._expect((")",), "expected )")
+        if not (self._current_kind == "end" or self._begins_rule()):
             raise self._invalid_at(opening, "a look-ahead stands at the end of its rule")
 
     def _refuse_attributes(self) -> None:
         """Raise UnsupportedFeatureError for an attribute, such as ``[a]``, after a rule's name."""
-        if self._current.kind == "class":
+        if self._current_kind == "class":
             raise error_at(
                 UnsupportedFeatureError, self._text, self._current.position,
                 "an attribute of a rule is not supported", "leave it out",
             )  # fmt: skip
-
-    def _check_nesting(self, levels: int) -> None:
-        """Raise LimitExceededError, at the current token, for more levels than may nest.
-
-        The parser calls itself for each open parenthesis, and passes over bodies for each level.
-        """
-        if levels > MAX_DEPTH:
-            raise self._limit_error(
-                f"the rule nests deeper than {MAX_DEPTH}",
-                MAX_DEPTH,
-                "give what is inside a name of its own",
-            )
-
-    @property
-    def _current(self) -> Token:
-        return self._tokens[self._index]
-
-    def _expect(self, kind: str, expected: str) -> Token:
-        """Read the current token, which must be of this kind; ``expected`` is for the error."""
-        token = self._current
-        if token.kind != kind:
-            raise self._invalid_at(token, f"unexpected {token.text[:20]}: {expected}")
-        self._index += 1
-        return token
-
-    def _invalid_at(self, token: Token, what: str) -> ConstraintError:
-        """Return an error that points to a token."""
-        return error_at(InvalidConstraintError, self._text, token.position, what)
-
-    def _limit_error(self, what: str, limit: int, hint: str) -> LimitExceededError:
-        """Return the error for a limit exceeded at the current token, with line and caret."""
-        return LimitExceededError(
-            SourcePosition(self._text, self._current.position).message(what),
-            limit=limit,
-            field="constraint",
-            hint=hint,
-        )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFeatureError
+from guided.grammar.token_parser import Token
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, is_surrogate, lone_surrogate
 from guided.regular.expression import Chars, Regular, literal
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["Token", "error_at", "parse_class", "parse_literal", "tokenize"]
+__all__ = ["error_at", "parse_class", "parse_literal", "tokenize"]
 
 _TOKEN: Final = re.compile(
     r"""
@@ -54,20 +53,12 @@ _UNSUPPORTED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token; ``kind`` is the sign itself, the name of another group of ``_TOKEN``, or "end"."""
-
-    kind: str
-    text: str
-    position: int
-
-
-def tokenize(text: str) -> Iterator[Token]:
-    """Yield the tokens in order without blanks and comments, last one of kind "end".
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens in order without blanks and comments, last one of kind "end".
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with the position.
     """
+    tokens: list[Token] = []
     position = 0
     while position < len(text):
         spend(5)
@@ -81,9 +72,10 @@ def tokenize(text: str) -> Iterator[Token]:
             what, hint = _UNSUPPORTED[kind]
             raise error_at(UnsupportedFeatureError, text, position, what, hint)
         if kind != "blank":
-            yield Token(found[0] if kind == "sign" else kind, found[0], position)
+            tokens.append(Token(found[0] if kind == "sign" else kind, found[0], position))
         position = found.end()
-    yield Token("end", "the end", position)
+    tokens.append(Token("end", "the end", position))
+    return tokens
 
 
 def error_at(

@@ -15,10 +15,9 @@ A statement ends at the end of its line; a line that begins with ``|`` continues
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import Final
 
-from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
+from guided.errors import InvalidConstraintError
 from guided.grammar.lark.syntax import (
     Alternatives,
     Declare,
@@ -35,10 +34,11 @@ from guided.grammar.lark.syntax import (
     TemplateUse,
     Tree,
 )
+from guided.grammar.token_parser import REPEAT_BOUNDS, Token, TokenParser
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["MAX_DEPTH", "parse_lark"]
+__all__ = ["parse_lark"]
 
 # A token may follow blanks. Frequent ones come first, where their order does not matter. A comment
 # includes the line breaks before it, as in Lark.
@@ -66,17 +66,6 @@ _KIND_BY_GROUP: Final = {index: kind for kind, index in _TOKEN.groupindex.items(
 _STATEMENT: Final = re.compile(r"%\w+")
 _STATEMENTS: Final = "%import, %ignore, %declare, %override, %extend and, in rules, %json"
 _UNFINISHED: Final = {'"': "the text is not closed", "/": "the pattern is not closed"}
-
-
-class Token:
-    """A token; ``kind`` is the sign itself, the name of another group of ``_TOKEN``, or "end"."""
-
-    __slots__ = ("kind", "position", "text")
-
-    def __init__(self, kind: str, text: str, position: int) -> None:
-        self.kind: Final = kind
-        self.text: Final = text
-        self.position: Final = position
 
 
 def tokenize(text: str) -> list[Token]:
@@ -121,16 +110,9 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-MAX_DEPTH: Final = 100
-"""How deep brackets may nest."""
 _MAX_DIGITS: Final = 9
 """The most digits of a number; an automaton with so many repeats would be too large anyway."""
 
-_REPEAT_BOUNDS: Final[dict[str, tuple[int, int | None]]] = {
-    "*": (0, None),
-    "+": (1, None),
-    "?": (0, 1),
-}
 _NAMES: Final = ("rule", "terminal")
 _LITERALS: Final = ("literal", "pattern")
 
@@ -143,20 +125,11 @@ def parse_lark(text: str) -> list[Statement]:
     return _Parser(text).parse_statements()
 
 
-class _Parser:
-    """Parses the tokens by recursive descent; a method for each rule of the grammar at the top.
-
-    Each method begins at ``_current`` and stops at the first token after what it has read. The last
-    token, "end", is never read, so ``_current`` always exists. After an error the parser is
-    unusable.
-    """
+class _Parser(TokenParser):
+    """Parses the tokens by recursive descent; a method for each rule of the grammar at the top."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = tokenize(text)
-        self._index = 0
-        self._depth = 0
-        """The number of open brackets and template arguments."""
+        super().__init__(text, tokenize(text))
         self._alias_refused_in = ""
         """Where an alias is refused, for the error ("a terminal"); empty in bodies of rules.
 
@@ -331,7 +304,7 @@ class _Parser:
     def _parse_repeat(self, item: Tree) -> Tree:
         """Parse the repeat operator after an item, if there is one."""
         token = self._current
-        bounds = _REPEAT_BOUNDS.get(token.kind)
+        bounds = REPEAT_BOUNDS.get(token.kind)
         if bounds is not None:
             self._index += 1
         elif self._accept("~"):
@@ -350,61 +323,17 @@ class _Parser:
         """Parse a number, perhaps with a sign; ``what`` says in the error what it is for."""
         token = self._expect(("number",), f"expected a number, {what}")
         if len(token.text.lstrip("+-")) > _MAX_DIGITS:
-            raise LimitExceededError(
-                self._message_at(token, f"the number has more than {_MAX_DIGITS} digits"),
-                limit=_MAX_DIGITS,
-                field="constraint",
+            raise self._limit_error(
+                token, f"the number has more than {_MAX_DIGITS} digits", _MAX_DIGITS
             )
         return int(token.text)
-
-    def _enter_level(self) -> None:
-        """Count a bracket or a template argument; the caller lowers ``_depth`` again at its end.
-
-        Raises LimitExceededError past MAX_DEPTH, as all passes over the trees are recursive.
-        """
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise LimitExceededError(
-                self._message_at(self._current, f"the rule nests deeper than {MAX_DEPTH}"),
-                limit=MAX_DEPTH,
-                field="constraint",
-                hint="give what is inside a name of its own",
-            )
 
     def _parse_name(self, what: str) -> Name:
         return _name_from(self._expect(_NAMES, f"expected {what}"))
 
-    @property
-    def _current(self) -> Token:
-        return self._tokens[self._index]
-
-    @property
-    def _current_kind(self) -> str:
-        return self._tokens[self._index].kind
-
-    def _accept(self, kind: str) -> Token | None:
-        """Read and return the current token if it is of this kind, else return ``None``."""
-        token = self._tokens[self._index]
-        if token.kind != kind:
-            return None
-        self._index += 1
-        return token
-
-    def _expect(self, kinds: Collection[str], expected: str) -> Token:
-        """Read the current token, which must be of one of ``kinds``; ``expected`` is for errors."""
-        token = self._current
-        if token.kind not in kinds:
-            found = "the end of the line" if token.kind in ("line", "end") else token.text[:20]
-            raise self._invalid_at(token, f"unexpected {found}: {expected}")
-        spend(1)
-        self._index += 1
-        return token
-
-    def _invalid_at(self, token: Token, what: str) -> ConstraintError:
-        return InvalidConstraintError(self._message_at(token, what), position=token.position)
-
-    def _message_at(self, token: Token, what: str) -> str:
-        return SourcePosition(self._text, token.position).message(what)
+    def _name_of(self, token: Token) -> str:
+        """Return what errors call a token: a line that ends is not shown as a line break."""
+        return "the end of the line" if token.kind in ("line", "end") else token.text[:20]
 
 
 def _name_from(token: Token) -> Name:

@@ -9,6 +9,7 @@ import numpy as np
 
 from guided.grammar.machine.completion_kernel import write_shortest_text
 from guided.grammar.machine.continuations import END, Continuations
+from guided.grammar.machine.holes import Holes
 from guided.grammar.network.network import Network
 from guided.runtime.work_budget import spend, without_gil
 
@@ -23,13 +24,16 @@ _BYTES_A_MICROSECOND: Final = 200
 class Completions:
     """Finds shortest completions, from the shortest moves of a network.
 
-    A *parse* is a state of the network and the continuation of its rule. ``CompositeMachine`` has
-    a subclass that also handles states inside holes.
+    A *parse* is a state of the network, or one inside one of its ``holes``, and the continuation of
+    its rule.
     """
 
-    def __init__(self, network: Network, continuations: Continuations) -> None:
+    def __init__(
+        self, network: Network, continuations: Continuations, holes: Holes | None = None
+    ) -> None:
         self._network = network
         self._continuations = continuations
+        self._holes = holes
         starts = np.array(network.starts, dtype=np.int32)
         self._kernel_network = network.shortest_moves, starts, network.first_hole
 
@@ -48,7 +52,9 @@ class Completions:
 
     def _bytes_left_from(self, state: int, continuation: int) -> int:
         """Return an upper bound on the length of the completion of a parse."""
-        return self._continuations.bytes_left(state, continuation)
+        if self._holes is None or state < len(self._network):
+            return self._continuations.bytes_left(state, continuation)
+        return self._holes.bytes_left(state) + self._continuations.distance[continuation]
 
     def _complete_parse(self, state: int, continuation: int) -> bytes:
         """Return the completion of a parse: the shortest one, except that holes may make it longer.
@@ -56,6 +62,9 @@ class Completions:
         The continuation must not be truncated.
         """
         pieces: list[bytes] = []
+        if state >= len(self._network):
+            pieces.append(self._hole_text(state))
+            state, continuation = self._continuations.nearest_frame(continuation)
         while state != END:
             pieces += self._complete_rule(state)
             state, continuation = self._continuations.nearest_frame(continuation)
@@ -87,5 +96,6 @@ class Completions:
             state = int(returns[depth])
 
     def _hole_text(self, state: int) -> bytes:
-        """Return a short text of a hole, given by its state in the network."""
-        raise AssertionError(f"nobody fills the hole at {state}")
+        """Return a short text that completes a hole, from the number of a state in it."""
+        assert self._holes is not None, f"nobody fills the hole at {state}"
+        return self._holes.shortest_completion(state)

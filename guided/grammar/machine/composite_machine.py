@@ -20,10 +20,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from guided.grammar.machine.calls import Calls
-from guided.grammar.machine.completions import Completions
 from guided.grammar.machine.composite_calls import CompositeCalls
 from guided.grammar.machine.composite_stacks import CompositeStacks, Inside, IsomorphicParses
-from guided.grammar.machine.continuations import END, Continuations
+from guided.grammar.machine.continuations import END
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.machine.holes import Holes
 from guided.grammar.network.network import Network
@@ -63,7 +62,7 @@ class CompositeMachine(GrammarMachine):
         self._after_hole_cache: dict[int, State] = {}
         """Results of ``_state_after_hole``, by continuation."""
         inner = [filling.parts for filling in self.fillings]
-        super().__init__(network, limits, table, self.hole_stacks, inner)
+        super().__init__(network, limits, table, self.hole_stacks, inner, self.holes)
 
     def _make_calls(self) -> Calls:
         self.hole_calls = CompositeCalls(self.network, self.continuations, self.rows, self.holes)
@@ -312,9 +311,6 @@ class CompositeMachine(GrammarMachine):
 
     # --- shortest completions ---------------------------------------------------------------
 
-    def _make_completions(self) -> Completions:
-        return _CompositeCompletions(self.network, self.continuations, self.holes)
-
     def bytes_left(self, state: State) -> int:
         """Return an upper bound on the length of ``shortest_completion``."""
         inside = self.hole_stacks.inside.get(state.stack)
@@ -339,30 +335,6 @@ class CompositeMachine(GrammarMachine):
         """
         parses = self._several_parses(state)
         return super().parses(state) if parses is None else list(parses.items())
-
-
-class _CompositeCompletions(Completions):
-    """Shortest completions that begin inside holes, or lead through them."""
-
-    def __init__(self, network: Network, continuations: Continuations, holes: Holes) -> None:
-        super().__init__(network, continuations)
-        self._holes = holes
-
-    def _bytes_left_from(self, state: int, continuation: int) -> int:
-        if state < len(self._network):
-            return super()._bytes_left_from(state, continuation)
-        return self._holes.bytes_left(state) + self._continuations.distance[continuation]
-
-    def _complete_parse(self, state: int, continuation: int) -> bytes:
-        if state < len(self._network):
-            return super()._complete_parse(state, continuation)
-        rest = self._holes.shortest_completion(state)
-        # mypyc passes a tuple that is spread in a call of super() as one argument.
-        state_after, following = self._continuations.nearest_frame(continuation)
-        return rest + super()._complete_parse(state_after, following)
-
-    def _hole_text(self, state: int) -> bytes:
-        return self._holes.shortest_completion(state)
 
 
 class _ParseSharing(StateSharing):

@@ -23,6 +23,7 @@ from guided.grammar.machine.continuations import (
     GrammarStacks,
 )
 from guided.grammar.machine.grammar_rows import AmbiguousByte, Enter, GrammarRows, Return
+from guided.grammar.machine.holes import Holes
 from guided.grammar.machine.state_sets import make_item
 from guided.grammar.network.network import Network
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
@@ -56,8 +57,9 @@ class GrammarMachine(Recognizer):
     """Recognises the texts of a network, byte by byte.
 
     ``table`` and ``stacks`` may be shared with other machines; they then have limits of their own.
-    ``inner`` are the parts of the machines that fill the holes of the network. Caches stay valid,
-    as the network never changes, and rows, labels, stacks and continuations keep their numbers.
+    ``inner`` are the parts of the machines that fill the ``holes`` of the network. Caches stay
+    valid, as the network never changes, and rows, labels, stacks and continuations keep their
+    numbers.
 
     Any method that may add rows raises LimitExceededError past ``limits``; so does the constructor
     if the shortest text is longer than MAX_SHORTEST_BYTES.
@@ -70,6 +72,7 @@ class GrammarMachine(Recognizer):
         table: TransitionTable | None = None,
         stacks: GrammarStacks | None = None,
         inner: Sequence[MachineParts] = (),
+        holes: Holes | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
         table = TransitionTable(limits.max_cells) if table is None else table
@@ -97,7 +100,7 @@ class GrammarMachine(Recognizer):
         self._kept_by_states: dict[tuple[int, ...], _KeptStates] = {}
         """By the states of a configuration, in order."""
         self._truncated = _TruncatedStacks(stacks, continuations)
-        self._completions = self._make_completions()
+        self._completions = Completions(network, continuations, holes)
         first = {network.starts[0]: ROOT} if network.starts else {}
         if network.accepts_empty:
             first[END] = ROOT
@@ -111,13 +114,9 @@ class GrammarMachine(Recognizer):
             )
         self.start = self._settle(*self._close_and_place(first))
 
-    # Subclasses may override these two; each may use what ``__init__`` sets before it.
-
     def _make_calls(self) -> Calls:
+        """Make ``calls``; a subclass may use what ``__init__`` sets before."""
         return Calls(self.network, self.continuations, self.rows)
-
-    def _make_completions(self) -> Completions:
-        return Completions(self.network, self.continuations)
 
     @property
     def sharing(self) -> StateSharing:

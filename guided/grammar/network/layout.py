@@ -19,8 +19,8 @@ from guided.grammar.network.network import CallEdge, HoleText, Network
 from guided.grammar.network.network_kernels import shortest_moves, write_moves
 from guided.grammar.network.rule_automata import RuleAutomata
 from guided.grammar.network.symbols import Kind, class_by_byte, edges_over
-from guided.regular.byte_dfa import byte_classes
 from guided.regular.dfa import DEAD
+from guided.regular.equal_columns import group_columns
 from guided.runtime.work_budget import spend
 
 __all__ = ["MAX_STATES", "network_from_automata"]
@@ -73,6 +73,7 @@ def network_from_automata(
     distance, shortest = shortest_moves(
         starts[:-1], np.concatenate(edges), call_table, known_distance
     )
+    assert (distance >= 0).all(), "a state leads to no end"
     return Network(
         tuple(starts[:-1].tolist()),
         byte_class,
@@ -102,7 +103,7 @@ def _shared_classes(
     # Each first byte of a hole is a class, as nothing more is known about the texts of holes.
     first_bytes = sorted({byte for hole in holes for byte in hole.first})
     columns[-1, first_bytes] = first_bytes
-    byte_class, firsts = byte_classes(columns)
+    byte_class, firsts = group_columns(columns)
     rule_classes = np.full((len(order) + len(holes), len(firsts)), DEAD, dtype=np.int32)
     rule_classes[: len(order)] = columns[:-1, firsts]
     return columns, byte_class, rule_classes

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.regular.transitions import group_by_key
 from guided.runtime.kernel import allocating_kernel
 
 __all__ = ["MAX_DISTANCE", "shortest_moves", "write_moves"]
@@ -38,13 +39,10 @@ _TARGET: Final = 2
 """Columns of edges and calls."""
 
 
+@allocating_kernel
 def write_moves(
-    table: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    first: int,
-    byte_class: NDArray[np.uint8],
-    moves: NDArray[np.int32],
-) -> NDArray[np.int32]:
+    table: Ints, columns: Ints, first: int, byte_class: NDArray[np.uint8], moves: Ints
+) -> Ints:
     """Write the moves of a rule, whose first state is ``first``, into ``moves``; return its edges.
 
     ``table`` is the rule's own table, int32 ``[states, columns]``. ``columns`` has by byte its
@@ -53,27 +51,13 @@ def write_moves(
     The result is int32 ``[edges, 3]``: source, byte and target, for each pair of states the most
     readable byte.
     """
-    edges: NDArray[np.int32] = _write_moves(table, columns, first, byte_class, moves, _READABLE)
-    return edges
-
-
-@allocating_kernel
-def _write_moves(
-    table: Ints,
-    columns: Ints,
-    first: int,
-    byte_class: NDArray[np.uint8],
-    moves: Ints,
-    byte_order: NDArray[np.int64],
-) -> Ints:
-    """``write_moves``; ``byte_order`` has all bytes, the most readable first."""
     count, width = table.shape
     # The most readable byte of each class that the rule's own automaton distinguishes, and the
     # class; the first ``classes`` lines, the most readable first.
     has_byte = np.zeros(width, dtype=np.bool_)
     readable = np.empty((width, 2), dtype=np.int32)
     classes = 0
-    for byte in byte_order:
+    for byte in _READABLE:
         if columns[byte] != -1 and not has_byte[columns[byte]]:
             has_byte[columns[byte]] = True
             readable[classes, 0], readable[classes, 1] = byte, columns[byte]
@@ -104,48 +88,9 @@ def _write_moves(
     return edges[:size].copy()
 
 
-def shortest_moves(
-    starts: NDArray[np.int64],
-    edges: NDArray[np.int32],
-    calls: NDArray[np.int32],
-    known_distance: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return by state the least number of bytes to the end of its rule, and ``first_moves``.
-
-    The distances are int64 ``[states]``, at most MAX_DISTANCE. ``starts`` has the first state of
-    each rule. ``known_distance`` has the distance of states that need no move, 0 at an end, and -1
-    for all others. This is Dijkstra's algorithm, backwards from the ends, as generalised to
-    grammars by Knuth (Information Processing Letters 6(1), 1977): a call costs the distance of the
-    callee's start. In a network an end is reachable from every state, so the assertion holds.
-    """
-    distance, first_moves = _shortest_moves(starts, edges, calls, known_distance)
-    assert (distance >= 0).all(), "a state leads to no end"
-    return distance, first_moves
-
-
-@allocating_kernel
-def _group_by_key(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indices of ``keys`` grouped by key (a counting sort), and where groups begin.
-
-    Keys are from 0 to ``count`` - 1. Returns ``first`` and ``indices``: key ``k`` has those from
-    ``first[k]`` on, in ascending order, which breaks ties between moves of equal cost.
-    """
-    first = np.zeros(count + 1, dtype=np.int64)
-    for key in keys:
-        first[key + 1] += 1
-    for key in range(count):
-        first[key + 1] += first[key]
-    end = first[:-1].copy()
-    indices = np.empty(len(keys), dtype=np.int64)
-    for index in range(len(keys)):
-        indices[end[keys[index]]] = index
-        end[keys[index]] += 1
-    return first, indices
-
-
 @allocating_kernel
 def _push_call(heap: list[Any], cost: int, tie: int, call: Ints) -> None:
-    """Push the state in which a call is made on the heap of ``_shortest_moves``.
+    """Push the state in which a call is made on the heap of ``shortest_moves``.
 
     ``cost`` is that of the path that begins with the call. ``tie`` orders entries of equal cost:
     the first one found wins.
@@ -156,19 +101,26 @@ def _push_call(heap: list[Any], cost: int, tie: int, call: Ints) -> None:
 
 
 @allocating_kernel
-def _shortest_moves(
+def shortest_moves(
     starts: NDArray[np.int64], edges: Ints, calls: Ints, known_distance: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Ints]:
-    """Compute ``shortest_moves``: states are settled in the order of their distances.
+    """Return by state the least number of bytes to the end of its rule, and ``first_moves``.
 
+    The distances are int64 ``[states]``, at most MAX_DISTANCE, and -1 where no end is reachable,
+    which is nowhere in a network. ``starts`` has the first state of each rule. ``known_distance``
+    has the distance of states that need no move, 0 at an end, and -1 for all others.
+
+    This is Dijkstra's algorithm, backwards from the ends, as generalised to grammars by Knuth
+    (Information Processing Letters 6(1), 1977): states are settled in the order of their distances.
     A call costs the distance of its rule plus that of the state after it. It is pushed when the
     later of these two is settled.
     """
     count = len(known_distance)
-    # Edges and calls by target, as the search goes backwards; calls also by callee.
-    edges_first, edges_into = _group_by_key(count, edges[:, _TARGET])
-    before_first, calls_before = _group_by_key(count, calls[:, _TARGET])
-    in_first, calls_of = _group_by_key(len(starts), calls[:, _RULE])
+    # Edges and calls by target, as the search goes backwards; calls also by callee. Those of a key
+    # ascend, which breaks ties between moves of equal cost.
+    edges_first, edges_into = group_by_key(count, edges[:, _TARGET])
+    before_first, calls_before = group_by_key(count, calls[:, _TARGET])
+    in_first, calls_of = group_by_key(len(starts), calls[:, _RULE])
     # By state the rule that begins there, -1 for none.
     rule_at = np.full(count, -1, dtype=np.int64)
     for rule in range(len(starts)):

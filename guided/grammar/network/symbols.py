@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,11 @@ __all__ = [
     "MAX_HOLES",
     "MAX_RULES",
     "Kind",
-    "Symbol",
     "class_by_byte",
     "edges_over",
     "has_bytes",
     "numbers_in",
     "symbol_set",
-    "symbols_in",
     "without_calls",
 ]
 
@@ -50,13 +48,6 @@ class Kind(IntEnum):
     """A text of a rule."""
     HOLE = 3
     """A text of another recogniser."""
-
-
-class Symbol(NamedTuple):
-    """A symbol; ``number`` distinguishes those of one kind."""
-
-    kind: Kind
-    number: int
 
 
 MAX_ASSERTIONS: Final = 10_000
@@ -92,11 +83,6 @@ def _numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
         for low, high in chars.ranges
         for code in range(max(low, first), min(high, end - 1) + 1)
     )
-
-
-def symbols_in(chars: CodePoints) -> list[Symbol]:
-    """Return all symbols in a set, in the order of their codes."""
-    return [Symbol(kind, number) for kind in Kind for number in numbers_in(chars, kind)]
 
 
 def has_bytes(chars: CodePoints) -> bool:

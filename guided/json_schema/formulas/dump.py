@@ -46,20 +46,8 @@ from guided.json_schema.formulas.formula import (
 )
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.formulas.number_spellings import exact_text
-from guided.regular.codepoints import CodePoints
-from guided.regular.expression import (
-    Alternate,
-    Chars,
-    Concat,
-    End,
-    Graph,
-    Intersection,
-    Look,
-    Regular,
-    Repeat,
-    SeparatedRepeat,
-    Start,
-)
+from guided.regular.expression import Regular
+from guided.regular.patterns.printing import format_expression
 
 __all__ = ["MAX_LEVELS", "MAX_PATTERN", "dump"]
 
@@ -197,67 +185,7 @@ def _json_text(value: str | bool) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# --- patterns ---------------------------------------------------------------------------------
-
-
 def _pattern(regular: Regular) -> str:
-    text = _regex_text(regular)
+    """Return an expression as text, cut off after MAX_PATTERN characters."""
+    text = format_expression(regular)
     return text if len(text) <= MAX_PATTERN else text[:MAX_PATTERN] + "…"
-
-
-_IN_BRACKETS: Final = (Concat, Repeat, SeparatedRepeat, Intersection)
-"""Expressions that a quantifier needs brackets around."""
-
-
-def _regex_text(regular: Regular) -> str:
-    """Return a pattern with this meaning, close to the one in the schema.
-
-    Only for people to read: brackets may be missing where the meaning is obvious.
-    """
-    match regular:
-        case Chars(chars):
-            return _class_text(chars)
-        case Concat(parts):
-            return "".join(map(_regex_text, parts))
-        case Alternate(options):
-            return "(?:" + "|".join(map(_regex_text, options)) + ")"
-        case Repeat(item, low, high):
-            times = {(0, 1): "?", (0, None): "*", (1, None): "+"}.get((low, high))
-            if times is None:
-                bounds = str(low) if low == high else f"{low},{'' if high is None else high}"
-                times = f"{{{bounds}}}"
-            inner = _regex_text(item)
-            return (f"(?:{inner})" if isinstance(item, _IN_BRACKETS) else inner) + times
-        case SeparatedRepeat(item, between):
-            inner = _regex_text(item)
-            return f"{inner}(?:{_regex_text(between)}{inner})*"
-        case Start():
-            return "^"
-        case End():
-            return "$"
-        case Look(item, ahead, negative):
-            return f"(?{'' if ahead else '<'}{'!' if negative else '='}{_regex_text(item)})"
-        case Intersection(left, right, negative):
-            return f"{_regex_text(left)} and {'not ' if negative else ''}{_regex_text(right)}"
-        case Graph():
-            return f"(graph of {regular.count} states)"
-
-
-def _class_text(chars: CodePoints) -> str:
-    """Return a single code point as it is, any other set as its ranges in brackets."""
-    if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
-        return _character(chars.ranges[0][0], escaped=r"\.^$*+?()[]{}|/")
-    in_class = r"\]^-"
-    ranges = [
-        _character(low, in_class) + (f"-{_character(high, in_class)}" if high > low else "")
-        for low, high in chars.ranges
-    ]
-    return "[" + "".join(ranges) + "]"
-
-
-def _character(code_point: int, escaped: str) -> str:
-    character = chr(code_point)
-    if character in escaped:
-        return f"\\{character}"
-    plain = character.isprintable() and not character.isspace()
-    return character if plain or character == " " else f"\\u{{{code_point:X}}}"

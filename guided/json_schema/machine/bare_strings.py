@@ -43,8 +43,7 @@ from guided.machine.stack_table import StackTable
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.byte_dfa import ByteDfa, append_bytes, byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
-from guided.regular.expression import literal
-from guided.regular.first_end import texts_up_to, texts_without
+from guided.regular.expression import literal, texts_up_to, texts_without
 from guided.regular.utf8 import utf8_sequences
 from guided.spec.bare_string import BareString
 from guided.spec.special_token import SpecialToken

@@ -28,7 +28,7 @@ from guided.regular.expression import (
     word_boundary,
 )
 from guided.regular.patterns.character_classes import LINE_END, WORD
-from guided.regular.patterns.ecma_characters import CharacterReader
+from guided.regular.patterns.ecma_characters import SET_NOTATION_HINT, CharacterReader
 
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
@@ -147,8 +147,9 @@ class _Parser(CharacterReader):
                 self.raise_invalid(f"nothing to repeat before {character!r}", start)
             case "{" if self.is_bounds_next():
                 self.raise_invalid("nothing to repeat before '{'", start)
-            case "]":
-                self.check_unmatched_bracket(start)
+            case "]" if self.has_bracket_in_class:
+                # Perhaps meant as nested classes; without a '[' before it, it matches itself.
+                self.raise_invalid("unmatched ']'", start, SET_NOTATION_HINT)
         return self.literal_character(ord(character))
 
     def literal_character(self, code_point: int) -> Chars:

@@ -14,7 +14,7 @@ from guided.regular.patterns.character_classes import DIGIT, SPACE, WORD, ecma_c
 from guided.regular.patterns.properties import nearest_property, unicode_property
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["CharacterReader"]
+__all__ = ["SET_NOTATION_HINT", "CharacterReader"]
 
 _CLASSES: Final = {"d": DIGIT, "s": SPACE, "w": WORD}
 _CONTROL_ESCAPES: Final = {"t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "0": "\0"}
@@ -24,19 +24,24 @@ _UNSUPPORTED_ESCAPES: Final = {
     "z": "an anchor of another dialect (write $)",
     "Z": "an anchor of another dialect (write $)",
 }
-_SET_NOTATION_HINT: Final = (
+SET_NOTATION_HINT: Final = (
     "classes inside of classes and operations on them need the flag v, which no schema can give:"
     " write '[' as '\\[', and a difference as a look-ahead, (?![a-z])\\p{L}"
 )
 
 
-class PatternText:
-    """The text of a pattern while it is parsed; ``position`` is the index of the next character."""
+class CharacterReader:
+    """Parses what matches one character: a literal, an escape or a class."""
 
     def __init__(self, text: str, pointer: str | None) -> None:
         self.text = text
         self.pointer = pointer
         self.position = 0
+        """The index of the next character."""
+        self.flags: frozenset[str] = frozenset()
+        """Those of i, m and s that are on where the text is read."""
+        self.has_bracket_in_class = False
+        """Whether some class so far contains '[', which may have been meant as a nested class."""
 
     def peek(self) -> str:
         """Return the next character, which must exist."""
@@ -83,17 +88,6 @@ class PatternText:
         """Return the message, and below it the pattern with a caret at the position."""
         return f"{message}{SourcePosition(self.text, position).excerpt}"
 
-
-class CharacterReader(PatternText):
-    """Parses what matches one character: a literal, an escape or a class."""
-
-    def __init__(self, text: str, pointer: str | None) -> None:
-        super().__init__(text, pointer)
-        self.flags: frozenset[str] = frozenset()
-        """Those of i, m and s that are on where the text is read."""
-        self.has_bracket_in_class = False
-        """Whether some class so far contains '[', which may have been meant as a nested class."""
-
     def apply_ignore_case(self, chars: CodePoints) -> CodePoints:
         """Return the set, with all letters of any case if the flag i is on."""
         return ecma_case_closure(chars) if "i" in self.flags else chars
@@ -120,7 +114,7 @@ class CharacterReader(PatternText):
             high = self.class_member()
             if not isinstance(low, int) or not isinstance(high, int):
                 if self.text[after_dash] == "-" and not self.text.startswith("]", self.position):
-                    self.raise_invalid("a range from or to a class", here, _SET_NOTATION_HINT)
+                    self.raise_invalid("a range from or to a class", here, SET_NOTATION_HINT)
                 # [\w-.] -> [\w\-.], since no range begins or ends with a class.
                 ranges += [*_ranges(low), (ord("-"), ord("-")), *_ranges(high)]
             elif low > high:
@@ -140,15 +134,6 @@ class CharacterReader(PatternText):
         if character == "[":
             self.has_bracket_in_class = True
         return self.escape(start, in_class=True) if character == "\\" else ord(character)
-
-    def check_unmatched_bracket(self, start: int) -> None:
-        """Raise InvalidConstraintError for a stray ']', if a '[' is in a class before it.
-
-        The pattern may then have been meant as nested classes. Otherwise the ']' matches itself,
-        and nothing happens.
-        """
-        if self.has_bracket_in_class:
-            self.raise_invalid("unmatched ']'", start, _SET_NOTATION_HINT)
 
     def escape(self, start: int, *, in_class: bool) -> int | CodePoints:
         """Parse an escape: one code point, perhaps a surrogate, or a set of code points.

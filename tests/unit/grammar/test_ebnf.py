@@ -21,9 +21,10 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided.grammar.ebnf import lower_ebnf
-from guided.grammar.ebnf.parser import MAX_BOUND, MAX_DEPTH, MAX_GRAMMAR_LENGTH
+from guided.grammar.ebnf.parser import MAX_BOUND, MAX_GRAMMAR_LENGTH
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
+from guided.grammar.token_parser import MAX_DEPTH
 from guided.machine.recognizer import Recognizer
 from guided.spec import Ebnf
 from guided.spec.composition import Sequence, Text

@@ -8,7 +8,7 @@ import pytest
 
 from guided.errors import UnsatisfiableError, UnsupportedFeatureError
 from guided.grammar.context_free import Hole
-from guided.grammar.dump import dump_automata, dump_network
+from guided.grammar.dump import dump_network
 from guided.grammar.lark import lower_lark
 from guided.grammar.network.components import strongly_connected_components
 from guided.grammar.network.empty_texts import (
@@ -36,6 +36,7 @@ from guided.grammar.network.recursion import (
 from guided.grammar.network.rule_automata import RuleAutomata, first_calls, substitute_calls
 from guided.grammar.network.symbols import Kind, class_by_byte, edges_over
 from guided.regular.dfa import DEAD
+from tests.unit.grammar.printed_automata import dump_automata
 
 
 def _rules(text: str) -> RuleAutomata:
