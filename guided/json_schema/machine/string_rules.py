@@ -140,7 +140,7 @@ class StringRules(StringAutomata):
     ) -> tuple[tuple[Formula, ...], dict[str, int]]:
         """Return the formulas for strings that no assertion lists, and the vectors of listed ones.
 
-        Returns ``formulas`` and no strings where ``overlay_texts`` must not be used: if too many
+        Returns ``formulas`` and no strings where ``overlay_strings`` must not be used: if too many
         are listed, if one cannot be spelled, or if one is as long as a bound allows, as the count
         then ends what the automaton lets continue.
         """
