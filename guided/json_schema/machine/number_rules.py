@@ -5,7 +5,7 @@ A *truth vector* says which of several formulas a number fits: bit ``i`` is for 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -81,15 +81,15 @@ class NumberRules:
         # With the formulas, all that ``_new_block`` depends on.
         options = (self.options.spelling, self.options.max_number_digits, self.unavailable_bytes)
         key = ("number", options, tuple(map(self._signatures.of, formulas)), truth_vectors)
-        return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
+        return shared_block(key, lambda: self._new_block(formulas, truth_vectors))
 
     def _new_block(
-        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
     ) -> Block | None:
-        """Compute ``block``, which gets this ``key``."""
+        """Compute ``block``."""
         numbers, vectors = self._build_dfa(formulas, truth_vectors)
         dfa = byte_dfa_from_dfa(numbers, utf8_sequences, self.unavailable_bytes)
-        return make_block(dfa, key=key, truth_vectors=tuple(vectors)) if len(dfa) else None
+        return make_block(dfa, truth_vectors=tuple(vectors)) if len(dfa) else None
 
     def _build_dfa(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int] | None

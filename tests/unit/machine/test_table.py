@@ -52,7 +52,7 @@ def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
 
 def test_blocks_lie_behind_one_another() -> None:
     table = TransitionTable(_CELLS)
-    block = make_block(trie_of({b"x" * 400: 0}), key="x")
+    block = make_block(trie_of({b"x" * 400: 0}))
     first, second = (table.add_block(block, {0: label}) for label in (1, 2))
     assert second == first + 401
     assert table.label[_walk(table, first, b"x" * 400)] == 1
