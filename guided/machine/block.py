@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,8 +64,6 @@ class Block:
     truth_vectors: tuple[int, ...] = (1,)
     """The truth vector of a value, as in ``exit_actions.Done``, by label of its automaton. In a
     block of names, its labels, which are the classes of the names."""
-    key: Hashable = None
-    """Equal for equal blocks, whatever recogniser they are added to."""
 
     def __len__(self) -> int:
         return len(self.distance)
@@ -91,7 +89,6 @@ class Block:
 def make_block(
     dfa: ByteDfa,
     *,
-    key: Hashable = None,
     count_event: NDArray[np.int8] | None = None,
     min_remaining: NDArray[np.int32] | None = None,
     bounds: tuple[int, int | None] | None = None,
@@ -122,7 +119,6 @@ def make_block(
         min_remaining=min_remaining,
         bounds=bounds,
         truth_vectors=truth_vectors,
-        key=key,
     )
 
 

@@ -306,21 +306,6 @@ class TransitionTable(TableArrays):
         )
         return row
 
-    def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
-        """Add overlays: rows that equal another row except for some bytes.
-
-        Overlay ``i`` leads where ``edges[i]`` says, the target row by byte (DEAD closes the byte),
-        and on all other bytes where row ``under[i]`` leads. Returns the first overlay. Edges may
-        lead to other overlays: before the call, ``num_rows`` is the row of overlay 0.
-        """
-        triples = [
-            (node, byte, target)
-            for node, leading in enumerate(edges)
-            for byte, target in leading.items()
-        ]
-        moves = np.array(triples, dtype=np.int32).reshape(-1, 3)
-        return self.add_overlays_from_edges(np.array(under, dtype=np.int32), moves)
-
     def add_overlays_from_edges(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
         """Add overlays: copies of the rows ``under`` with other targets for some bytes.
 

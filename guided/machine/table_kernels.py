@@ -372,7 +372,7 @@ def write_overlays(
     singles: _Int32,
     needs_map: _Int32,
 ) -> int:
-    """Write overlays from row ``first`` and cell ``at`` on; see ``TransitionTable.add_overlays``.
+    """Write overlays from row ``first`` and cell ``at`` on; see ``add_overlays_from_edges``.
 
     ``kind`` and ``width`` are the map of the rows ``under`` and its number of classes. ``singles``
     has by byte the map ``kind`` with that byte split off, DEAD if not made yet. Rows whose map

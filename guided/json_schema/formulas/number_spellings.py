@@ -20,16 +20,14 @@ from guided.json_schema.formulas.number_tables import (
     POINT,
     WIDTH,
     NumberTable,
-    intersect,
 )
-from guided.regular.dfa import DEAD, Dfa
+from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import spend
 
 __all__ = [
     "exact_text",
     "listed_numbers",
     "number_syntax",
-    "shortest_spellings",
     "significant_digits",
 ]
 
@@ -110,23 +108,6 @@ def number_syntax(
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[[zero, *wholes, *fractions, *exponents]] = HOLDS
     return NumberTable(table, label)
-
-
-@functools.cache
-def shortest_spellings() -> Dfa:
-    """Return the automaton of one spelling of each number, to count numbers.
-
-    These spellings have no exponent, and no zeros at the end of a fraction. The result is cached,
-    and must not be changed.
-    """
-    syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
-    fraction, zeros = 1, 2
-    table = np.full((3, WIDTH), 0, dtype=np.int32)
-    table[:, POINT] = zeros
-    table[[fraction, zeros], NONZERO] = fraction
-    table[[fraction, zeros], 0] = zeros
-    label = np.array((HOLDS, HOLDS, FAILS), dtype=np.int32)
-    return intersect([syntax, NumberTable(table, label)], fails=False)
 
 
 _COLUMN: Final = {"-": MINUS, ".": POINT, "e": LETTER, "+": PLUS} | {str(d): d for d in range(10)}

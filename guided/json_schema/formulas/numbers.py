@@ -6,8 +6,8 @@ zeros at the end of a fraction are free: a model that writes ``19.90`` must not 
 ``-0``. A spelling with exponent is followed where that takes a small automaton:
 
 - where no condition is set, or only bounds of zero, which are about the sign;
-- under ``integer``, and under a ``multiple_of`` that divides 1, for the numbers that are whole
-  (under ``0.01`` and other powers of ten: for all), within the limits of ``number_conditions``;
+- under ``integer``, and under a ``multiple_of`` that divides 1, for numbers that are whole by their
+  spelling: digits with an exponent that is not negative;
 - for listed numbers, in the spellings that programs write: ``1e-07``, ``1.5e+16``.
 
 Integers of draft 4 are recognised by their spelling: only digits, so that ``1.0`` and ``1e0`` are
@@ -30,12 +30,11 @@ from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
 from guided.json_schema.formulas.key_size import key_size
 from guided.json_schema.formulas.number_conditions import (
-    MAX_PLACES,
     Divisor,
     bound_table,
-    multiples_of_power,
     multiples_table,
     plain_integers,
+    whole_exponents,
 )
 from guided.json_schema.formulas.number_spellings import (
     exact_text,
@@ -106,10 +105,10 @@ def omits_multiples(assertion: NumberAssertion) -> bool:
 
 
 def _follows_exponents(assertion: NumberAssertion) -> bool:
-    """Return whether numbers with an exponent are decided, or at least the integers among them.
+    """Return whether numbers with an exponent are decided, or at least ``whole_exponents``.
 
     Exponents are not followed under a bound other than 0, for which the sign is enough. Multiples
-    are decided if every whole number is one, as for 1 and 0.25; see ``multiples_of_power``.
+    are decided if every whole number is one, as for 1 and 0.25.
     """
     if isinstance(assertion, NumberChoices):
         return False
@@ -117,7 +116,7 @@ def _follows_exponents(assertion: NumberAssertion) -> bool:
     divisor = _divisor(assertion)
     if divisor is None:
         return all(bound.value == 0 for bound in bounds)
-    if bounds or not 0 <= -divisor.power <= MAX_PLACES:
+    if bounds or divisor.power > 0:
         return False
     wholes: int = 10**-divisor.power
     return wholes % divisor.count == 0
@@ -254,10 +253,10 @@ def _multiple_tables(assertion: Numbers, *, canonical: bool) -> list[NumberTable
         return []
     if canonical or not _follows_exponents(assertion):
         return [multiples_table(divisor, point_undecided=canonical and divisor.power >= 0)]
-    if divisor.count == 1:
-        return [multiples_of_power(-divisor.power, reject_others=True)]
-    whole = multiples_of_power(0, reject_others=False)
-    return [multiples_table(divisor, point_undecided=False, exponents_hold=True), whole]
+    return [
+        multiples_table(divisor, point_undecided=False, exponents_hold=True),
+        whole_exponents(),
+    ]
 
 
 def _constants(assertion: NumberAssertion) -> list[Decimal]:

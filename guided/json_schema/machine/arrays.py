@@ -6,7 +6,6 @@ import sys
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import (
-    Assertion,
     Contains,
     ItemCount,
     Items,
@@ -76,18 +75,6 @@ class ArrayRules:
         ``universal`` and ``counting`` are as for ``derive_value_formulas``.
         """
         goals = frame.goals
-        # The common array, whose items all have to fit one formula: its frame stays the same.
-        if frame.required and isinstance(goals[0], Leaf) and _is_uniform(goals[0].assertion):
-            item = self._item_formula(goals[0])
-            inner = ArrayFrame(goals, required=True, has_items=True)
-            awaited = AwaitedValue(
-                inner,
-                (item,),
-                required=True,
-                has_unknown_item=frame.has_unknown_item,
-                always_completable=True,
-            )
-            return None if item is FALSE else awaited
         # First what every item decides, then what is left to ask of this one.
         by: dict[Leaf, Formula] = {}
         for leaf in leaves_of(goals):
@@ -201,11 +188,6 @@ class ArrayRules:
             trivial = not rest.prefix and rest.rest is TRUE
             self._without_first_cache[leaf] = TRUE if trivial else self.formulas.leaf(rest)
         return self._without_first_cache[leaf]
-
-
-def _is_uniform(assertion: Assertion) -> bool:
-    """Return whether an assertion asks the same of every item, and nothing else of the array."""
-    return isinstance(assertion, Items) and not assertion.prefix
 
 
 def holds_at_close(leaf: Leaf) -> bool:

@@ -46,7 +46,7 @@ class DocumentRows:
         """The rows that ``before_member`` returns, by what their edges depend on: whether there are
         members, whether the object may close, and the row after the opening quote of a name."""
         self._row_in_array: dict[object, int] = {}
-        """For ``after_bracket``, ``after_item`` and ``_only_close``, whose keys always differ."""
+        """For ``after_bracket`` and ``after_item``, whose keys always differ."""
         # Row 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})
@@ -145,7 +145,7 @@ class DocumentRows:
         closable = self.evaluation.value_stacks.may_close(stack)
         if item is None:
             assert closable, self.evaluation.stacks.frames[stack]
-            return stack, self._only_close()
+            return stack, self._after_items(closable, False)
         truth_vector = self.evaluation.value_stacks.closing_vector(stack) if closable else None
         key = (self._value_key(item, True), truth_vector)
         if key not in self._row_in_array:
@@ -167,7 +167,10 @@ class DocumentRows:
         one edge, since the stack has a completion.
         """
         closable = self.evaluation.value_stacks.may_close(stack)
-        more = self.evaluation.items.enter_item(stack) is not None
+        return self._after_items(closable, self.evaluation.items.enter_item(stack) is not None)
+
+    def _after_items(self, closable: bool, more: bool) -> int:
+        """Return the row in which an array may close, go on with a comma, or both."""
         key = (closable, more)
         if key not in self._row_in_array:
             edges = {ord("]"): self.chains.exit_state(CLOSE)} if closable else {}
@@ -177,11 +180,3 @@ class DocumentRows:
                 edges, next_byte=ord("]") if closable else None, between=True
             )
         return self._row_in_array[key]
-
-    def _only_close(self) -> int:
-        """Return the row in which only the closing bracket of an array may come."""
-        if "close" not in self._row_in_array:
-            self._row_in_array["close"] = self.structural.add(
-                {ord("]"): self.chains.exit_state(CLOSE)}, between=True
-            )
-        return self._row_in_array["close"]

@@ -69,8 +69,6 @@ class ExitActions:
         """By action. Those of CLOSE to OPEN_ARRAY only hold their places."""
         self._action_by_meaning: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
         """The inverse of ``_meanings``."""
-        self._actions_by_name: dict[str, int] = {}
-        """The results of ``action_of_key`` by name."""
 
     def action_of(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
         """Return the action that has this meaning.
@@ -83,11 +81,8 @@ class ExitActions:
         return action
 
     def action_of_key(self, name: str) -> int:
-        """Return ``action_of(Key(name))``, cached by name."""
-        action = self._actions_by_name.get(name)
-        if action is None:
-            action = self._actions_by_name[name] = self.action_of(Key(name))
-        return action
+        """Return the action that says that this name was written."""
+        return self.action_of(Key(name))
 
     def meaning(self, action: int) -> Hashable:
         """Return what an action means."""

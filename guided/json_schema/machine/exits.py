@@ -57,11 +57,11 @@ class Exits:
         for a value that begins. ``None`` if the action must not be taken; ``key`` as for
         ``resolve``.
         """
-        ended = self._ended_value_stack(stack, action)
+        ended = self._ended_value(stack, action)
         item = None
         # Texts are ordered from the outermost value in.
-        if ended is not None and self._remembers_text(ended):
-            item = texts[self._stacks.num_texts(ended) - 1]
+        if ended is not None and self._remembers_text(ended[0]):
+            item = texts[self._stacks.num_texts(ended[0]) - 1]
         resolved = self.resolve(stack, action, item=item, key=key)
         if resolved is None:
             return None
@@ -83,11 +83,9 @@ class Exits:
         requires.
         """
         evaluation, rows = self._evaluation, self._rows
-        if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
-            return self._after_value(stack, 1, item)
-        if action == CLOSE:
-            truth_vector = evaluation.value_stacks.closing_vector(stack)
-            return self._after_value(self._stacks.parents[stack], truth_vector, item)
+        ended = self._ended_value(stack, action)
+        if ended is not None:
+            return self._after_value(*ended, item)
         if action == ITEM:
             item_stack = evaluation.items.enter_item(stack)
             return None if item_stack is None else (item_stack, rows.before_value(item_stack))
@@ -100,10 +98,6 @@ class Exits:
                 return None
             return rows.after_bracket(opened, evaluation.items.enter_item(opened))
         meaning = self._meaning(action)
-        if isinstance(meaning, Done):
-            return self._after_value(stack, meaning.truth_vector, item)
-        if isinstance(meaning, EmptyArray):
-            return self._after_value(self._stacks.parents[stack], meaning.truth_vector, item)
         if isinstance(meaning, Key):
             named = evaluation.names.enter_named_value(stack, meaning.name)
         else:
@@ -125,32 +119,33 @@ class Exits:
         """
         if not self._stacks.num_texts(stack) and action in _TEXTLESS:
             return False
-        ended = self._ended_value_stack(stack, action)
+        ended = self._ended_value(stack, action)
         if ended is None:
             meaning = self._meaning(action)
             if isinstance(meaning, KeyClass):
                 return self._evaluation.names.is_rare(stack, meaning.class_id)
             return False
-        if not self._remembers_text(ended):
+        if not self._remembers_text(ended[0]):
             return False
         # ``ignores_text`` is about scalars; a value that ends in another stack is a container.
-        return ended != stack or not self._evaluation.items.ignores_text(ended)
+        return ended[0] != stack or not self._evaluation.items.ignores_text(stack)
 
-    def _ended_value_stack(self, stack: int, action: int) -> int | None:
-        """Return the stack that awaits the value which an action ends; ``None`` for other actions.
+    def _ended_value(self, stack: int, action: int) -> tuple[int, int] | None:
+        """Return the stack that awaits the value which an action ends, and its truth vector.
 
-        It must be the stack that ``resolve`` passes to ``_after_value`` for the same action.
+        ``None`` for other actions.
         """
-        if action == DONE:
-            return stack
+        if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
+            return stack, 1
         if action == CLOSE:
-            return self._stacks.parents[stack]
+            truth_vector = self._evaluation.value_stacks.closing_vector(stack)
+            return self._stacks.parents[stack], truth_vector
         if action in _OPENING:
             return None
         meaning = self._meaning(action)
         if isinstance(meaning, EmptyArray):
-            return self._stacks.parents[stack]
-        return stack if isinstance(meaning, Done) else None
+            return self._stacks.parents[stack], meaning.truth_vector
+        return (stack, meaning.truth_vector) if isinstance(meaning, Done) else None
 
     def _remembers_text(self, stack: int) -> bool:
         """Return whether a stack awaits a value whose text has to be remembered."""

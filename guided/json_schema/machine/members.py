@@ -33,8 +33,6 @@ class MemberRules:
         # Caches, which may be cleared.
         self._spaces_by_goals: dict[tuple[Formula, ...], NameSpace] = {}
         """The results of ``name_space`` by goals."""
-        self._leaf_by_pattern: dict[int, Leaf] = {}
-        """The assertion of each pattern, by the identity of the pattern, which it keeps alive."""
         self._named_formulas: dict[Leaf, dict[str, Formula]] = {}
         """``Members.named`` of an assertion, for look-ups."""
         self._leaf_formulas: dict[tuple[Leaf, str | NameClass], Formula] = {}
@@ -90,11 +88,7 @@ class MemberRules:
 
     def _pattern_dfa(self, pattern: Regular) -> Dfa:
         """Return the automaton of the names in which a pattern of the grammar matches."""
-        # By identity: the grammar keeps its patterns, and hashing a large one takes long.
-        leaf = self._leaf_by_pattern.get(id(pattern))
-        if leaf is None:
-            leaf = self._leaf_by_pattern[id(pattern)] = self.formulas.leaf(Matches(pattern))
-        return self.scalars.strings.leaf_dfa(leaf)
+        return self.scalars.strings.leaf_dfa(self.formulas.leaf(Matches(pattern)))
 
     def name_fits(self, assertion: Names, name: str | NameClass) -> bool:
         """Return whether a name fits what an assertion asks of all names.

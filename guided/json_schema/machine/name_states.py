@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from itertools import accumulate
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.json_schema.machine.exit_actions import ExitActions, KeyClass
 from guided.json_schema.machine.name_classes import NameSpace
-from guided.json_schema.machine.name_trie import BYTE, CONTENT_ROW, PARENT, build_name_trie
 from guided.json_schema.machine.scalar_blocks import json_literal
-from guided.json_schema.machine.spelled_texts import Chain, ChainBuilder
+from guided.json_schema.machine.spelled_texts import Chain, ChainBuilder, add_overlay, build_trie
 from guided.machine.block import Block, make_block
 from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
 from guided.regular.byte_dfa import ByteDfa
@@ -104,66 +102,18 @@ class NameStates:
         """
         found = self._not_spelled.get((content, names))
         if found is None:
-            trie = self._build_trie(content, names)
+            trie = build_trie(self.table, content, [json_literal(n)[1:-1] for n in names])
             found = frozenset(
                 name for name, node in zip(names, trie.last_nodes, strict=True) if node < 0
             )
             self._not_spelled[content, names] = found
         return found
 
-    def _build_trie(self, content: int, names: Sequence[str]) -> _NameTrie:
-        """Return the trie of names over the states of the content; adds no rows."""
-        keys = [json_literal(name)[1:-1] for name in names]
-        text = np.frombuffer(b"".join(keys) + b"\0", dtype=np.uint8)
-        name_ends = np.array(list(accumulate(map(len, keys))), dtype=np.int32)
-        nodes = np.empty((len(text), 5), dtype=np.int32)
-        last_nodes = np.empty(len(names), dtype=np.int32)
-        table = self.table
-        count = build_name_trie(
-            *(table.rows, table.cells, table.byte_maps, content, text, name_ends, nodes, last_nodes)
-        )
-        return _NameTrie(nodes[:count], last_nodes.tolist())
-
     def _add_overlay(self, content: int, names: Sequence[str]) -> int:
-        """Add the trie of names as overlays on the states of the content; return its root's row.
-
-        The closing quote of a name leads to its exit action; a name that leaves the content
-        continues in its own chain.
-        """
-        nodes, last_nodes = self._build_trie(content, names)
-        edges: list[tuple[int, int, int]] = []
-        leaving: dict[int, list[str]] = {}
-        exits = self.chains.exit_states([self.exit_actions.action_of_key(name) for name in names])
-        for name, node, exit_state in zip(names, last_nodes, exits, strict=True):
-            if node >= 0:
-                edges.append((node, _QUOTE, exit_state))
-            else:
-                leaving.setdefault(-1 - node, []).append(name)
-        for node, left in leaving.items():
-            targets = self._add_leaving(_depth(nodes, node), left)
-            edges += [(node, byte, state) for byte, state in targets.items()]
-        # Node ``n`` will be row ``num_rows + n``: from here on no other row may be added.
-        count = len(nodes) - 1
-        moves = np.empty((count + len(edges), 3), dtype=np.int32)
-        moves[:count, :2] = nodes[1:, PARENT : BYTE + 1]
-        moves[:count, 2] = self.table.num_rows + np.arange(1, len(nodes))
-        if edges:
-            moves[count:] = edges
-        # The table takes the moves of each state side by side.
-        order = np.argsort(moves[:, 0], kind="stable")
-        return self.table.add_overlays_from_edges(nodes[:, CONTENT_ROW], moves[order])
-
-    def _add_leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
-        """Return the states of names that leave the trie, by their byte at ``depth``.
-
-        The names share their first ``depth`` bytes; each state is the one after that byte.
-        """
-        groups: dict[int, list[Chain]] = {}
-        for chain in sorted(self._get_chains(names), key=_TEXT):
-            groups.setdefault(chain.text[depth], []).append(chain)
-        return {
-            byte: self.chains.get_or_add_branch(tuple(g), depth + 1) for byte, g in groups.items()
-        }
+        """Add names as overlays on the states of the content; return the row of the root."""
+        texts = [(json_literal(n)[1:], self.exit_actions.action_of_key(n)) for n in names]
+        trie = build_trie(self.table, content, [text[:-1] for text, _ in texts])
+        return add_overlay(self.chains, trie, texts)
 
     def _add_content(self, space: NameSpace, allowed: frozenset[int]) -> int:
         """Return the first state of the additional names of the classes ``allowed`` of a space.
@@ -182,24 +132,6 @@ class NameStates:
             }
             self._contents[key] = self.table.add_block(closed, labels, role, names_left)
         return self._contents[key]
-
-
-class _NameTrie(NamedTuple):
-    """A trie of names over the states of additional names; see ``name_trie``."""
-
-    nodes: NDArray[np.int32]
-    """int32 ``[nodes, 5]``, parents before their children; the columns are in ``name_trie``."""
-    last_nodes: list[int]
-    """The node where each name ends, or ``-1 - node`` where it leaves the states under the trie."""
-
-
-def _depth(nodes: NDArray[np.int32], node: int) -> int:
-    """Return the number of bytes from the root of the trie to a node."""
-    depth = 0
-    while node:
-        node = int(nodes[node, PARENT])
-        depth += 1
-    return depth
 
 
 @functools.lru_cache(maxsize=4)

@@ -39,7 +39,7 @@ def build_name_trie(rows, cells, byte_maps, content, text, name_ends, nodes, las
     ``content``. ``text``, uint8, holds the names one after another as JSON spells them without
     their quotes, ``name_ends`` where each ends. ``nodes`` has room for one row more than the names
     have bytes, ``last_nodes`` one entry for each name: its last node, or -1 - the node after which
-    it leaves the trie; see ``name_states._NameTrie``.
+    it leaves the trie; see ``spelled_texts.OverlayTrie``.
     """
     for column in range(nodes.shape[1]):
         nodes[0, column] = 0

@@ -121,14 +121,18 @@ class NextItems:
         )
 
     def _has_infinite_scalars(self, formula: Formula) -> bool:
-        """Return whether infinitely many scalars of each type fit, or none of that type."""
+        """Return whether infinitely many strings fit, or none, and no other scalars.
+
+        Numbers that fit count as finitely many, as they are unless the options leave their digits
+        unbounded.
+        """
         to = self.restriction.to_type
         strings, numbers = to(JsonType.STRING, formula), to(JsonType.NUMBER, formula)
         return (
             not self.restriction.fits_null(formula)
             and not any(self.restriction.fits_boolean(formula, value) for value in (False, True))
             and (strings is FALSE or self.scalars.strings.are_infinite(strings))
-            and (numbers is FALSE or self.scalars.numbers.are_infinite(numbers))
+            and numbers is FALSE
         )
 
 

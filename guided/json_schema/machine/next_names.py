@@ -13,7 +13,7 @@ from typing import Final
 from guided.json_schema.formulas.assertions import Members
 from guided.json_schema.formulas.formula import FALSE, Leaf
 from guided.json_schema.formulas.values import read_value
-from guided.json_schema.machine.objects import ObjectRules, PlainGoal
+from guided.json_schema.machine.objects import PlainGoal
 from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.json_schema.machine.value_stacks import ValueStacks
@@ -38,8 +38,8 @@ class NextNames:
         self.stacks: Final = value_stacks.stacks
         self._skipped_stack: dict[int, int] = {}
         """The results of ``skip_spelled_names`` by stack."""
-        self._possible_by_members: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
-        """By the ``Members`` assertions of a plain goal, and the order."""
+        self._possible: dict[tuple[Leaf, ...], dict[str, bool]] = {}
+        """The results of ``_is_possible`` by its arguments."""
         self._classes_by_goal: dict[PlainGoal, frozenset[int]] = {}
         """The classes of names that a plain goal allows, also those whose names are all taken."""
 
@@ -144,11 +144,17 @@ class NextNames:
         In the order of the schema no name after the first that is owed may come before it, and
         additional names come after all others.
         """
-        possible = self._possible_names(plain.members, frame.order)
+        order = self.objects.orders[frame.order]
         owed = None if self.objects.any_order else self.objects.first_owed_index(frame, plain)
-        ahead = self.objects.orders[frame.order].indices_ahead(frame.names_passed, last=owed)
-        names = tuple(name for index in ahead if (name := possible[index]) is not None)
-        return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
+        possible = self._possible.setdefault(plain.members, {})
+        names: list[str] = []
+        for index in order.indices_ahead(frame.names_passed, last=owed):
+            name = order.names[index]
+            if name not in possible:
+                possible[name] = self._is_possible(plain.members, name)
+            if possible[name]:
+                names.append(name)
+        return tuple(names), self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
     def _classes_of_plain(self, frame: ObjectFrame, plain: PlainGoal) -> frozenset[int]:
         """Return the classes of additional names that may come next.
@@ -171,14 +177,12 @@ class NextNames:
             self._classes_by_goal[plain] = found
         return frozenset(n for n in found if self.objects.has_unused_additional_name(frame, n))
 
-    def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
-        """Return the cache of the names of an order for the ``members`` of a plain goal."""
-        found = self._possible_by_members.get((members, order))
-        if found is None:
-            found = self._possible_by_members[members, order] = _PossibleNames(
-                self.objects, members, order
-            )
-        return found
+    def _is_possible(self, members: tuple[Leaf, ...], name: str) -> bool:
+        """Return whether a name can be spelled and a value fits these ``Members`` assertions."""
+        return (
+            self.scalars.unavailable_bytes.isdisjoint(json_literal(name))
+            and self.values.text(self.members.value_formula(members, name)) is not None
+        )
 
     def _spellable_names_ahead(self, frame: ObjectFrame) -> Iterator[str]:
         """Yield the names ahead that can be spelled without the ``unavailable_bytes``."""
@@ -203,25 +207,3 @@ class NextNames:
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         return frame
-
-
-class _PossibleNames(dict[int, str | None]):
-    """A cache of the names of an order, by index; ``None`` for those that cannot be written.
-
-    ``members`` are the ``Members`` assertions that their values have to fit.
-    """
-
-    def __init__(self, objects: ObjectRules, members: tuple[Leaf, ...], order: int) -> None:
-        self.objects = objects
-        self.members = members
-        self.names = objects.orders[order].names
-
-    def __missing__(self, index: int) -> str | None:
-        """Return the name at an index if it can be spelled and some value fits; else ``None``."""
-        objects, name = self.objects, self.names[index]
-        is_possible = (
-            objects.scalars.unavailable_bytes.isdisjoint(json_literal(name))
-            and objects.values.text(objects.members.value_formula(self.members, name)) is not None
-        )
-        found = self[index] = name if is_possible else None
-        return found

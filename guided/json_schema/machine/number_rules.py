@@ -5,7 +5,7 @@ A *truth vector* says which of several formulas a number fits: bit ``i`` is for 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
@@ -20,7 +20,7 @@ from guided.json_schema.formulas.formula import (
     evaluate,
     leaves_of,
 )
-from guided.json_schema.formulas.number_spellings import exact_text, shortest_spellings
+from guided.json_schema.formulas.number_spellings import exact_text
 from guided.json_schema.formulas.number_tables import HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
@@ -34,7 +34,6 @@ from guided.json_schema.machine.scalar_blocks import (
     REQUIRED,
     Signatures,
     VectorLabels,
-    is_infinite,
     shared_block,
     split_forbidden_choices,
 )
@@ -48,7 +47,7 @@ __all__ = ["NumberRules"]
 
 
 class NumberRules:
-    """The numbers with certain truth vectors, as blocks; whether they are infinite; the shortest.
+    """The numbers with certain truth vectors, as blocks; the shortest of them.
 
     All formulas are over assertions about numbers. Numbers that cannot be spelled without the bytes
     ``unavailable_bytes``, which no token of the vocabulary has, are left out of blocks.
@@ -65,8 +64,6 @@ class NumberRules:
         self.options: Final = options
         self.unavailable_bytes: Final = unavailable_bytes
         self._signatures: Final = signatures
-        self._infinite: dict[Formula, bool] = {}
-        """Whether infinitely many numbers fit, by formula."""
 
     def fits(self, formula: Formula, value: Decimal) -> bool:
         """Return whether one number fits a formula over assertions about numbers."""
@@ -81,15 +78,15 @@ class NumberRules:
         # With the formulas, all that ``_new_block`` depends on.
         options = (self.options.spelling, self.options.max_number_digits, self.unavailable_bytes)
         key = ("number", options, tuple(map(self._signatures.of, formulas)), truth_vectors)
-        return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
+        return shared_block(key, lambda: self._new_block(formulas, truth_vectors))
 
     def _new_block(
-        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
     ) -> Block | None:
-        """Compute ``block``, which gets this ``key``."""
+        """Compute ``block``."""
         numbers, vectors = self._build_dfa(formulas, truth_vectors)
         dfa = byte_dfa_from_dfa(numbers, utf8_sequences, self.unavailable_bytes)
-        return make_block(dfa, key=key, truth_vectors=tuple(vectors)) if len(dfa) else None
+        return make_block(dfa, truth_vectors=tuple(vectors)) if len(dfa) else None
 
     def _build_dfa(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int] | None
@@ -127,28 +124,6 @@ class NumberRules:
         """Return whether automata leave out numbers that fit and that the options allow."""
         merged = _merge_ranges(formula, self.formulas)
         return any(omits_multiples(_number_assertion(leaf)) for leaf in leaves_of((merged,)))
-
-    def are_infinite(self, formula: Formula) -> bool:
-        """Return whether infinitely many numbers fit; spellings of one number count once.
-
-        Numbers that are forbidden one by one are ignored first: there are finitely many of them.
-        """
-        formula, _ = split_forbidden_choices(formula, self.formulas, NumberChoices)
-        found = self._infinite.get(formula)
-        if found is None:
-            found = formula is not FALSE and self._find_infinite(formula)
-            self._infinite[formula] = found
-        return found
-
-    def _find_infinite(self, formula: Formula) -> bool:
-        """Compute ``are_infinite`` by an automaton with one spelling for each number."""
-        fitting, _ = self._build_dfa((formula,), ONLY_REQUIRED)
-        different = combine(
-            [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS
-        )
-        return is_infinite(
-            byte_dfa_from_dfa(different, utf8_sequences, self.unavailable_bytes).next
-        )
 
     def shortest(self, formula: Formula) -> bytes | None:
         """Return a JSON number that fits, close to the shortest; ``None`` if there is none.

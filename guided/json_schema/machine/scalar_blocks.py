@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 import numpy as np
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from guided.json_schema.formulas.assertions import NumberChoices, StringChoices
@@ -34,7 +34,7 @@ from guided.json_schema.formulas.key_size import key_size
 from guided.json_schema.formulas.values import Json
 from guided.machine.block import Block
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
-from guided.regular.expression import Regular
+from guided.regular.expression import Regular, Value
 from guided.regular.reachability import states_reaching_cycle
 from guided.runtime.work_budget import spend
 
@@ -67,7 +67,6 @@ _dfas: Final[LRUCache[Regular, tuple[Dfa, int]]] = LRUCache(
     MAX_CACHED_BYTES, getsizeof=lambda kept: kept[1]
 )
 """Automata, and about how many bytes each takes together with its pattern."""
-_lock: Final = threading.RLock()
 _MAX_CACHED_LENGTH: Final = 256
 """The most code points of a string whose spelling is cached."""
 
@@ -92,17 +91,13 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
     ``None`` if nothing fits. The key has to contain all that ``make`` depends on. The block must
     not be changed. Blocks are evicted and made again, so that equal keys may get different objects.
     """
-    with _lock:
-        kept = _blocks.get(key)
-    if kept is not None:
-        return kept[0]
-    # Not under the lock: it may take long, and two threads that make the same do no harm.
+    return _kept_block(key, make)[0]
+
+
+@cached(_blocks, key=lambda key, _: key, lock=threading.RLock())
+def _kept_block(key: Hashable, make: Callable[[], Block | None]) -> tuple[Block | None, int]:
     block = make()
-    size = key_size(key) + (0 if block is None else block.nbytes)
-    if size < MAX_CACHED_BYTES:
-        with _lock:
-            _blocks[key] = (block, size)
-    return block
+    return block, key_size(key) + (0 if block is None else block.nbytes)
 
 
 def pattern_dfa(pattern: Regular) -> Dfa:
@@ -110,16 +105,13 @@ def pattern_dfa(pattern: Regular) -> Dfa:
 
     It must not be changed.
     """
-    with _lock:
-        kept = _dfas.get(pattern)
-    if kept is not None:
-        return kept[0]
+    return _kept_dfa(pattern)[0]
+
+
+@cached(_dfas, key=lambda pattern: pattern, lock=threading.RLock())
+def _kept_dfa(pattern: Regular) -> tuple[Dfa, int]:
     dfa = dfa_from_regular(pattern, search=True)
-    size = key_size(pattern) + _size(dfa)
-    if size < _dfas.maxsize:
-        with _lock:
-            _dfas[pattern] = (dfa, size)
-    return dfa
+    return dfa, key_size(pattern) + _size(dfa)
 
 
 def _size(dfa: Dfa) -> int:
@@ -164,43 +156,16 @@ class VectorLabels:
         return number
 
 
-class Signature:
-    """A structural copy of a formula without references to its grammar, hashed once."""
+class Signature(Value):
+    """The structure of a formula without references to its grammar: equal if formulas are."""
 
-    __slots__ = ("_hash", "content", "parts")
-    __match_args__: Final = ("content", "parts")
+    __slots__ = ("entries",)
+    __match_args__: Final = ("entries",)
 
-    def __init__(self, content: Hashable, parts: tuple[Signature, ...]) -> None:
-        self.content: Final = content
-        self.parts = parts
-        self._hash: Final[int] = hash((content, parts))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        """Compare structure, without recursion; equal ones share their parts from then on."""
-        if not isinstance(other, Signature):
-            return False
-        # Parts are shared, so their number grows with the paths to them: compare each once.
-        compared: set[tuple[int, int]] = set()
-        worklist: list[tuple[Signature, Signature]] = [(self, other)]
-        while worklist:
-            one, two = worklist.pop()
-            pair = (id(one), id(two))
-            if one is two or pair in compared:
-                continue
-            if (
-                one._hash != two._hash
-                or one.content != two.content
-                or len(one.parts) != len(two.parts)
-            ):
-                return False
-            compared.add(pair)
-            if one.parts is not two.parts:
-                worklist += zip(one.parts, two.parts, strict=True)
-        other.parts = self.parts
-        return True
+    def __init__(self, entries: tuple[tuple[Hashable, tuple[int, ...]], ...]) -> None:
+        super().__init__(entries)
+        self.entries: Final = entries
+        """All formulas inside, each after its parts, which are indices of earlier entries."""
 
 
 class Signatures:
@@ -217,10 +182,12 @@ class Signatures:
         """
         found = self._cache.get(formula)
         if found is None:
-            for node in postorder(formula, self._cache):
-                parts = tuple([self._cache[part] for part in parts_of(node)])
-                self._cache[node] = Signature(_content(node), parts)
-            found = self._cache[formula]
+            index: dict[Formula, int] = {}
+            entries: list[tuple[Hashable, tuple[int, ...]]] = []
+            for node in postorder(formula, index):
+                entries.append((_content(node), tuple([index[part] for part in parts_of(node)])))
+                index[node] = len(index)
+            found = self._cache[formula] = Signature(tuple(entries))
         return found
 
 

@@ -10,17 +10,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.json_schema.machine.name_trie import BYTE, CONTENT_ROW, PARENT, build_name_trie
 from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import pause_if_due, with_pauses
 
-__all__ = ["Chain", "ChainBuilder", "overlay_texts"]
+__all__ = ["Chain", "ChainBuilder", "OverlayTrie", "add_overlay", "build_trie", "overlay_strings"]
 
 
 class Chain:
@@ -197,203 +198,97 @@ def _sort(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
 
 
 _QUOTE: Final = ord('"')
-_BACKSLASH: Final = ord("\\")
-_HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
 
 
-def _list_next_bytes() -> dict[bytes, bytes]:
-    """Compute ``_AFTER_BACKSLASH``."""
-    after: dict[bytes, dict[int, None]] = {}
-    for code_point in (*range(0x20), _QUOTE, _BACKSLASH):
-        escape = json_literal(chr(code_point))[2:-1]
-        for depth, byte in enumerate(escape):
-            after.setdefault(escape[:depth], {})[byte] = None
-    return {begun: bytes(following) for begun, following in after.items()}
+class OverlayTrie(NamedTuple):
+    """A trie of texts over the states of a block, as ``build_name_trie`` makes it."""
+
+    nodes: NDArray[np.int32]
+    """int32 ``[nodes, 5]``, parents before their children; the columns are in ``name_trie``."""
+    last_nodes: list[int]
+    """The node where each text ends, or ``-1 - node`` where it leaves the states under the trie."""
 
 
-_AFTER_BACKSLASH: Final = _list_next_bytes()
-"""The bytes that go on with a canonical escape, by what of it has begun after its backslash."""
+def build_trie(table: TransitionTable, under: int, texts: Sequence[bytes]) -> OverlayTrie:
+    """Return the trie of texts, without quotes, over the states from ``under`` on; adds no rows.
 
-
-class _OverlayTrie:
-    """A trie of texts as overlays on the states of strings: node ``n`` overlays ``rows_under[n]``.
-
-    Children have higher indices than their parents.
+    Texts are as JSON spells them.
     """
-
-    __slots__ = ("children", "closed", "labels", "leaving", "rows_under")
-
-    def __init__(self, root: int) -> None:
-        self.rows_under = [root]
-        self.children: list[dict[int, int]] = [{}]
-        """By node and byte."""
-        self.labels: dict[int, int] = {}
-        """The label of the text that ends in a node."""
-        self.leaving: dict[tuple[int, int], list[Chain]] = {}
-        """Texts that leave the states under the trie: by their last node and its depth."""
-        self.closed: dict[int, bytes] = {}
-        """The bytes that no text goes on with after a node, besides those that the states close."""
-
-    def add(self, node: int, byte: int, state: int) -> None:
-        """Add a child of ``node``, an overlay on ``state``."""
-        self.children[node][byte] = len(self.rows_under)
-        self.rows_under.append(state)
-        self.children.append({})
-
-    def after_backslashes(self) -> set[int]:
-        """Return the nodes after a backslash that begins an escape."""
-        after: set[int] = set()
-        # In order, so that a node is known to be escaped before its own backslash is looked at.
-        for node, below in enumerate(self.children):
-            if node not in after and _BACKSLASH in below:
-                after.add(below[_BACKSLASH])
-        return after
+    text = np.frombuffer(b"".join(texts) + b"\0", dtype=np.uint8)
+    ends = np.array(list(accumulate(map(len, texts))), dtype=np.int32)
+    nodes = np.empty((len(text), 5), dtype=np.int32)
+    last_nodes = np.empty(len(texts), dtype=np.int32)
+    count = build_name_trie(
+        *(table.rows, table.cells, table.byte_maps, under, text, ends, nodes, last_nodes)
+    )
+    return OverlayTrie(nodes[:count], last_nodes.tolist())
 
 
-def overlay_texts(
-    chains: ChainBuilder,
-    start: int,
-    infinite: NDArray[np.bool_],
-    texts: Mapping[str, int],
-    *,
-    is_canonical: bool,
+def add_overlay(chains: ChainBuilder, trie: OverlayTrie, texts: Sequence[tuple[bytes, int]]) -> int:
+    """Add a trie as overlays on the states under it; return the row of its root.
+
+    ``texts`` are those of the trie with their closing quotes, which lead to the exit states of
+    their labels, or nowhere for DEAD. A text that leaves the states continues in its own chain.
+    """
+    table, nodes = chains.table, trie.nodes
+    placed = [*zip(texts, trie.last_nodes, strict=True)]
+    chains.exit_states([label for (_, label), _ in placed if label != DEAD])
+    edges = [
+        (node, _QUOTE, DEAD if label == DEAD else chains.exit_state(label))
+        for (_, label), node in placed
+        if node >= 0
+    ]
+    leaving: dict[int, list[tuple[bytes, int]]] = {}
+    for text, node in placed:
+        if node < 0 and text[1] != DEAD:
+            leaving.setdefault(-1 - node, []).append(text)
+    for node, group in leaving.items():
+        depth = _depth(nodes, node)
+        edges += [
+            (node, byte, chains.get_or_add_branch(alike, depth + 1))
+            for byte, alike in _group_by_byte(tuple(chains.get_or_add(sorted(group))), depth)
+        ]
+    # Node ``n`` will be row ``num_rows + n``: from here on no other row may be added.
+    count = len(nodes) - 1
+    moves = np.empty((count + len(edges), 3), dtype=np.int32)
+    moves[:count, :2] = nodes[1:, PARENT : BYTE + 1]
+    moves[:count, 2] = table.num_rows + np.arange(1, len(nodes))
+    if edges:
+        moves[count:] = edges
+    # The table takes the moves of each state side by side.
+    order = np.argsort(moves[:, 0], kind="stable")
+    return table.add_overlays_from_edges(nodes[:, CONTENT_ROW], moves[order])
+
+
+def _depth(nodes: NDArray[np.int32], node: int) -> int:
+    """Return the number of bytes from the root of the trie to a node."""
+    depth = 0
+    while node:
+        node = int(nodes[node, PARENT])
+        depth += 1
+    return depth
+
+
+def overlay_strings(
+    chains: ChainBuilder, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
-    """Add some texts as overlays on a block of strings; return the state after the opening quote.
+    """Add listed strings as overlays on a block of strings; return the state after the quote.
 
     The block begins at ``start``. ``texts`` has the label of each text, DEAD if it is forbidden.
-    ``infinite`` marks the states of the block, counted from ``start``, from which infinitely many
-    texts lead on. ``None`` if only finitely many texts begin like a forbidden one. In the overlays
-    only the canonical escapes are allowed, or a text could be spelled so that it is not recognised;
-    ``is_canonical`` says that the block has no others.
+    ``None`` if from a state of the block where a forbidden text ends only finitely many texts lead
+    on (``infinite``, from ``start`` on): its closing quote might be the last edge.
     """
-    trie = _build_overlay_trie(chains, start, infinite, texts)
-    if trie is None:
+    table = chains.table
+    spelled = [(json_literal(text)[1:], label) for text, label in texts.items()]
+    trie = build_trie(table, table.step(start, _QUOTE), [text[:-1] for text, _ in spelled])
+    forbidden = [
+        node
+        for (_, label), node in zip(spelled, trie.last_nodes, strict=True)
+        if label == DEAD and node >= 0
+    ]
+    if not infinite[trie.nodes[forbidden, CONTENT_ROW] - start].all():
         return None
-    if not is_canonical:
-        _close_other_escapes(chains, trie)
-    return _add_trie(chains, trie)
-
-
-def _build_overlay_trie(
-    chains: ChainBuilder, start: int, infinite: NDArray[np.bool_], texts: Mapping[str, int]
-) -> _OverlayTrie | None:
-    """Return the trie of the texts; arguments and ``None`` are as for ``overlay_texts``.
-
-    A forbidden text loses its closing quote, which might be the last edge of a state if only
-    finitely many texts lead on from there.
-    """
-    table = chains.table
-    trie = _OverlayTrie(table.step(start, _QUOTE))
-    for text, label in texts.items():
-        node = 0
-        spelled = json_literal(text)[1:]
-        for depth, byte in enumerate(spelled[:-1]):
-            if byte not in trie.children[node]:
-                state = table.step(trie.rows_under[node], byte)
-                if state == DEAD:
-                    # No free string begins like this: a forbidden one is not there to be closed.
-                    if label != DEAD:
-                        chain = chains.get_or_add([(spelled, label)])[0]
-                        trie.leaving.setdefault((node, depth), []).append(chain)
-                    break
-                if label == DEAD and not infinite[state - start]:
-                    return None
-                trie.add(node, byte, state)
-            node = trie.children[node][byte]
-        else:
-            if label == DEAD and not infinite[trie.rows_under[node] - start]:
-                return None
-            trie.labels[node] = label
-    return trie
-
-
-def _add_trie(chains: ChainBuilder, trie: _OverlayTrie) -> int:
-    """Add the nodes of a trie as overlays; return the row of its root.
-
-    All rows that overlays lead to are added first, as the rows of overlays have to be adjacent.
-    Sorts ``trie.leaving`` in place.
-    """
-    table = chains.table
-    branches: list[tuple[int, int, int]] = []
-    for (node, depth), group in trie.leaving.items():
-        # Texts that no free string begins with leave the overlay, into chains of their own.
-        group.sort(key=lambda chain: chain.text)
-        for byte in sorted({chain.text[depth] for chain in group}):
-            alike = tuple(chain for chain in group if chain.text[depth] == byte)
-            branches.append((node, byte, chains.get_or_add_branch(alike, depth + 1)))
-    exits = {label: chains.exit_state(label) for label in set(trie.labels.values()) - {DEAD}}
-    # Overlay ``n`` will be row ``first + n``: from here on no other row may be added.
-    first = table.num_rows
-    edges = [{byte: first + child for byte, child in below.items()} for below in trie.children]
-    for node, byte, state in branches:
-        edges[node][byte] = state
-    for node, label in trie.labels.items():
-        edges[node][_QUOTE] = DEAD if label == DEAD else exits[label]
-    for node, bytes_ in trie.closed.items():
-        edges[node].update({byte: DEAD for byte in bytes_ if byte not in edges[node]})
-    added = table.add_overlays(trie.rows_under, edges)
+    first = add_overlay(chains, trie, spelled)
     # The shortest way on was that of the states under the overlay, which it may have closed.
-    table.recompute_next_bytes(range(added, added + len(trie.rows_under)))
-    return added
-
-
-def _close_other_escapes(chains: ChainBuilder, trie: _OverlayTrie) -> None:
-    """Leave only the canonical escapes after each beginning of a text.
-
-    To be called once, when all texts are in: a node whose text has a backslash next has that child
-    already. Of the nodes added, those that overlay the same state are shared.
-    """
-    table, after = chains.table, trie.after_backslashes()
-    shared: dict[int, int] = {}
-    for node in range(len(trie.children)):
-        state = table.step(trie.rows_under[node], _BACKSLASH)
-        if node in after or state == DEAD:
-            continue
-        child = trie.children[node].get(_BACKSLASH, shared.get(state))
-        if child is None and _reaches_escape(table, state, b""):
-            child = shared[state] = len(trie.rows_under)
-            trie.add(node, _BACKSLASH, state)
-            _close_escape(table, trie, child, b"")
-        elif child is None:
-            trie.closed[node] = bytes((_BACKSLASH,))
-        elif child == shared.get(state):
-            trie.children[node][_BACKSLASH] = child
-        else:
-            _close_escape(table, trie, child, b"")
-
-
-def _close_escape(table: TransitionTable, trie: _OverlayTrie, node: int, begun: bytes) -> None:
-    """Leave only the canonical escapes from a node on, after a backslash and what has ``begun``.
-
-    ``begun`` is as for ``_reaches_escape``. Adds the nodes inside escapes that are not there yet.
-    """
-    closed = _HEXADECIMAL if begun else b"/u"
-    below, under = trie.children[node], trie.rows_under[node]
-    for byte in _AFTER_BACKSLASH[begun]:
-        longer = begun + bytes((byte,))
-        if longer not in _AFTER_BACKSLASH:
-            # The escape is complete.
-            closed = closed.replace(longer[-1:], b"")
-            continue
-        if byte not in below:
-            state = table.step(under, byte)
-            if state == DEAD or not _reaches_escape(table, state, longer):
-                continue
-            trie.add(node, byte, state)
-        _close_escape(table, trie, below[byte], longer)
-    trie.closed[node] = bytes(byte for byte in closed if byte not in below)
-
-
-def _reaches_escape(table: TransitionTable, state: int, begun: bytes) -> bool:
-    """Return whether a canonical escape can be completed from a state inside it.
-
-    ``state``, a row of the table, is after a backslash and what has ``begun``: a key of
-    ``_AFTER_BACKSLASH``, so not a whole escape.
-    """
-    for byte in _AFTER_BACKSLASH[begun]:
-        target, longer = table.step(state, byte), begun + bytes((byte,))
-        if target != DEAD and (
-            longer not in _AFTER_BACKSLASH or _reaches_escape(table, target, longer)
-        ):
-            return True
-    return False
+    table.recompute_next_bytes(range(first, first + len(trie.nodes)))
+    return first

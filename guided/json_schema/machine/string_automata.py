@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -149,7 +149,6 @@ def add_quotes(
     content: ByteDfa,
     content_remaining: NDArray[np.int32],
     bounds: tuple[int, int | None],
-    key: Hashable,
     truth_vectors: tuple[int, ...],
     *,
     is_schema_bound: bool,
@@ -194,7 +193,7 @@ def add_quotes(
     min_remaining = np.zeros(len(table), dtype=np.int32)
     min_remaining[start], min_remaining[1:end] = content_remaining[0], content_remaining
     if not counts:
-        return make_block(ByteDfa(byte_class, table, label), key=key, truth_vectors=truth_vectors)
+        return make_block(ByteDfa(byte_class, table, label), truth_vectors=truth_vectors)
     table[twin], label[twin], count_event[twin], min_remaining[twin] = (
         table[1],
         label[1],
@@ -204,7 +203,6 @@ def add_quotes(
     dfa = ByteDfa(byte_class, table, label)
     block = make_block(
         dfa,
-        key=key,
         count_event=count_event,
         min_remaining=min_remaining,
         bounds=bounds,

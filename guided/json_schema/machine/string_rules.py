@@ -140,7 +140,7 @@ class StringRules(StringAutomata):
     ) -> tuple[tuple[Formula, ...], dict[str, int]]:
         """Return the formulas for strings that no assertion lists, and the vectors of listed ones.
 
-        Returns ``formulas`` and no strings where ``overlay_texts`` must not be used: if too many
+        Returns ``formulas`` and no strings where ``overlay_strings`` must not be used: if too many
         are listed, if one cannot be spelled, or if one is as long as a bound allows, as the count
         then ends what the automaton lets continue.
         """
@@ -214,7 +214,7 @@ class StringRules(StringAutomata):
             tuple(map(self._signatures.of, formulas)),
             truth_vectors,
         )
-        return shared_block(key, lambda: self._new_block(formulas, truth_vectors, key))
+        return shared_block(key, lambda: self._new_block(formulas, truth_vectors))
 
     @property
     def _spelling_key(self) -> Hashable:
@@ -222,15 +222,15 @@ class StringRules(StringAutomata):
         return (self.options.spelling, self.options.max_string_length, self.unavailable_bytes)
 
     def _new_block(
-        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], key: Hashable
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
     ) -> Block | None:
-        """Compute ``block``, which gets this ``key``."""
+        """Compute ``block``."""
         longest = longest_listed_length(formulas)
         formulas, (low, high) = self._split_counted_bounds(formulas, truth_vectors)
         # Most strings of most schemas: free except for their length.
         if formulas == (TRUE,) and high is not None:
-            return self._length_block(low, high, key)
-        return self._bounded_block(formulas, truth_vectors, (low, high), longest, key)
+            return self._length_block(low, high)
+        return self._bounded_block(formulas, truth_vectors, (low, high), longest)
 
     def _split_counted_bounds(
         self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
@@ -250,22 +250,21 @@ class StringRules(StringAutomata):
             return (self.formulas.all_of([*others, least]),), (0, high)
         return others, (low, high)
 
-    def _length_block(self, low: int, high: int, key: Hashable) -> Block | None:
+    def _length_block(self, low: int, high: int) -> Block | None:
         """Return the block of all strings of ``low`` to ``high`` code points; ``None`` for none.
 
-        One automaton is shared by all bounds. The block gets this ``key``.
+        One automaton is shared by all bounds.
         """
-        shared_key = ("counted", self._spelling_key)
         block = shared_block(
-            shared_key,
-            lambda: self._bounded_block((TRUE,), ONLY_REQUIRED, (0, high), -1, shared_key),
+            ("counted", self._spelling_key),
+            lambda: self._bounded_block((TRUE,), ONLY_REQUIRED, (0, high), -1),
         )
         if block is None or low > high:
             return None
         distance = block.distance.copy()
         # The shortest text grows by the least length.
         distance[start_states(block)] += low
-        return replace(block, distance=distance, bounds=(low, high), key=key)
+        return replace(block, distance=distance, bounds=(low, high))
 
     def _bounded_block(
         self,
@@ -273,13 +272,12 @@ class StringRules(StringAutomata):
         truth_vectors: frozenset[int],
         bounds: tuple[int, int | None],
         longest: int,
-        key: Hashable,
     ) -> Block | None:
         """Return the block of strings with some truth vectors; ``None`` if there are none.
 
         Their code points are counted outside the automaton if there are ``bounds``, or if the
         options set one. ``longest`` is the length of the longest string that assertions list, -1
-        for none. The block gets this ``key``.
+        for none.
         """
         low, high = bounds
         dfa, vectors = self._build_dfa(formulas, truth_vectors)
@@ -300,7 +298,6 @@ class StringRules(StringAutomata):
             content,
             min_remaining,
             (low, bound),
-            key,
             tuple(vectors),
             is_schema_bound=is_schema_bound,
         )

@@ -11,7 +11,7 @@ from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import OPEN_ARRAY, OPEN_OBJECT, Done, ExitActions
 from guided.json_schema.machine.scalar_blocks import ONLY_REQUIRED, json_literal
 from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
-from guided.json_schema.machine.spelled_texts import ChainBuilder, overlay_texts
+from guided.json_schema.machine.spelled_texts import ChainBuilder, overlay_strings
 from guided.json_schema.machine.stacks import AwaitedValue
 from guided.machine.block import Block
 from guided.regular.dfa import DEAD
@@ -161,6 +161,9 @@ class ValueEdges:
         ``None`` if nothing is listed, no other string fits, or the overlay cannot be made: then the
         caller builds one automaton. Rows that were added before that was found stay unused.
         """
+        # In any spelling a listed text could be written so that it is not recognised.
+        if self._scalars.options.spelling is Spelling.ANY:
+            return None
         others, texts = self._scalars.strings.split_listed(formulas)
         if not texts:
             return None
@@ -174,10 +177,8 @@ class ValueEdges:
             text: self._done_action(truth_vector) if truth_vector in truth_vectors else DEAD
             for text, truth_vector in texts.items()
         }
-        state = overlay_texts(
-            *(self._chains, start, states_reaching_cycle(block.dfa.next), labels),
-            is_canonical=self._scalars.options.spelling is Spelling.CANONICAL,
-        )
+        infinite = states_reaching_cycle(block.dfa.next)
+        state = overlay_strings(self._chains, start, infinite, labels)
         # Without the forbidden texts, even the shortest string may be too long for its bound.
         if state is None or self._table.min_remaining[state] > self._table.high[state]:
             return None

@@ -175,22 +175,14 @@ class SchemaContext:
             return TRUE if context else FALSE
         return self.lowering.node(context) if context.keywords else TRUE
 
-    def in_place_applicators(self) -> Iterator[tuple[Formula, SchemaContext]]:
+    def in_place_applicators(self) -> Iterator[tuple[Formula, SchemaContext | bool]]:
         """Yield the schemas that this one applies to the same value, each with its condition.
 
-        A schema holds of every value that fits this one and its condition. Booleans are left out.
-        """
-        for condition, context in self._in_place_subschemas():
-            if not isinstance(context, bool):
-                yield condition, context
-
-    def _in_place_subschemas(self) -> Iterator[tuple[Formula, SchemaContext | bool]]:
-        """Yield the schemas that this one applies to the same value, each with its condition.
-
-        For ``unevaluatedItems`` and ``unevaluatedProperties``: which schemas may have evaluated
-        items or members, and when. A branch of anyOf or oneOf counts if it holds. ``not`` evaluates
-        nothing. A schema without a condition has TRUE, which ``unevaluated`` compares by identity.
-        A new keyword that applies schemas in place has to be added here.
+        A schema holds of every value that fits this one and its condition. For ``unevaluatedItems``
+        and ``unevaluatedProperties``: which schemas may have evaluated items or members, and when.
+        A branch of anyOf or oneOf counts if it holds. ``not`` evaluates nothing. A schema without a
+        condition has TRUE, which ``unevaluated`` compares by identity. A new keyword that applies
+        schemas in place has to be added here.
         """
         for keyword, value in self.keywords.items():
             if keyword in REFERENCES:

@@ -181,6 +181,7 @@ def _evaluators(context: SchemaContext, keyword: str) -> Iterator[tuple[Formula,
         stack += (
             (formulas.all_of([condition, further]), inner)
             for further, inner in applied.in_place_applicators()
+            if not isinstance(inner, bool)
         )
 
 

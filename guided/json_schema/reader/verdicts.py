@@ -193,7 +193,6 @@ _NUMBERS = (
     "exclusiveMinimum",
     "exclusiveMaximum",
     "multipleOf",
-    "divisibleBy",
 )
 """Keywords whose numbers may need more digits than the options allow."""
 _SWITCHED_BOUND = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}

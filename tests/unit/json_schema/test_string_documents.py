@@ -85,8 +85,8 @@ ANY_SPELLING: list[Row] = [
     # Under a pattern or a list strings stay canonical.
     ({"type": "string", "pattern": "^a$"}, '"a"', '"\\u0061"'),
     ({"const": "a/"}, '"a/"', '"\\u0061/" "a\\/"'),
-    # After the beginning of a listed string too, so that it is recognised.
-    ({"type": "string", "not": {"enum": ["a\x1f", "ab", "a\n", "a/"]}}, '"a\\u001e" "a\\u0002" "\\u0001" "a\\t" "a" "c\\u0062"', '"a\\u001f" "a\\u001F" "ab" "a\\u0062" "a\\n" "a\\u000a" "a\\u000A" "a/" "a\\/" "a\\u002f" "\\u0061b"'),
+    # Beside a listed string too, so that it is recognised.
+    ({"type": "string", "not": {"enum": ["a\x1f", "ab", "a\n", "a/"]}}, '"a\\u001e" "a\\u0002" "\\u0001" "a\\t" "a" "cb"', '"c\\u0062" "a\\u001f" "a\\u001F" "ab" "a\\u0062" "a\\n" "a\\u000a" "a\\u000A" "a/" "a\\/" "a\\u002f" "\\u0061b"'),
     ({"type": "string", "not": {"const": "\x1f"}}, '"\\u001e" "\\u001fa" "\\u0000" "\\b"', '"\\u001f" "\\u001F" "\\u00"'),
     ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, '{"a":"\\/"}', '{"\\u0061":1}'),
 ]  # fmt: skip

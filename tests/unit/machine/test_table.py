@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +52,7 @@ def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
 
 def test_blocks_lie_behind_one_another() -> None:
     table = TransitionTable(_CELLS)
-    block = make_block(trie_of({b"x" * 400: 0}), key="x")
+    block = make_block(trie_of({b"x" * 400: 0}))
     first, second = (table.add_block(block, {0: label}) for label in (1, 2))
     assert second == first + 401
     assert table.label[_walk(table, first, b"x" * 400)] == 1
@@ -116,7 +117,7 @@ def test_a_row_is_laid_over_another() -> None:
     table = TransitionTable(_CELLS)
     end, other = table.add_row({}, label=5), table.add_row({}, label=6)
     under = table.add_row({ord("a"): end, ord("b"): end}, role=IN_KEY)
-    over = table.add_overlays([under], [{ord("b"): other, ord("c"): other}])
+    over = _add_overlays(table, [under], [(0, ord("b"), other), (0, ord("c"), other)])
     assert table.edges(over) == {ord("a"): end, ord("b"): other, ord("c"): other}
     assert table.edges(under) == {ord("a"): end, ord("b"): end}
     assert (table.overlaid_row[over], table.overlaid_row[under], table.role[over]) == (
@@ -133,8 +134,8 @@ def test_rows_laid_over_others_lead_to_one_another() -> None:
     inner = table.add_row({ord("x"): end, ord("y"): end})
     outer = table.add_row({ord("x"): inner, ord("y"): end})
     first = table.num_rows
-    edges = [{ord("x"): first + 1}, {ord("z"): other}]
-    assert table.add_overlays([outer, inner], edges) == first
+    edges = [(0, ord("x"), first + 1), (1, ord("z"), other)]
+    assert _add_overlays(table, [outer, inner], edges) == first
     assert [_walk(table, first, text) for text in (b"xz", b"xy", b"y")] == [other, end, end]
     assert _walk(table, outer, b"xz") == DEAD
     assert table.overlaid_row[first : first + 2].tolist() == [outer, inner]
@@ -202,3 +203,11 @@ def test_texts_added_together_lead_where_each_leads_by_itself(
             assert {prefix + bytes((byte,)) for byte in table.edges(row)} == {
                 text for text in prefixes if text[:-1] == prefix and text != prefix
             }
+
+
+def _add_overlays(
+    table: TransitionTable, under: list[int], edges: list[tuple[int, int, int]]
+) -> int:
+    return table.add_overlays_from_edges(
+        np.array(under, dtype=np.int32), np.array(edges, dtype=np.int32)
+    )
