@@ -22,9 +22,9 @@ from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size, is_recurrent
 from guided.model.model_files import ModelFiles, read_config
-from guided.model.parallel.pipeline_plan import pipeline_plan
-from guided.model.parallel.split import Parallelism, Split, SplitPlan
-from guided.model.parallel.tensor_plan import tensor_plan
+from guided.model.parallel.pipeline_plan import PipelinePlan, pipeline_plan
+from guided.model.parallel.split import Parallelism, Split
+from guided.model.parallel.tensor_plan import TensorPlan, tensor_plan
 from guided.model.plain_config import PlainConfig
 from guided.model.recurrent import plan_states
 
@@ -52,6 +52,7 @@ _HEAD_OF_INT4 = 1.0625
 """Bytes of a number in the head, its share of scales included."""
 _ROOM_TO_STREAM = 4
 """How many times the size of a second copy of the matrices has to be free for one."""
+_SplitPlan = TensorPlan | PipelinePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Footprint:
     """Bytes that recurrent layers keep of all texts at once."""
     bytes_per_call: int = 0
     """Weights that every model call reads: all matrices once, without rows that are looked up."""
-    split: SplitPlan | None = None
+    split: _SplitPlan | None = None
     """How the model is split over ranks; all bytes are then the most of any one rank."""
     weights_by_rank: tuple[int, ...] = ()
 
@@ -149,7 +150,7 @@ def measure_footprint(
     )
 
 
-def _split_plan(files: ModelFiles, split: Split) -> SplitPlan:
+def _split_plan(files: ModelFiles, split: Split) -> _SplitPlan:
     make = pipeline_plan if split.parallelism is Parallelism.PIPELINE else tensor_plan
     return make(files, read_config(files.folder), split.ranks)
 
@@ -194,7 +195,7 @@ class MemoryPlan:
     """Bytes of draft models, heads and adapters, with their caches."""
     states: int = 0
     """Bytes that recurrent layers keep of all texts at once."""
-    split: SplitPlan | None = None
+    split: _SplitPlan | None = None
     """How the model is split over ranks; all bytes are then the most of any one rank."""
     by_rank: tuple[RankMemory, ...] = ()
     """The bytes of each rank, where they do not all hold as much."""
