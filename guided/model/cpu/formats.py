@@ -15,9 +15,8 @@ from functools import partial
 import torch
 
 from guided.model.cpu.bf16_amx import AMX
-from guided.model.cpu.bf16_avx512 import AVX512
 from guided.model.cpu.bf16_matrix import Bf16Kernel, Bf16Matrix
-from guided.model.cpu.bf16_portable import PORTABLE
+from guided.model.cpu.bf16_vectors import AVX512, PORTABLE
 from guided.model.cpu.instructions import InstructionSet, best_instructions, has
 from guided.model.cpu.int4_matrix import Int4Matrix
 from guided.model.cpu.int8_matrix import Int8Matrix, is_kept_twice

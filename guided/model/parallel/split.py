@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
+from guided.model.config_refusals import quantisation
 from guided.model.layer_configs import is_recurrent
-from guided.model.quantised import quantisation
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
