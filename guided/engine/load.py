@@ -268,7 +268,6 @@ def _load_parts(
         device,
         cache_request,
         progress,
-        streams=footprint.streams,
         adapters=adapters,
         on_loss=on_loss,
     )

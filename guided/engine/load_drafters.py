@@ -49,8 +49,6 @@ class DraftPlan:
     device: torch.device
     cache_request: CacheRequest
     cache_tokens: int
-    streams: bool
-    """See ``Footprint``."""
     weights: int
     cache: int
     working: int
@@ -119,7 +117,6 @@ def plan_drafters(
             device=device,
             cache_request=own,
             cache_tokens=tokens,
-            streams=footprint.streams,
             weights=footprint.weights,
             cache=size.nbytes(tokens),
             working=footprint.working - TABLES,
@@ -163,9 +160,7 @@ def _load(
 ) -> DraftModel:
     """Load the draft model of a plan, with a cache of its own."""
     files, limits = plan.files, plan.cache_request.limits
-    texts, make_runner = load_runner(
-        files, plan.dtype, plan.device, plan.cache_request, progress, streams=plan.streams
-    )
+    texts, make_runner = load_runner(files, plan.dtype, plan.device, plan.cache_request, progress)
     respelling = _respelling(plan, target, texts, progress)
     with progress.step(f"loading {plan.name}", total_bytes=files.checkpoint.nbytes) as report:
         runner = make_runner(report)

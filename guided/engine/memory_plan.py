@@ -17,7 +17,7 @@ import torch
 from guided.engine.cache_size import CacheRequest, CacheSize
 from guided.engine.formats import compute_dtype
 from guided.errors import ModelError, RequestError
-from guided.model.cpu import is_kept_twice, stored_nbytes
+from guided.model.cpu import stored_nbytes
 from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size, is_recurrent
@@ -50,8 +50,6 @@ _BYTES = {"int8": 1, "int4": 0.625}
 """Bytes of a number in a matrix, its share of scales included."""
 _HEAD_OF_INT4 = 1.0625
 """Bytes of a number in the head, its share of scales included."""
-_ROOM_TO_STREAM = 4
-"""How many times the size of a second copy of the matrices has to be free for one."""
 _SplitPlan = TensorPlan | PipelinePlan
 
 
@@ -61,8 +59,6 @@ class Footprint:
 
     weights: int
     weight_format: str
-    streams: bool
-    """Whether there is room for the matrices a second time, laid out for narrow calls."""
     cache_dtype: torch.dtype
     """The type in which keys and values are computed."""
     working: int
@@ -118,10 +114,6 @@ def measure_footprint(
         weights = max(by_rank)
     # Read once: free memory changes while other processes run, and a plan must add up.
     free = free_memory(device) // (cache_request.split.ranks if device == CPU else 1)
-    # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
-    streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
-    if streams:
-        weights += matrices
     inner = inner_size(files.config)
     # What a layer has at once, for all tokens of a step, in float32.
     rows = cache_request.limits.step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
@@ -136,7 +128,6 @@ def measure_footprint(
         weights=weights,
         weight_format=f"{files.checkpoint.numbers:,} numbers in {chosen}, "
         f"{'/'.join(sorted(files.checkpoint.types))} in the files",
-        streams=streams,
         cache_dtype=loaded,
         working=TABLES + rows + logits,
         free=free,

@@ -238,7 +238,6 @@ class ModelRunner:
         *,
         vocabulary_size: int,
         weights: WeightFormat | None = None,
-        streams: bool = True,
         kernel: AttentionKernel | None = None,
         quantise_cache: bool = False,
         adapters: Sequence[Adapter] = (),
@@ -247,9 +246,9 @@ class ModelRunner:
         """``vocabulary_size`` is how many logits ``forward`` returns for a row: those of the model,
         cut off or filled up with minus infinity.
 
-        With ``weights`` the module loses its tensors; see ``take_decoder``, also for ``streams``.
-        Neither is read if ``model`` is a ``CpuDecoder``, and ``kernel`` and ``stage`` are read for
-        transformers alone. Nothing can be computed before ``open_storages``.
+        With ``weights`` the module loses its tensors; see ``take_decoder``. They are not read if
+        ``model`` is a ``CpuDecoder``, and ``kernel`` and ``stage`` are read for transformers alone.
+        Nothing can be computed before ``open_storages``.
         """
         is_own = weights is not None or isinstance(model, CpuDecoder)
         if quantise_cache and is_own:
@@ -259,7 +258,7 @@ class ModelRunner:
                 hint="leave the cache as it is, or let transformers compute the forward pass",
             )
         if not isinstance(model, CpuDecoder) and weights is not None:
-            model = take_decoder(model, weights, streams=streams)
+            model = take_decoder(model, weights)
         self._forward = (
             _OwnForward(model)
             if isinstance(model, CpuDecoder)
