@@ -180,7 +180,6 @@ def _digest(
         files.config.to_json_string(),
         files.checkpoint.numbers,
         footprint.weight_format,
-        footprint.streams,
         str(runner.shape.dtype),
         runner.description,
         context_window,

@@ -254,7 +254,6 @@ def _load_parts(
         device,
         cache_request,
         progress,
-        streams=plan.footprint.streams,
         adapters=adapters,
         on_loss=on_loss,
     )

@@ -156,9 +156,7 @@ def _load(
 ) -> DraftModel:
     """Load the draft model of a plan, with a cache of its own."""
     files, limits, own = plan.files, plan.cache_request.limits, plan.footprint
-    texts, make_runner = load_runner(
-        files, plan.dtype, own.device, plan.cache_request, progress, streams=own.streams
-    )
+    texts, make_runner = load_runner(files, plan.dtype, own.device, plan.cache_request, progress)
     respelling = _respelling(plan, target, texts, progress)
     with progress.step(f"loading {plan.name}", total_bytes=files.checkpoint.nbytes) as report:
         runner = make_runner(report)

@@ -51,7 +51,6 @@ def load_runner(
     cache_request: CacheRequest,
     progress: Progress,
     *,
-    streams: bool,
     adapters: Sequence[Adapter] = (),
     on_loss: OnLoss | None = None,
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
@@ -73,7 +72,7 @@ def load_runner(
         # Our own decoder reads its weights from the files, without the module of transformers.
         def read(report: Report) -> ModelRunner:
             assert chosen is not None
-            decoder = load_decoder(files, chosen, dtype=computed_as, streams=streams, report=report)
+            decoder = load_decoder(files, chosen, dtype=computed_as, report=report)
             size = len(texts.vocabulary)
             return ModelRunner(decoder, vocabulary_size=size, adapters=adapters)
 
@@ -86,7 +85,6 @@ def load_runner(
             loaded.module,
             vocabulary_size=len(loaded.vocabulary),
             weights=narrow or _own_format(loaded, cache_request),
-            streams=streams,
             quantise_cache=cache_request.is_quantised,
             adapters=adapters,
         )

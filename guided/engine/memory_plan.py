@@ -17,14 +17,14 @@ import torch
 from guided.engine.cache_size import CacheRequest, CacheSize
 from guided.engine.formats import compute_dtype
 from guided.errors import ModelError, RequestError
-from guided.model.cpu import is_kept_twice, stored_nbytes
+from guided.model.cpu import stored_nbytes
 from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size, is_recurrent
 from guided.model.model_files import ModelFiles, read_config
-from guided.model.parallel.pipeline_plan import pipeline_plan
-from guided.model.parallel.split import Parallelism, Split, SplitPlan
-from guided.model.parallel.tensor_plan import tensor_plan
+from guided.model.parallel.pipeline_plan import PipelinePlan, pipeline_plan
+from guided.model.parallel.split import Parallelism, Split
+from guided.model.parallel.tensor_plan import TensorPlan, tensor_plan
 from guided.model.plain_config import PlainConfig
 from guided.model.recurrent import plan_states
 
@@ -50,8 +50,7 @@ _BYTES = {"int8": 1, "int4": 0.625}
 """Bytes of a number in a matrix, its share of scales included."""
 _HEAD_OF_INT4 = 1.0625
 """Bytes of a number in the head, its share of scales included."""
-_ROOM_TO_STREAM = 4
-"""How many times the size of a second copy of the matrices has to be free for one."""
+_SplitPlan = TensorPlan | PipelinePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,6 @@ class Footprint:
 
     weights: int
     weight_format: str
-    streams: bool
-    """Whether there is room for the matrices a second time, laid out for narrow calls."""
     cache_dtype: torch.dtype
     """The type in which keys and values are computed."""
     working: int
@@ -75,7 +72,7 @@ class Footprint:
     """Bytes that recurrent layers keep of all texts at once."""
     bytes_per_call: int = 0
     """Weights that every model call reads: all matrices once, without rows that are looked up."""
-    split: SplitPlan | None = None
+    split: _SplitPlan | None = None
     """How the model is split over ranks; all bytes are then the most of any one rank."""
     weights_by_rank: tuple[int, ...] = ()
 
@@ -122,10 +119,6 @@ def measure_footprint(
         weights = max(by_rank)
     # Read once: free memory changes while other processes run, and a plan must add up.
     free = free_memory(device) // (cache_request.split.ranks if device == CPU else 1)
-    # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
-    streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
-    if streams:
-        weights += matrices
     inner = inner_size(files.config)
     # What a layer has at once, for all tokens of a step, in float32.
     rows = cache_request.limits.step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
@@ -140,7 +133,6 @@ def measure_footprint(
         weights=weights,
         weight_format=f"{files.checkpoint.numbers:,} numbers in {chosen}, "
         f"{'/'.join(sorted(files.checkpoint.types))} in the files",
-        streams=streams,
         cache_dtype=loaded,
         working=TABLES + rows + logits,
         free=free,
@@ -154,7 +146,7 @@ def measure_footprint(
     )
 
 
-def _split_plan(files: ModelFiles, split: Split) -> SplitPlan:
+def _split_plan(files: ModelFiles, split: Split) -> _SplitPlan:
     make = pipeline_plan if split.parallelism is Parallelism.PIPELINE else tensor_plan
     return make(files, read_config(files.folder), split.ranks)
 

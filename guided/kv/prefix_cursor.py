@@ -31,11 +31,11 @@ class PrefixCursor:
     def move_to_longest_prefix(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
         """Move from the root to the longest known beginning; return its blocks, by group."""
         assert self._node.depth == 0 and not self._tail, "only an empty sequence looks for a prefix"
-        match = self._index.match(self._node, tokens)
-        self._move_to(match.node)
+        node, blocks = self._index.match(self._node, tokens)
+        self._move_to(node)
         if self._index.states is not None:
-            self._index.states.use(match.node)
-        return match.blocks
+            self._index.states.use(node)
+        return blocks
 
     @property
     def keeps_states(self) -> bool:

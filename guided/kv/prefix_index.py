@@ -14,15 +14,14 @@ See docs/paged-kv.md.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from guided.kv.block_pool import BlockId, blocks_before_window
 from guided.kv.recurrence import SequenceState
-from guided.kv.remembered_states import RememberedStates
 from guided.spec import TokenId
 
-__all__ = ["GroupContents", "PrefixIndex", "PrefixMatch", "PrefixNode"]
+__all__ = ["GroupContents", "PrefixIndex", "PrefixNode", "RememberedStates"]
 
 
 class PrefixNode:
@@ -53,13 +52,38 @@ class PrefixNode:
         """The state of recurrent layers after its last block, if it is remembered."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PrefixMatch:
-    """The longest known beginning of a text, and what each group of layers has of it."""
+class RememberedStates:
+    """A limited number of states of recurrent layers; the one used longest ago gives way."""
 
-    node: PrefixNode
-    blocks: tuple[tuple[BlockId, ...], ...]
-    """By group, the last blocks of the beginning, as far back as the next token sees."""
+    __slots__ = ("_capacity", "_nodes")
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._nodes: OrderedDict[PrefixNode, None] = OrderedDict()
+        """The one used longest ago first."""
+
+    def remember(self, node: PrefixNode, state: SequenceState) -> None:
+        """Keep a state at a node."""
+        node.state = state
+        self.use(node)
+        while len(self._nodes) > self._capacity:
+            oldest, _ = self._nodes.popitem(last=False)
+            oldest.state = None
+
+    def use(self, node: PrefixNode) -> None:
+        """Mark the state of a node, if it has one, as just used."""
+        if node.state is not None:
+            self._nodes[node] = None
+            self._nodes.move_to_end(node)
+
+    def forget(self, node: PrefixNode) -> None:
+        """Drop the state of a node."""
+        if node.state is not None:
+            node.state = None
+            del self._nodes[node]
+
+    def __len__(self) -> int:
+        return len(self._nodes)
 
 
 class GroupContents:
@@ -132,10 +156,13 @@ class PrefixIndex:
         node.readers -= 1
         self.prune(node)
 
-    def match(self, root: PrefixNode, tokens: Sequence[TokenId]) -> PrefixMatch:
+    def match(
+        self, root: PrefixNode, tokens: Sequence[TokenId]
+    ) -> tuple[PrefixNode, tuple[tuple[BlockId, ...], ...]]:
         """Find the longest beginning of which every group has what the next token sees.
 
-        At least one token is left over, because its logits are needed.
+        Returns its node and, by group, its last blocks, as far back as the next token sees. At
+        least one token is left over, because its logits are needed.
         """
         path = self._path(root, tokens)
         consecutive = [0] * len(self.groups)  # blocks up to here, by group
@@ -156,7 +183,7 @@ class PrefixIndex:
             )
             for group, window in enumerate(self._windows)
         )
-        return PrefixMatch(path[best - 1] if best else root, blocks)
+        return path[best - 1] if best else root, blocks
 
     def extend(
         self, node: PrefixNode, tokens: tuple[TokenId, ...], blocks: Sequence[BlockId]

@@ -61,10 +61,8 @@ class SequenceBlocks:
 
         Raises ``OutOfMemoryError``, and takes nothing anywhere, if one group has too few blocks.
         """
-        # A single group checks for room itself.
-        if len(self.tables) > 1:
-            for table in self.tables:
-                table.require(count)
+        for table in self.tables:
+            table.require(count)
         return tuple([table.reserve(count) for table in self.tables])
 
     def commit(self, kept: Sequence[int], tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from guided.errors import ModelError
 from guided.model.transformers_calls import reading
 
-__all__ = ["SINGLE", "Checkpoint", "index_of", "read_checkpoint"]
+__all__ = ["Checkpoint", "read_checkpoint", "weight_files"]
 
-SINGLE = "model.safetensors"
+_SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _INTEGERS = {"I8": 1, "U8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8}
 """Bytes of each integer type, by its name in safetensors."""
@@ -45,10 +45,18 @@ class Checkpoint:
         return sum(self.types.values())
 
 
-def index_of(folder: Path) -> Path | None:
+def _index_of(folder: Path) -> Path | None:
     """Return the file that lists where each weight is, if there are several files of weights."""
     index = folder / _INDEX
-    return index if index.is_file() and not (folder / SINGLE).is_file() else None
+    return index if index.is_file() and not (folder / _SINGLE).is_file() else None
+
+
+def weight_files(folder: Path) -> list[str]:
+    """Return the names of the files of weights that a folder has to have, sorted."""
+    index = _index_of(folder)
+    if index is None:
+        return [_SINGLE]
+    return sorted(set(json.loads(index.read_text())["weight_map"].values()))
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
@@ -71,18 +79,14 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 def _files(folder: Path) -> list[Path]:
     """Return the files of the weights in a folder, sorted; ModelError if one is missing."""
-    index = index_of(folder)
-    if index is None:
-        names = {SINGLE}
-    else:
-        with reading("weights", folder):
-            names = set(json.loads(index.read_text())["weight_map"].values())
-    for name in sorted(names):
+    with reading("weights", folder):
+        names = weight_files(folder)
+    for name in names:
         if not (folder / name).is_file():
             raise ModelError(
                 f"cannot read the weights of {folder}: there is no {name}",
                 hint="fetch the rest of it"
-                if index is not None
+                if _index_of(folder)
                 else "save the model again, as safetensors",
             )
-    return [folder / name for name in sorted(names)]
+    return [folder / name for name in names]

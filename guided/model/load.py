@@ -148,7 +148,6 @@ def load_decoder(
     weight_format: WeightFormat,
     *,
     dtype: torch.dtype,
-    streams: bool = True,
     report: Callable[[int], None] = lambda _nbytes: None,
 ) -> CpuDecoder:
     """Read and pack the weights of a model for our own forward pass.
@@ -158,9 +157,7 @@ def load_decoder(
     """
     places = files.checkpoint.files
     with reading("weights", files.folder):
-        return read_decoder(
-            files.config, places, weight_format, dtype=dtype, streams=streams, report=report
-        )
+        return read_decoder(files.config, places, weight_format, dtype=dtype, report=report)
 
 
 def load_stored_decoder(

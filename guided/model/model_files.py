@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
 from guided.model.checkpoint import Checkpoint, read_checkpoint
-from guided.model.config_refusals import refuse_by_config
+from guided.model.config_refusals import refuse_by_config, require_quantiser
 from guided.model.cpu import StoredTensor, why_not_by_files
 from guided.model.default_model import DEFAULT_MODEL
 from guided.model.gguf_texts import read_tensors
@@ -25,7 +25,6 @@ from guided.model.layer_configs import (
 )
 from guided.model.plain_config import PlainConfig, read_plain_config
 from guided.model.progress import Progress, RichProgress
-from guided.model.quantised import require_quantiser
 from guided.model.resolve import resolve_model, resolve_stored
 from guided.model.transformers_calls import reading
 

@@ -7,7 +7,6 @@ model on the hub only the files that are loaded are fetched, and no pickles.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from functools import partial
 from importlib import import_module
@@ -16,7 +15,7 @@ from pathlib import Path
 from guided.errors import ModelError
 from guided.extras import needing
 from guided.model.cache import make_once, remove_all_but
-from guided.model.checkpoint import SINGLE, index_of
+from guided.model.checkpoint import weight_files
 from guided.model.convert import TOKENIZER_FILES, convert_gguf
 from guided.model.default_model import fetch_default_gguf, fetch_default_model
 from guided.model.gguf_texts import REASON, write_texts
@@ -117,15 +116,8 @@ def _fetch_folder(name: str, progress: Progress) -> Path:
             hint=f"if it has GGUF files, name one: {name}/FILE.gguf",
         )
     with reading("weights", name):
-        index = index_of(folder)
-        files = (
-            [SINGLE]
-            if index is None
-            else sorted(set(json.loads(index.read_text())["weight_map"].values()))
-        )
-        return Path(
-            snapshot_download(name, allow_patterns=[*files, *_TEXTS], ignore_patterns=["*/*"])
-        )
+        files = [*weight_files(folder), *_TEXTS]
+        return Path(snapshot_download(name, allow_patterns=files, ignore_patterns=["*/*"]))
 
 
 def _fetch_file(name: str, file: str, progress: Progress) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -63,45 +63,15 @@ _Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 for which a batch needs them."""
 
 
-class _Forward(Protocol):
-    """Something that computes step batches."""
-
-    shape: ModelShape
-    longest_text: int | None
-    """The most tokens of a text; ``None`` is any number."""
-    description: str
-
-    @property
-    def embedding(self) -> torch.Tensor:
-        """The table of token embeddings, ``[vocabulary, hidden]``."""
-        ...
-
-    spare_slots: int
-    """Slots of a storage to which it writes unused rows."""
-    can_draw: bool
-    """Whether tokens can be drawn on the device of its logits."""
-
-    def open(self, storages: _Storages) -> None:
-        """Use these storages from now on."""
-        ...
-
-    def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
-        """Add what adapters do from now on, numbered from 1 in their order."""
-        ...
-
-    def warm_up(self) -> None:
-        """Do what first calls would otherwise wait for."""
-        ...
-
-    def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found: ...
-
-
 class _OwnForward:
     """Our own forward pass; its positions do not depend on the length of a text."""
 
     longest_text: int | None = None
+    """The most tokens of a text; ``None`` is any number."""
     spare_slots = 0
+    """Slots of a storage to which it writes unused rows."""
     can_draw = False
+    """Whether tokens can be drawn on the device of its logits."""
 
     def __init__(self, decoder: CpuDecoder) -> None:
         self._decoder = decoder
@@ -111,17 +81,23 @@ class _OwnForward:
 
     @property
     def embedding(self) -> torch.Tensor:
+        """The table of token embeddings, ``[vocabulary, hidden]``."""
         return self._decoder.embedding
 
     def open(self, storages: _Storages) -> None:
+        """Use these storages from now on."""
         layers = [storages[window].layers[n] for n, window in enumerate(self.shape.windows)]
         self._cache = [LayerCache.of(slots.keys.numbers, slots.values.numbers) for slots in layers]
 
     def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
+        """Add what adapters do from now on, numbered from 1 in their order."""
         self._decoder = CpuDecoder(adapt_weights(self._decoder.weights, adapters, rows))
 
     def warm_up(self) -> None:
-        """Do nothing: kernels are compiled when a model is loaded."""
+        """Do what first calls would otherwise wait for.
+
+        That is nothing: kernels are compiled when a model is loaded.
+        """
 
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         """Return logits ``[logits rows, vocabulary]``, last states ``[wanted, hidden]``, and taps.
@@ -262,7 +238,6 @@ class ModelRunner:
         *,
         vocabulary_size: int,
         weights: WeightFormat | None = None,
-        streams: bool = True,
         kernel: AttentionKernel | None = None,
         quantise_cache: bool = False,
         adapters: Sequence[Adapter] = (),
@@ -271,9 +246,9 @@ class ModelRunner:
         """``vocabulary_size`` is how many logits ``forward`` returns for a row: those of the model,
         cut off or filled up with minus infinity.
 
-        With ``weights`` the module loses its tensors; see ``take_decoder``, also for ``streams``.
-        Neither is read if ``model`` is a ``CpuDecoder``, and ``kernel`` and ``stage`` are read for
-        transformers alone. Nothing can be computed before ``open_storages``.
+        With ``weights`` the module loses its tensors; see ``take_decoder``. They are not read if
+        ``model`` is a ``CpuDecoder``, and ``kernel`` and ``stage`` are read for transformers alone.
+        Nothing can be computed before ``open_storages``.
         """
         is_own = weights is not None or isinstance(model, CpuDecoder)
         if quantise_cache and is_own:
@@ -283,8 +258,8 @@ class ModelRunner:
                 hint="leave the cache as it is, or let transformers compute the forward pass",
             )
         if not isinstance(model, CpuDecoder) and weights is not None:
-            model = take_decoder(model, weights, streams=streams)
-        self._forward: _Forward = (
+            model = take_decoder(model, weights)
+        self._forward = (
             _OwnForward(model)
             if isinstance(model, CpuDecoder)
             else _TransformersForward(model, kernel, stage, is_quantised=quantise_cache)

@@ -7,8 +7,7 @@ import os
 __all__ = ["prepare_environment"]
 
 _PRIMITIVES = 256
-"""Primitives that oneDNN keeps: enough for most shapes in our own forward pass, which uses whole
-tiles of rows."""
+"""Primitives that oneDNN keeps: one for each shape that a module of transformers multiplies."""
 
 
 def prepare_environment() -> None:

@@ -15,7 +15,7 @@ from guided.engine.load import inspect_memory
 from guided.engine.memory_plan import Footprint, measure_footprint, plan_memory, plan_model
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.model.cpu import WeightFormat, is_kept_twice
+from guided.model.cpu import WeightFormat
 from guided.model.device import CPU
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
@@ -28,7 +28,6 @@ SIZE = CacheSize((None,), (1024,), StepLimits())
 SOME = Footprint(
     weights=100 * MIB,
     weight_format="bfloat16",
-    streams=False,
     cache_dtype=torch.bfloat16,
     working=50 * MIB,
     free=1000 * MIB,
@@ -230,10 +229,7 @@ def test_a_model_too_large_is_refused_before_its_weights_are_read(
 
 
 def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
-    """Tied matrices have two copies; in int8 the one for looking tokens up stays as it was.
-
-    Matrices of int8 have another copy where there is a kernel for narrow calls.
-    """
+    """Tied matrices have two copies; in int8 the one for looking tokens up stays as it was."""
     make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
     embedding, numbers = 288 * 32, files.checkpoint.numbers
@@ -246,8 +242,7 @@ def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
     head = int((1.0625 - 0.625) * embedding)
     assert in_int4.weights == int(0.625 * numbers) + head + in_int4.cache_dtype.itemsize * embedding
     in_int8 = measure_footprint(files, "int8", CacheRequest(), CPU)
-    copies = 2 if is_kept_twice() else 1
-    assert in_int8.weights == copies * numbers + in_int8.cache_dtype.itemsize * embedding
+    assert in_int8.weights == numbers + in_int8.cache_dtype.itemsize * embedding
 
 
 def test_on_cuda_a_model_weighs_what_its_files_hold(
@@ -267,7 +262,6 @@ def test_on_cuda_a_model_weighs_what_its_files_hold(
     plan = plan_model(files, "bfloat16", CacheRequest(), device)
     assert asked == [device]
     assert plan.footprint.weights == 2 * files.checkpoint.numbers
-    assert not plan.footprint.streams
     assert ("free", "1000.0 MiB", "on cuda:1") in plan.lines()
 
 

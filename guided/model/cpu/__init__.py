@@ -1,4 +1,4 @@
-"""Llama-like decoders on the CPU: matrices by kernels and oneDNN, the rest by a few more kernels.
+"""Llama-like decoders on the CPU: matrices by kernels or torch, the rest by a few more kernels.
 
 For the narrow calls of verification, of 1 to some 16 tokens, where a module of transformers spends
 as long between the matrices as in them. See docs/decisions/0007-own-forward-on-cpu.md.
@@ -9,7 +9,6 @@ from guided.model.cpu.attention import LayerCache
 from guided.model.cpu.block_types import BLOCK_TYPES
 from guided.model.cpu.decoder import CpuDecoder
 from guided.model.cpu.formats import WeightFormat
-from guided.model.cpu.int8_matrix import is_kept_twice
 from guided.model.cpu.stored_tensors import StoredTensor
 from guided.model.cpu.stored_weights import read_stored_decoder, stored_nbytes
 from guided.model.cpu.weights import (
@@ -27,7 +26,6 @@ __all__ = [
     "StoredTensor",
     "WeightFormat",
     "adapt_weights",
-    "is_kept_twice",
     "read_decoder",
     "read_stored_decoder",
     "stored_nbytes",

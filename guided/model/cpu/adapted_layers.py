@@ -9,18 +9,18 @@ Adapters name the matrices that a model has by its config; several of them are o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
 import torch
 
 from guided.model.adapted_rows import AdaptedRows
 from guided.model.adapter import Adapter, check_shape, no_matrix
-from guided.model.cpu.adapted_matrix import AdaptedMatrix, Addition
 from guided.model.cpu.decoder import DecoderWeights
 from guided.model.cpu.formats import WeightFormat, matrix_packer
-from guided.model.cpu.matrix import PackedMatrix
+from guided.model.cpu.matrix import Numbers, PackedMatrix
 
 __all__ = ["adapt_weights"]
 
@@ -39,6 +39,49 @@ _IN_MATRIX: Final = {
 _OF_LAYER: Final = re.compile(r"model\.layers\.(\d+)\.(.+)")
 
 
+class _Addition(NamedTuple):
+    """What an adapter adds to some outputs of a matrix, see ``LowRank``."""
+
+    first: int
+    """The first of these outputs."""
+    outputs: int
+    down: PackedMatrix
+    up: PackedMatrix
+    scale: float
+
+
+class _AdaptedMatrix:
+    """A matrix, and what adapters add to it.
+
+    Neither a row's product nor the addition to it depends on other rows: so it is the same to the
+    last bit whatever rows of this or other adapters stand beside it.
+    """
+
+    def __init__(
+        self,
+        matrix: PackedMatrix,
+        additions: Mapping[int, Sequence[_Addition]],
+        rows: AdaptedRows,
+    ) -> None:
+        """``additions`` are by the number of the adapter, ``rows`` those of the running call."""
+        self._matrix = matrix
+        self._additions = additions
+        self._rows = rows
+        self.nbytes = matrix.nbytes + sum(
+            each.down.nbytes + each.up.nbytes for some in additions.values() for each in some
+        )
+
+    def multiply(self, rows: Numbers) -> Numbers:
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
+        product = self._matrix.multiply(rows)
+        for adapter, its_rows in self._rows.by_adapter.items():
+            for first, outputs, down, up, scale in self._additions.get(adapter, ()):
+                inner = down.multiply(np.ascontiguousarray(rows[its_rows]))
+                inner *= np.float32(scale)
+                product[its_rows, first : first + outputs] += up.multiply(inner)
+        return product
+
+
 def adapt_weights(
     weights: DecoderWeights, adapters: Sequence[Adapter], rows: AdaptedRows
 ) -> DecoderWeights:
@@ -48,7 +91,7 @@ def adapt_weights(
     size.
     """
     shapes = _shapes(weights)
-    additions: dict[tuple[int, str], dict[int, list[Addition]]] = {}
+    additions: dict[tuple[int, str], dict[int, list[_Addition]]] = {}
     is_plain = weights.embedding.dtype == torch.float32
     pack = matrix_packer(WeightFormat.FP32 if is_plain else WeightFormat.BF16)
     for number, adapter in enumerate(adapters, 1):
@@ -58,12 +101,12 @@ def adapt_weights(
             matrix, before = _IN_MATRIX[part]
             first = sum(shapes[each][0] for each in before)
             down, up = pack(low_rank.down, None), pack(low_rank.up, None)
-            addition = Addition(first, shapes[part][0], down, up, low_rank.scale)
+            addition = _Addition(first, shapes[part][0], down, up, low_rank.scale)
             additions.setdefault((layer, matrix), {}).setdefault(number, []).append(addition)
 
     def adapt(number: int, matrix: str, plain: PackedMatrix) -> PackedMatrix:
         by_adapter = additions.get((number, matrix))
-        return plain if by_adapter is None else AdaptedMatrix(plain, by_adapter, rows)
+        return plain if by_adapter is None else _AdaptedMatrix(plain, by_adapter, rows)
 
     layers = [
         replace(

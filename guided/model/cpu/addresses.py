@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from guided.model.cpu.kernel import instruction
+from guided.model.cpu.kernel import emitted, instruction
 
 __all__ = [
     "call",
@@ -108,27 +108,17 @@ def take_next(_: Any, counter: Any) -> Any:
     return types.int64(counter), emit
 
 
-@instruction
-def call(_: Any, task: Any, job: Any) -> Any:
+@emitted
+def call(builder: Any, task: Any, job: Any) -> None:
     """Run the task at an address with the job at another."""
-
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_job = builder.inttoptr(args[1], _BYTES)
-        builder.call(builder.inttoptr(args[0], _TASK), [its_job])
-        return context.get_dummy_value()
-
-    return types.void(task, job), emit
+    its_job = builder.inttoptr(job, _BYTES)
+    builder.call(builder.inttoptr(task, _TASK), [its_job])
 
 
-@instruction
-def pause(_: Any) -> Any:
+@emitted
+def pause(builder: Any) -> None:
     """Let the other thread of this core work for some ten nanoseconds, if it has one."""
-
-    def emit(context: Any, builder: Any, __: Any, ___: Any) -> Any:
-        if platform.machine() in ("x86_64", "AMD64"):
-            kind = ir.FunctionType(ir.VoidType(), [])
-            name = "llvm.x86.sse2.pause"
-            builder.call(builder.module.declare_intrinsic(name, (), kind), [])
-        return context.get_dummy_value()
-
-    return types.void(), emit
+    if platform.machine() in ("x86_64", "AMD64"):
+        kind = ir.FunctionType(ir.VoidType(), [])
+        name = "llvm.x86.sse2.pause"
+        builder.call(builder.module.declare_intrinsic(name, (), kind), [])

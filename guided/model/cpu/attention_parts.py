@@ -14,7 +14,7 @@ from numba import types
 
 from guided.model.cpu.addresses import floats, halves, integers
 from guided.model.cpu.instructions import best_instructions, register_width
-from guided.model.cpu.kernel import inlined, instruction
+from guided.model.cpu.kernel import emitted, inlined, instruction
 from guided.model.cpu.llvm import FLOAT, FLOATS, INT32, INT64, LANES, LINE, loop, pointer, prefetch
 from guided.model.cpu.numbers import exponential, widen
 
@@ -107,15 +107,10 @@ def weigh(scores: Any, count: Any) -> None:
         numbers[place] = exponential(numbers[place])
 
 
-@instruction
-def _ask(_: Any, address: Any) -> Any:
+@emitted
+def _ask(builder: Any, address: Any) -> None:
     """Prefetch the cache line of an address."""
-
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        prefetch(builder, args[0])
-        return context.get_dummy_value()
-
-    return types.void(address), emit
+    prefetch(builder, address)
 
 
 def lane_pointer(builder: Any, address: Any, place: Any, count: int = LANES) -> Any:

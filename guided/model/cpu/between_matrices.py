@@ -103,9 +103,12 @@ def _store(numbers: Any, target: Any) -> None:
         target[d] = narrow(numbers[d], target[d])
 
 
-@task
-def _silu(job: Any) -> None:
-    """Compute ``x / (1 + e**-x)`` of each gate, times what it gates."""
+@inlined
+def _gate(job: Any, is_tanh: Any) -> None:
+    """Write ``x / (1 + e**-x)`` of each gate, times what it gates.
+
+    If ``is_tanh``, it is ``x / 2 * (1 + tanh(u))``, which is ``x / (1 + e**-2u)``.
+    """
     width = job[3]
     while True:
         row = take_next(job[5])
@@ -116,24 +119,18 @@ def _silu(job: Any) -> None:
         target = floats(job[1] + row * width * 4)
         for d in range(width):
             x = gates[d]
-            target[d] = x / (_ONE + exponential(-x)) * passed[d]
+            power = _TWICE_ROOT * (x + _CUBIC * x * x * x) if is_tanh else x
+            target[d] = x / (_ONE + exponential(-power)) * passed[d]
+
+
+@task
+def _silu(job: Any) -> None:
+    _gate(job, False)
 
 
 @task
 def _gelu_tanh(job: Any) -> None:
-    """Compute ``x / 2 * (1 + tanh(u))``, which is ``x / (1 + e**-2u)``, of each gate, likewise."""
-    width = job[3]
-    while True:
-        row = take_next(job[5])
-        if row >= job[4]:
-            return
-        gates = floats(job[0] + row * job[2] * 4)
-        passed = floats(job[0] + (row * job[2] + width) * 4)
-        target = floats(job[1] + row * width * 4)
-        for d in range(width):
-            x = gates[d]
-            twice = _TWICE_ROOT * (x + _CUBIC * x * x * x)
-            target[d] = x / (_ONE + exponential(-twice)) * passed[d]
+    _gate(job, True)
 
 
 GATES = {"silu": RowTask(_silu), "gelu_pytorch_tanh": RowTask(_gelu_tanh)}

@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 from numpy.typing import NDArray
 
 from guided.model.cpu.addresses import take_next
 from guided.model.cpu.bf16_matrix import BLOCK, LINES, Bf16Kernel
-from guided.model.cpu.kernel import instruction, task
+from guided.model.cpu.kernel import emitted, task
 from guided.model.cpu.llvm import INT64, LINE, for_each_count, loop, pointer, prefetch
 
 __all__ = ["AMX"]
@@ -51,46 +50,37 @@ def _configs() -> NDArray[np.int64]:
     return configs.view(np.int64)
 
 
-@instruction
-def _begin(_: Any, config: Any) -> Any:
+@emitted
+def _begin(builder: Any, config: Any) -> None:
     """Configure the tiles of this thread."""
-
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        _tiles(builder, "ldtilecfg", pointer(builder, args[0], _BYTE))
-        return context.get_dummy_value()
-
-    return types.void(config), emit
+    _tiles(builder, "ldtilecfg", pointer(builder, config, _BYTE))
 
 
-@instruction
-def _end(_: Any) -> Any:
+@emitted
+def _end(builder: Any) -> None:
     """Release the tiles, so that no switch to another thread has to save them."""
-
-    def emit(context: Any, builder: Any, __: Any, ___: Any) -> Any:
-        _tiles(builder, "tilerelease")
-        return context.get_dummy_value()
-
-    return types.void(), emit
+    _tiles(builder, "tilerelease")
 
 
-@instruction
+@emitted
 def _multiply_block(
-    _: Any, weights: Any, rows: Any, products: Any, depth: Any, lines: Any, outputs: Any, kind: Any
-) -> Any:
+    builder: Any,
+    weights: Any,
+    rows: Any,
+    products: Any,
+    depth: Any,
+    lines: Any,
+    outputs: Any,
+    kind: Any,
+) -> None:
     """Multiply one block by one or two groups of rows; ``kind`` is how many, plus 2 if the weights
     have been read just before."""
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        *operands, its_kind = args
+    def emit_kind(kind: int) -> None:
+        groups, is_first = (kind, True) if kind <= _PAIR else (kind - _PAIR, False)
+        _emit_products(builder, groups, is_first, weights, rows, products, depth, lines, outputs)
 
-        def emit_kind(kind: int) -> None:
-            groups, is_first = (kind, True) if kind <= _PAIR else (kind - _PAIR, False)
-            _emit_products(builder, groups, is_first, *operands)
-
-        for_each_count(builder, its_kind, 2 * _PAIR, emit_kind)
-        return context.get_dummy_value()
-
-    return types.void(weights, rows, products, depth, lines, outputs, kind), emit
+    for_each_count(builder, kind, 2 * _PAIR, emit_kind)
 
 
 def _emit_products(

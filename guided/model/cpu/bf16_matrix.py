@@ -10,7 +10,7 @@ of half the outputs::
 After it comes the next pair of these outputs, to the 16th, or the same pair of the others.
 
 Rows are rounded to bf16 for such an instruction, and stay float32 without one
-(``bf16_portable``); products stay in float32, as their sums. A sum belongs to one row, and is taken
+(``bf16_vectors``); products stay in float32, as their sums. A sum belongs to one row, and is taken
 in an order that does not depend on other rows, so a product is the same to the last bit whatever
 rows stand beside it and however many.
 """

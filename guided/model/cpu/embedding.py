@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -14,39 +12,22 @@ from guided.model.cpu.stored_matrix import StoredPart
 __all__ = ["Embedding", "PlainEmbedding", "StoredEmbedding"]
 
 
-class Embedding(Protocol):
-    """A row for each token."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type to which the rows are rounded, and in which keys and values are kept."""
-        ...
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
-        ...
-
-    def rows(self, tokens: NDArray[np.int64]) -> torch.Tensor:
-        """Return the rows of tokens, ``[tokens, hidden]``."""
-        ...
-
-    def tensor(self) -> torch.Tensor:
-        """Return all rows, ``[vocabulary, hidden]``."""
-        ...
-
-
 class PlainEmbedding:
     """Rows of numbers."""
 
     def __init__(self, weight: torch.Tensor) -> None:
         self._weight = weight
-        self.dtype, self.nbytes = weight.dtype, weight.nbytes
+        self.dtype = weight.dtype
+        """The type to which the rows are rounded, and in which keys and values are kept."""
+        self.nbytes = weight.nbytes
+        """Bytes that it takes."""
 
     def rows(self, tokens: NDArray[np.int64]) -> torch.Tensor:
+        """Return the rows of tokens, ``[tokens, hidden]``."""
         return functional.embedding(torch.from_numpy(tokens), self._weight)
 
     def tensor(self) -> torch.Tensor:
+        """Return all rows, ``[vocabulary, hidden]``."""
         return self._weight
 
 
@@ -66,3 +47,7 @@ class StoredEmbedding:
 
     def tensor(self) -> torch.Tensor:
         return self.rows(np.arange(self._matrix.outputs)).to(self.dtype)
+
+
+Embedding = PlainEmbedding | StoredEmbedding
+"""A row for each token."""

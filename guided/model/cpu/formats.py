@@ -15,15 +15,13 @@ from functools import partial
 import torch
 
 from guided.model.cpu.bf16_amx import AMX
-from guided.model.cpu.bf16_avx512 import AVX512
 from guided.model.cpu.bf16_matrix import Bf16Kernel, Bf16Matrix
-from guided.model.cpu.bf16_portable import PORTABLE
+from guided.model.cpu.bf16_vectors import AVX512, PORTABLE
+from guided.model.cpu.fp32_matrix import Fp32Matrix
 from guided.model.cpu.instructions import InstructionSet, best_instructions, has
 from guided.model.cpu.int4_matrix import Int4Matrix
-from guided.model.cpu.int8_matrix import Int8Matrix, is_kept_twice
-from guided.model.cpu.int8_portable import Int8PortableMatrix
+from guided.model.cpu.int8_matrix import Int8Matrix
 from guided.model.cpu.matrix import LargePages, PackedMatrix
-from guided.model.cpu.onednn_matrix import Fp32Matrix
 
 __all__ = ["Pack", "WeightFormat", "bf16_kernel", "matrix_packer"]
 
@@ -43,13 +41,8 @@ class WeightFormat(StrEnum):
     likewise. The head has 8 bits, with a scale for 32 inputs, and activations of 16."""
 
 
-def matrix_packer(
-    weight_format: WeightFormat, *, streams: bool = True, is_head: bool = False
-) -> Pack:
-    """Return what packs the matrices of one model, or its head.
-
-    Without ``streams``, matrices of int8 are not kept a second time where ``is_kept_twice``.
-    """
+def matrix_packer(weight_format: WeightFormat, *, is_head: bool = False) -> Pack:
+    """Return what packs the matrices of one model, or its head."""
     if weight_format is WeightFormat.FP32:
         return Fp32Matrix
     memory = LargePages()
@@ -57,9 +50,7 @@ def matrix_packer(
         return partial(Bf16Matrix, memory=memory, kernel=bf16_kernel())
     if weight_format is WeightFormat.INT4:
         return partial(Int4Matrix, memory=memory, is_head=is_head)
-    if has(InstructionSet.AVX512_VNNI):
-        return partial(Int8Matrix, memory=memory if streams or not is_kept_twice() else None)
-    return partial(Int8PortableMatrix, memory=memory)
+    return partial(Int8Matrix, memory=memory)
 
 
 def bf16_kernel() -> Bf16Kernel:

@@ -1,10 +1,10 @@
 """Weights as int8 with a scale for each output, and their layout for our own kernels.
 
 A matrix lies in blocks of 16 outputs, each from its first input to its last. A line of it is four
-inputs of all outputs of a block, with 128 added to each weight, because instructions that multiply
-bytes need one side unsigned::
+inputs of all outputs of a block, with 128 added to each weight, so that bytes are widened without a
+sign; two neighbours are in the even bytes of an output, and two in the odd ones::
 
-    w[0, k..k+3] | w[1, k..k+3] | ... | w[15, k..k+3]     and after them those of k + 4
+    w[0, k] w[0, k+2] w[0, k+1] w[0, k+3] | w[1, k] ...     and after them those of k + 4
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Int8Layout(NamedTuple):
         if any(missing):
             plain = np.pad(plain, ((0, missing[0]), (0, missing[1])))
         weights = memory.take(plain.size)
-        in_blocks = plain.reshape(blocks, LANES, lines, INPUTS).transpose(0, 2, 1, 3)
+        in_blocks = plain.reshape(blocks, LANES, lines, 2, 2).transpose(0, 2, 1, 4, 3)
         laid_out = weights.reshape(in_blocks.shape)
         np.add(in_blocks, np.int16(OFFSET), out=laid_out, casting="unsafe")
         found = np.zeros(blocks * LANES, np.float32)

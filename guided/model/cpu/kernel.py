@@ -9,7 +9,7 @@ is detected in the logits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, cast
 
 from numba import cfunc, njit, types
@@ -20,6 +20,7 @@ from guided.runtime.processor import compile_for_named_processor
 
 __all__ = [
     "Task",
+    "emitted",
     "exact_inlined",
     "exact_kernel",
     "exact_task",
@@ -27,6 +28,7 @@ __all__ = [
     "instruction",
     "kernel",
     "task",
+    "with_constants",
 ]
 
 install_cache_locators()
@@ -88,6 +90,29 @@ def instruction(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile a part of kernels that emits its LLVM itself, by the types of its arguments."""
     made: Callable[..., Any] = intrinsic(function)
     return made
+
+
+def with_constants(function: Callable[..., object]) -> Callable[..., Any]:
+    """Do as ``instruction`` does; arguments that are constant where it is used stay constant."""
+    made: Callable[..., Any] = intrinsic(prefer_literal=True)(function)
+    return made
+
+
+def emitted(function: Callable[..., None]) -> Callable[..., Any]:
+    """Compile a part of kernels that emits its LLVM itself and returns nothing.
+
+    It is called with the builder, and with the values of its arguments.
+    """
+
+    @wraps(function)  # by whose signature numba binds the arguments
+    def typed(_: Any, *kinds: Any) -> Any:
+        def emit(context: Any, builder: Any, __: Any, values: Any) -> Any:
+            function(builder, *values)
+            return context.get_dummy_value()
+
+        return types.void(*kinds), emit
+
+    return instruction(typed)
 
 
 def _compile(function: Callable[..., object], **options: Any) -> Callable[..., Any]:

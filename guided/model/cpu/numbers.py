@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,35 +38,38 @@ def narrow(_: Any, number: Any, like: Any) -> Any:
     return (like(number, like), emit) if known else None
 
 
-@instruction
-def widen(_: Any, bits: Any) -> Any:
-    """Return the float32 equal to a bf16, given its bits."""
+def _on_bits(given: Any, made: Any, emit: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Make an instruction of one number of a type; ``emit`` gets the builder and the number."""
 
-    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        wide = builder.shl(builder.zext(args[0], _INT32), _INT32(16))
-        return builder.bitcast(wide, _FLOAT)
+    def typed(_: Any, number: Any) -> Any:
+        def emit_it(_: Any, builder: Any, __: Any, args: Any) -> Any:
+            return emit(builder, args[0])
 
-    return (types.float32(bits), emit) if bits == types.uint16 else None
+        return (made(number), emit_it) if number == given else None
 
-
-@instruction
-def _magnitude(_: Any, number: Any) -> Any:
-    """Return the bits of a float32 without its sign, an int32; they are in the numbers' order."""
-
-    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        return builder.and_(builder.bitcast(args[0], _INT32), _INT32(0x7FFFFFFF))
-
-    return (types.int32(number), emit) if number == types.float32 else None
+    return instruction(typed)
 
 
-@instruction
-def _of_bits(_: Any, bits: Any) -> Any:
-    """Return the float32 with these bits."""
+def _widened(builder: Any, bits: Any) -> Any:
+    return builder.bitcast(builder.shl(builder.zext(bits, _INT32), _INT32(16)), _FLOAT)
 
-    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], _FLOAT)
 
-    return (types.float32(bits), emit) if bits == types.int32 else None
+def _without_sign(builder: Any, number: Any) -> Any:
+    return builder.and_(builder.bitcast(number, _INT32), _INT32(0x7FFFFFFF))
+
+
+def _as_exponent(builder: Any, exponent: Any) -> Any:
+    return builder.bitcast(builder.shl(builder.add(exponent, _INT32(127)), _INT32(23)), _FLOAT)
+
+
+widen = _on_bits(types.uint16, types.float32, _widened)
+"""Returns the float32 equal to a bf16, given its bits."""
+_magnitude = _on_bits(types.float32, types.int32, _without_sign)
+"""Returns the bits of a float32 without its sign, an int32; they are in the numbers' order."""
+_of_bits = _on_bits(types.int32, types.float32, lambda b, bits: b.bitcast(bits, _FLOAT))
+"""Returns the float32 with these bits."""
+_power_of_two = _on_bits(types.int32, types.float32, _as_exponent)
+"""Returns ``2 ** exponent`` for an int32 from -126 to 127, made of its bits."""
 
 
 @inlined
@@ -78,17 +82,6 @@ def farthest(numbers: Any) -> Any:
     for d in range(len(numbers)):
         most = max(most, _magnitude(numbers[d]))
     return _of_bits(most)
-
-
-@instruction
-def _power_of_two(_: Any, exponent: Any) -> Any:
-    """Return ``2 ** exponent`` for an int32 from -126 to 127, made of its bits."""
-
-    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        bits = builder.shl(builder.add(args[0], _INT32(127)), _INT32(23))
-        return builder.bitcast(bits, _FLOAT)
-
-    return (types.float32(exponent), emit) if exponent == types.int32 else None
 
 
 _LOG2_E = np.float32(1.4426950408889634)

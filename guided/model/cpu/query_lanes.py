@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from guided.model.cpu.addresses import floats
 from guided.model.cpu.attention_parts import (
@@ -31,7 +30,7 @@ from guided.model.cpu.attention_parts import (
     weigh,
     whole,
 )
-from guided.model.cpu.kernel import exact_inlined, inlined, instruction
+from guided.model.cpu.kernel import emitted, exact_inlined, inlined
 from guided.model.cpu.llvm import FLOAT, FLOATS, INT64, LANES, LINE, loop, pointer, splat
 
 __all__ = ["attend_many", "many_scratch_bytes"]
@@ -47,7 +46,7 @@ def many_scratch_bytes(size: int, rows: int, parts: int) -> int:
 def attend_many(job: Any, group: Any, head: Any, tile: Any) -> None:
     """Compute the outputs of a group of queries for one key head; ``tile`` is scratch.
 
-    ``job`` and ``group`` are those of ``attend_in_groups``.
+    ``job`` and ``group`` are those of ``attention._attend_in_groups``.
     """
     size = job[7]
     of_part = whole(size) * LINE
@@ -112,52 +111,38 @@ def _write_outputs(job: Any, group: Any, head: Any, outputs: Any, totals: Any) -
             target[d] = source[d * LANES] * factor
 
 
-@instruction
-def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) -> Any:
+@emitted
+def _score(builder: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) -> None:
     """Set ``scores[i] = sum of tile[i, k] * queries[k]`` for 16 rows of a tile, over ``size`` k.
 
     All but ``size`` and ``count`` are addresses. With up to eight queries (``count``) only the
     first half of the lanes of each score is written.
     """
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_tile, its_queries, its_scores, its_size, its_count = args
+    def score(lanes: int) -> None:
+        nothing = ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes)
+        sums = _add_products(builder, [nothing] * LANES, tile, queries, size, TILE_ROW, 1)
+        for i, total in enumerate(sums):
+            builder.store(total, lane_pointer(builder, scores, INT64(i), lanes), align=LINE)
 
-        def score(lanes: int) -> None:
-            nothing = ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes)
-            sums = _add_products(
-                builder, [nothing] * LANES, its_tile, its_queries, its_size, TILE_ROW, 1
-            )
-            for i, total in enumerate(sums):
-                builder.store(total, lane_pointer(builder, its_scores, INT64(i), lanes), align=LINE)
-
-        _in_lanes(builder, its_count, score)
-        return context.get_dummy_value()
-
-    return types.void(tile, queries, scores, size, count), emit
+    _in_lanes(builder, count, score)
 
 
-@instruction
-def _mix(_: Any, tile: Any, weights: Any, outputs: Any, count: Any) -> Any:
+@emitted
+def _mix(builder: Any, tile: Any, weights: Any, outputs: Any, count: Any) -> None:
     """Do ``outputs[i] += sum of tile[k, i] * weights[k]`` for 16 i and the 16 rows of a tile.
 
     ``count`` and addresses are as for ``_score``.
     """
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_tile, its_weights, its_outputs, its_count = args
+    def mix(lanes: int) -> None:
+        targets = [lane_pointer(builder, outputs, INT64(i), lanes) for i in range(LANES)]
+        sums = [builder.load(target, align=LINE) for target in targets]
+        sums = _add_products(builder, sums, tile, weights, INT64(LANES), 1, TILE_ROW)
+        for target, total in zip(targets, sums, strict=True):
+            builder.store(total, target, align=LINE)
 
-        def mix(lanes: int) -> None:
-            targets = [lane_pointer(builder, its_outputs, INT64(i), lanes) for i in range(LANES)]
-            sums = [builder.load(target, align=LINE) for target in targets]
-            sums = _add_products(builder, sums, its_tile, its_weights, INT64(LANES), 1, TILE_ROW)
-            for target, total in zip(targets, sums, strict=True):
-                builder.store(total, target, align=LINE)
-
-        _in_lanes(builder, its_count, mix)
-        return context.get_dummy_value()
-
-    return types.void(tile, weights, outputs, count), emit
+    _in_lanes(builder, count, mix)
 
 
 def _in_lanes(builder: Any, count: Any, emit: Callable[[int], None]) -> None:
@@ -197,22 +182,12 @@ def _add_products(
     return loop(builder, count, sums, body)
 
 
-@instruction
-def _sum(_: Any, weights: Any, rows: Any, totals: Any) -> Any:
+@emitted
+def _sum(builder: Any, weights: Any, rows: Any, totals: Any) -> None:
     """Add up each lane's weights, in the order of the rows."""
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_weights, its_rows, its_totals = args
+    def body(k: Any, sums: list[Any]) -> list[Any]:
+        return [builder.fadd(sums[0], builder.load(lane_pointer(builder, weights, k), align=LINE))]
 
-        def body(k: Any, sums: list[Any]) -> list[Any]:
-            return [
-                builder.fadd(
-                    sums[0], builder.load(lane_pointer(builder, its_weights, k), align=LINE)
-                )
-            ]
-
-        [total] = loop(builder, its_rows, [ir.Constant(FLOATS, [0.0] * LANES)], body)
-        builder.store(total, pointer(builder, its_totals, FLOATS), align=LINE)
-        return context.get_dummy_value()
-
-    return types.void(weights, rows, totals), emit
+    [total] = loop(builder, rows, [ir.Constant(FLOATS, [0.0] * LANES)], body)
+    builder.store(total, pointer(builder, totals, FLOATS), align=LINE)

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from guided.model.cpu.addresses import floats
 from guided.model.cpu.attention_parts import (
@@ -32,7 +31,7 @@ from guided.model.cpu.attention_parts import (
     whole,
 )
 from guided.model.cpu.instructions import best_instructions, register_width
-from guided.model.cpu.kernel import exact_inlined, inlined, instruction
+from guided.model.cpu.kernel import emitted, exact_inlined, inlined
 from guided.model.cpu.llvm import (
     FLOAT,
     FLOATS,
@@ -69,7 +68,7 @@ def few_scratch_bytes(size: int, rows: int) -> int:
 def attend_few(job: Any, group: Any, head: Any, scratch: Any) -> None:
     """Compute the outputs of a group of up to ``FEW`` queries for one key head.
 
-    ``job`` and ``group`` are those of ``attend_in_groups``.
+    ``job`` and ``group`` are those of ``attention._attend_in_groups``.
     """
     rows, count, size = group[1], group[5], job[7]
     of_head, of_rows = -(-size // _NUMBERS) * _NUMBERS * 4, -(-rows // _ROWS) * _ROWS * 4
@@ -137,33 +136,24 @@ def _write_outputs(
             target[d] = source[d] * factor
 
 
-@instruction
-def _transpose(_: Any, tile: Any, columns: Any, size: Any) -> Any:
+@emitted
+def _transpose(builder: Any, tile: Any, columns: Any, size: Any) -> None:
     """Write 16 rows of a tile as 16 lanes of each of ``size`` columns."""
+    width = register_width(best_instructions())
+    kind = ir.VectorType(FLOAT, width)
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_tile, its_columns, its_size = args
-        width = register_width(best_instructions())
-        kind = ir.VectorType(FLOAT, width)
+    def block(number: Any, _: list[Any]) -> list[Any]:
+        d = builder.mul(number, INT64(width))
+        for first in range(0, LANES, width):
+            places = [builder.add(INT64((first + i) * TILE_ROW), d) for i in range(width)]
+            rows = [builder.load(pointer(builder, tile, kind, place), align=4) for place in places]
+            for i, column in enumerate(_transposed(builder, rows)):
+                place = builder.mul(builder.add(d, INT64(i)), INT64(_ROWS))
+                place = builder.add(place, INT64(first))
+                builder.store(column, pointer(builder, columns, kind, place), align=4)
+        return []
 
-        def block(number: Any, _: list[Any]) -> list[Any]:
-            d = builder.mul(number, INT64(width))
-            for first in range(0, LANES, width):
-                places = [builder.add(INT64((first + i) * TILE_ROW), d) for i in range(width)]
-                rows = [
-                    builder.load(pointer(builder, its_tile, kind, place), align=4)
-                    for place in places
-                ]
-                for i, column in enumerate(_transposed(builder, rows)):
-                    place = builder.mul(builder.add(d, INT64(i)), INT64(_ROWS))
-                    place = builder.add(place, INT64(first))
-                    builder.store(column, pointer(builder, its_columns, kind, place), align=4)
-            return []
-
-        loop(builder, builder.sdiv(its_size, INT64(width)), [], block)
-        return context.get_dummy_value()
-
-    return types.void(tile, columns, size), emit
+    loop(builder, builder.sdiv(size, INT64(width)), [], block)
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
@@ -191,9 +181,9 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     return rows
 
 
-@instruction
+@emitted
 def _score(
-    _: Any,
+    builder: Any,
     columns: Any,
     queries: Any,
     scores: Any,
@@ -201,92 +191,74 @@ def _score(
     of_head: Any,
     of_rows: Any,
     count: Any,
-) -> Any:
+) -> None:
     """Set ``scores[q, row] = sum of queries[q, d] * columns[d, row]`` for 32 rows, over ``size`` d.
 
     ``of_head`` and ``of_rows`` are the bytes from one query, and one query's scores, to the next.
     """
+    nothing = ir.Constant(FLOATS, [0.0] * LANES)
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_columns, its_queries, its_scores, its_size, head_bytes, rows_bytes, its_count = args
-        nothing = ir.Constant(FLOATS, [0.0] * LANES)
+    def score(number: int) -> None:
+        at_once = _vectors_at_once(number, _ROWS // LANES)
+        factors = _starts(builder, queries, of_head, number)
+        targets = _starts(builder, scores, of_rows, number)
+        for first in range(0, _ROWS, at_once * LANES):
+            keys = builder.add(columns, INT64(first * 4))
+            sums = [[nothing] * at_once for _ in factors]
+            sums = _add_products(builder, sums, factors, keys, _ROWS, size)
+            for target, its_sums in zip(targets, sums, strict=True):
+                _store(builder, its_sums, builder.add(target, INT64(first * 4)))
 
-        def score(number: int) -> None:
-            at_once = _vectors_at_once(number, _ROWS // LANES)
-            factors = _starts(builder, its_queries, head_bytes, number)
-            targets = _starts(builder, its_scores, rows_bytes, number)
-            for first in range(0, _ROWS, at_once * LANES):
-                keys = builder.add(its_columns, INT64(first * 4))
-                sums = [[nothing] * at_once for _ in factors]
-                sums = _add_products(builder, sums, factors, keys, _ROWS, its_size)
-                for target, its_sums in zip(targets, sums, strict=True):
-                    _store(builder, its_sums, builder.add(target, INT64(first * 4)))
-
-        for_each_count(builder, its_count, _TOGETHER, score)
-        return context.get_dummy_value()
-
-    return types.void(columns, queries, scores, size, of_head, of_rows, count), emit
+    for_each_count(builder, count, _TOGETHER, score)
 
 
-@instruction
+@emitted
 def _mix(
-    _: Any, tile: Any, weights: Any, outputs: Any, of_head: Any, of_rows: Any, count: Any
-) -> Any:
+    builder: Any, tile: Any, weights: Any, outputs: Any, of_head: Any, of_rows: Any, count: Any
+) -> None:
     """Do ``outputs[q, d] += sum of weights[q, row] * tile[row, d]`` over the 16 rows of a tile.
 
     Bytes are as for ``_score``.
     """
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_tile, its_weights, its_outputs, head_bytes, rows_bytes, its_count = args
+    def mix(number: int) -> None:
+        at_once = _vectors_at_once(number, _NUMBERS // LANES)
+        factors = _starts(builder, weights, of_rows, number)
+        targets = _starts(builder, outputs, of_head, number)
 
-        def mix(number: int) -> None:
-            at_once = _vectors_at_once(number, _NUMBERS // LANES)
-            factors = _starts(builder, its_weights, rows_bytes, number)
-            targets = _starts(builder, its_outputs, head_bytes, number)
+        def add_block(block: Any, _: list[Any]) -> list[Any]:
+            first = builder.mul(block, INT64(at_once * LINE))
+            places = [builder.add(target, first) for target in targets]
+            sums = [_load(builder, place, at_once) for place in places]
+            values = builder.add(tile, first)
+            sums = _add_products(builder, sums, factors, values, TILE_ROW, INT64(LANES))
+            for place, its_sums in zip(places, sums, strict=True):
+                _store(builder, its_sums, place)
+            return []
 
-            def add_block(block: Any, _: list[Any]) -> list[Any]:
-                first = builder.mul(block, INT64(at_once * LINE))
-                places = [builder.add(target, first) for target in targets]
-                sums = [_load(builder, place, at_once) for place in places]
-                values = builder.add(its_tile, first)
-                sums = _add_products(builder, sums, factors, values, TILE_ROW, INT64(LANES))
-                for place, its_sums in zip(places, sums, strict=True):
-                    _store(builder, its_sums, place)
-                return []
+        loop(builder, builder.sdiv(of_head, INT64(at_once * LINE)), [], add_block)
 
-            loop(builder, builder.sdiv(head_bytes, INT64(at_once * LINE)), [], add_block)
-
-        for_each_count(builder, its_count, _TOGETHER, mix)
-        return context.get_dummy_value()
-
-    return types.void(tile, weights, outputs, of_head, of_rows, count), emit
+    for_each_count(builder, count, _TOGETHER, mix)
 
 
-@instruction
-def _sum(_: Any, weights: Any, rows: Any, of_rows: Any, totals: Any, count: Any) -> Any:
+@emitted
+def _sum(builder: Any, weights: Any, rows: Any, of_rows: Any, totals: Any, count: Any) -> None:
     """Add up each query's weights, in the order of the rows."""
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_weights, its_rows, rows_bytes, its_totals, its_count = args
+    def add_up(number: int) -> None:
+        starts = _starts(builder, weights, of_rows, number)
 
-        def add_up(number: int) -> None:
-            starts = _starts(builder, its_weights, rows_bytes, number)
+        def add(row: Any, sums: list[Any]) -> list[Any]:
+            return [
+                builder.fadd(total, builder.load(pointer(builder, start, FLOAT, row)))
+                for total, start in zip(sums, starts, strict=True)
+            ]
 
-            def add(row: Any, sums: list[Any]) -> list[Any]:
-                return [
-                    builder.fadd(total, builder.load(pointer(builder, start, FLOAT, row)))
-                    for total, start in zip(sums, starts, strict=True)
-                ]
+        sums = loop(builder, rows, [ir.Constant(FLOAT, 0.0)] * number, add)
+        for query, total in enumerate(sums):
+            builder.store(total, pointer(builder, totals, FLOAT, INT64(query)))
 
-            sums = loop(builder, its_rows, [ir.Constant(FLOAT, 0.0)] * number, add)
-            for query, total in enumerate(sums):
-                builder.store(total, pointer(builder, its_totals, FLOAT, INT64(query)))
-
-        for_each_count(builder, its_count, _TOGETHER, add_up)
-        return context.get_dummy_value()
-
-    return types.void(weights, rows, of_rows, totals, count), emit
+    for_each_count(builder, count, _TOGETHER, add_up)
 
 
 def _vectors_at_once(queries: int, most: int) -> int:

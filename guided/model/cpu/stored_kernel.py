@@ -5,17 +5,15 @@ Each is compiled when a model first has such weights, from ``stored_products``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
 from numba import types
-from numba.extending import intrinsic
 
 from guided.model.cpu.addresses import take_next
 from guided.model.cpu.block_types import CodeForm
 from guided.model.cpu.instructions import InstructionSet, available
-from guided.model.cpu.kernel import Task, exact_task
+from guided.model.cpu.kernel import Task, exact_task, with_constants
 from guided.model.cpu.llvm import for_each_count
 from guided.model.cpu.stored_products import Products, StoredJob
 
@@ -70,13 +68,7 @@ def multiply_stored(form: CodeForm, instructions: InstructionSet) -> Task:
     return multiply
 
 
-def _with_constants(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Do as ``instruction`` does; arguments that are constant where it is used stay constant."""
-    made: Callable[..., Any] = intrinsic(prefer_literal=True)(function)
-    return made
-
-
-@_with_constants
+@with_constants
 def _multiply_block(
     _: Any,
     job: Any,

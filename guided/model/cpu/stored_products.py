@@ -20,7 +20,7 @@ from llvmlite import ir
 
 from guided.model.cpu.block_types import CodeForm
 from guided.model.cpu.instructions import InstructionSet
-from guided.model.cpu.llvm import AHEAD, FLOAT, INT32, INT64, LINE, loop, prefetch
+from guided.model.cpu.llvm import AHEAD, FLOAT, INT32, INT64, LINE, loop, pointer, prefetch
 from guided.model.cpu.stored_layout import CELL, LANES, Plane, bits_apart, planes, span_fields
 from guided.model.cpu.stored_registers import Registers
 from guided.model.cpu.stored_sums import whole_sum
@@ -99,7 +99,7 @@ class Products:
             place = builder.add(place, builder.mul(block, INT64(LANES)))
             place = builder.add(place, INT64(part * self._on.width))
             address = self._on.at(told[StoredJob.PRODUCTS], place, INT64(4))
-            builder.store(total, self._on.pointer(address, self._on.floats), align=4)
+            builder.store(total, pointer(builder, address, self._on.floats), align=4)
 
     def _row(self, told: list[Any], row: Any) -> _Row:
         """Return the addresses of a row's steps, scales and totals."""

@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from guided.model.cpu.instructions import InstructionSet, register_width
-from guided.model.cpu.llvm import FLOAT, INT32
+from guided.model.cpu.llvm import FLOAT, INT32, pointer, splat
 
 __all__ = ["Registers"]
 
@@ -26,11 +26,8 @@ class Registers:
     def at(self, address: Any, number: Any, size: Any) -> Any:
         return self.builder.add(address, self.builder.mul(number, size))
 
-    def pointer(self, address: Any, kind: Any) -> Any:
-        return self.builder.inttoptr(address, kind.as_pointer())
-
     def load(self, address: Any, kind: Any, align: int = 4) -> Any:
-        return self.builder.load(self.pointer(address, kind), align=align)
+        return self.builder.load(pointer(self.builder, address, kind), align=align)
 
     def constant(self, number: int) -> Any:
         return ir.Constant(self.ints, [number] * self.width)
@@ -55,9 +52,7 @@ class Registers:
         return self.call("llvm.x86.avx2.pmadd.wd", self.ints, *operands)
 
     def splat(self, number: Any) -> Any:
-        nothing = ir.Constant(ir.VectorType(number.type, self.width), ir.Undefined)
-        first = self.builder.insert_element(nothing, number, INT32(0))
-        return self.builder.shuffle_vector(first, nothing, self.constant(0))
+        return splat(self.builder, number, self.width)
 
     def load_halves(self, address: Any) -> Any:
         """Read floats of 16 bits, none of them infinite, as floats of 32."""

@@ -6,7 +6,8 @@ so have steps. All sums are exact.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, Final
 
 from llvmlite import ir
 
@@ -21,14 +22,18 @@ __all__ = ["WholeSum", "whole_sum"]
 _LARGEST_INT16: Final = 32767
 
 
-class WholeSum(Protocol):
+class WholeSum(ABC):
     """A whole number of 32 bits in each lane."""
 
+    def __init__(self, on: Registers, start: Any) -> None:
+        self._on, self._total = on, start
+
+    @abstractmethod
     def add(self, codes: Any, steps: Any) -> None:
         """Add neighbours' codes times their steps."""
-        ...
 
-    def result(self) -> Any: ...
+    def result(self) -> Any:
+        return self._total
 
 
 def whole_sum(on: Registers, form: CodeForm, start: Any) -> WholeSum:
@@ -45,39 +50,30 @@ def whole_sum(on: Registers, form: CodeForm, start: Any) -> WholeSum:
             return _Plain(on, start)
 
 
-class _Chained:
+class _Chained(WholeSum):
     """One instruction multiplies and adds to the sum."""
 
     def __init__(self, on: Registers, start: Any, instruction: str) -> None:
-        self._on, self._total = on, start
+        super().__init__(on, start)
         self._name = f"llvm.x86.avx512.{instruction}.{32 * on.width}"
 
     def add(self, codes: Any, steps: Any) -> None:
         self._total = self._on.call(self._name, self._on.ints, self._total, codes, steps)
 
-    def result(self) -> Any:
-        return self._total
 
-
-class _OfPairs:
+class _OfPairs(WholeSum):
     """``vpmaddwd``, and an addition."""
-
-    def __init__(self, on: Registers, start: Any) -> None:
-        self._on, self._total = on, start
 
     def add(self, codes: Any, steps: Any) -> None:
         found = self._on.pair_products(codes, steps)
         self._total = self._on.builder.add(self._total, found)
 
-    def result(self) -> Any:
-        return self._total
 
-
-class _OfBytes:
+class _OfBytes(_OfPairs):
     """``vpmaddubsw``; its products add up in 16 bits as long as they fit."""
 
     def __init__(self, on: Registers, start: Any, bits: int) -> None:
-        self._on, self._wide = on, _OfPairs(on, start)
+        super().__init__(on, start)
         self._room = _LARGEST_INT16 // (2 * (2**bits - 1) * LARGEST[BYTE])
         self._narrow, self._added = None, 0
 
@@ -96,20 +92,17 @@ class _OfBytes:
             self._widen()
 
     def _widen(self) -> None:
-        self._wide.add(self._narrow, self._on.constant(1 << 16 | 1))
+        super().add(self._narrow, self._on.constant(1 << 16 | 1))
         self._narrow, self._added = None, 0
 
     def result(self) -> Any:
         if self._narrow is not None:
             self._widen()
-        return self._wide.result()
+        return self._total
 
 
-class _Plain:
+class _Plain(WholeSum):
     """Plain vectors of LLVM; neighbours are two."""
-
-    def __init__(self, on: Registers, start: Any) -> None:
-        self._on, self._total = on, start
 
     def add(self, codes: Any, steps: Any) -> None:
         on, builder = self._on, self._on.builder
@@ -118,6 +111,3 @@ class _Plain:
         of_first = builder.mul(builder.and_(codes, on.constant(0xFFFF)), first)
         of_second = builder.mul(builder.lshr(codes, half), second)
         self._total = builder.add(builder.add(self._total, of_first), of_second)
-
-    def result(self) -> Any:
-        return self._total

@@ -263,12 +263,8 @@ class _FileTensors:
         return tensor.to(self._dtype)
 
 
-def take_decoder(
-    module: PreTrainedModel, weight_format: WeightFormat, *, streams: bool = True
-) -> CpuDecoder:
+def take_decoder(module: PreTrainedModel, weight_format: WeightFormat) -> CpuDecoder:
     """Make a decoder with the weights of ``module``, which loses each tensor once it is taken.
-
-    ``streams`` keeps matrices of int8 a second time where ``is_kept_twice``.
 
     Raises ``ModelError``, and leaves the module whole, if ``why_not`` has a reason; also for
     weights that the format cannot hold.
@@ -278,7 +274,7 @@ def take_decoder(
             f"this model has no forward pass of its own on the CPU: {reason}",
             hint="let transformers compute it",
         )
-    pack = matrix_packer(weight_format, streams=streams)
+    pack = matrix_packer(weight_format)
     with torch.no_grad():
         return CpuDecoder(_weights(module.config, _ModuleTensors(module), pack, weight_format))
 
@@ -289,7 +285,6 @@ def read_decoder(
     weight_format: WeightFormat,
     *,
     dtype: torch.dtype,
-    streams: bool = True,
     report: Callable[[int], None] = lambda _nbytes: None,
 ) -> CpuDecoder:
     """Make a decoder with the weights of files of safetensors, by the name of each tensor.
@@ -299,7 +294,7 @@ def read_decoder(
     ``why_not_by_files`` that the tensors are there. Raises ``ModelError`` for weights that the
     format cannot hold, and if the answers of the model are not numbers.
     """
-    pack = matrix_packer(weight_format, streams=streams)
+    pack = matrix_packer(weight_format)
     tensors = _FileTensors(files, dtype, report)
     with torch.no_grad():
         decoder = CpuDecoder(_weights(config, tensors, pack, weight_format))

@@ -117,10 +117,6 @@ def _refuse(config: PretrainedConfig) -> None:
     """Raise ModelError for a model whose layers cannot be in different processes."""
     text: Any = config.get_text_config()
     refuse_by_config(config, Parallelism.PIPELINE)
-    if getattr(config, "is_encoder_decoder", False):
-        raise cannot_split(
-            config, Parallelism.PIPELINE, "has an encoder, which all of its layers read"
-        )
     if set(getattr(text, "base_model_pp_plan", None) or ()) != _PARTS:
         reason = "has no plan for it in transformers (base_model_pp_plan)"
         raise cannot_split(config, Parallelism.PIPELINE, reason)

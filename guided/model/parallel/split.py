@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
+from guided.model.config_refusals import quantisation
 from guided.model.layer_configs import is_recurrent
-from guided.model.quantised import quantisation
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-__all__ = ["Parallelism", "RankShare", "Split", "SplitPlan", "cannot_split", "refuse_by_config"]
+__all__ = ["Parallelism", "RankShare", "Split", "cannot_split", "refuse_by_config"]
 
 
 class Parallelism(StrEnum):
@@ -48,25 +48,6 @@ class RankShare:
     layers: tuple[LayerShape, ...]
     """What it keeps of a token, by layer of the whole model."""
     holds: str
-
-
-class SplitPlan(Protocol):
-    """How a model is split."""
-
-    @property
-    def shares(self) -> tuple[RankShare, ...]:
-        """By rank; one share if all hold as much."""
-        ...
-
-    @property
-    def ranks(self) -> int:
-        """The number of ranks."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """What a plan's memory refers to if there are several ranks."""
-        ...
 
 
 def refuse_by_config(config: PretrainedConfig, parallelism: Parallelism) -> None:

@@ -51,8 +51,8 @@ def test_the_longest_beginning_is_found(text: tuple[int, ...], found: tuple[int,
     root = index.acquire_root("")
     grow(index, root, tokens(1, 2, 3, 4, 5, 6), first=5)
     grow(index, root, tokens(1, 2), first=9)  # known already: the first block stays
-    index.extend(index.match(root, tokens(1, 2, 0)).node, tokens(7, 7), blocks(8))
-    assert index.match(root, tokens(*text)).blocks == (found,)
+    index.extend(index.match(root, tokens(1, 2, 0))[0], tokens(7, 7), blocks(8))
+    assert index.match(root, tokens(*text))[1] == (found,)
     index.check()
 
 
@@ -65,9 +65,9 @@ def test_tokens_with_equal_hashes_are_told_apart() -> None:
 
     grow(index, root, colliding(1, 2, 3, 4), first=0)
     grow(index, root, colliding(2, 1, 3, 4), first=2)
-    assert index.match(root, colliding(2, 1, 3, 4, 0)).blocks == ((2, 3),)
-    assert index.match(root, colliding(1, 2, 3, 4, 0)).blocks == ((0, 1),)
-    assert index.match(root, colliding(3, 4, 1, 2, 0)).blocks == ((),)
+    assert index.match(root, colliding(2, 1, 3, 4, 0))[1] == ((2, 3),)
+    assert index.match(root, colliding(1, 2, 3, 4, 0))[1] == ((0, 1),)
+    assert index.match(root, colliding(3, 4, 1, 2, 0))[1] == ((),)
 
 
 def test_a_block_that_gave_way_ends_the_beginning() -> None:
@@ -76,7 +76,7 @@ def test_a_block_that_gave_way_ends_the_beginning() -> None:
     grow(index, root, tokens(1, 2, 3, 4, 5, 6), first=0)
     index.groups[0].forget(BlockId(1))
     index.check()
-    assert index.match(root, tokens(1, 2, 3, 4, 5, 6, 7)).blocks == (blocks(0),)
+    assert index.match(root, tokens(1, 2, 3, 4, 5, 6, 7))[1] == (blocks(0),)
 
 
 def test_a_window_needs_only_its_last_blocks_and_the_full_group_all() -> None:
@@ -86,12 +86,12 @@ def test_a_window_needs_only_its_last_blocks_and_the_full_group_all() -> None:
     index.groups[1].forget(BlockId(0))
     text = tokens(1, 2, 3, 4, 5, 6, 7)
     # A token at position 6 sees 4 and 5 of the window, one at position 2 sees 0 and 1.
-    assert index.match(root, text).blocks == (blocks(0, 1, 2), blocks(2))
-    assert index.match(root, text[:3]).blocks == ((), ())
+    assert index.match(root, text)[1] == (blocks(0, 1, 2), blocks(2))
+    assert index.match(root, text[:3])[1] == ((), ())
     index.groups[1].forget(BlockId(2))
-    assert index.match(root, text).blocks == (blocks(0, 1), blocks(1))
+    assert index.match(root, text)[1] == (blocks(0, 1), blocks(1))
     index.groups[0].forget(BlockId(0))
-    assert index.match(root, text).blocks == ((), ())
+    assert index.match(root, text)[1] == ((), ())
 
 
 def test_nodes_without_a_use_are_taken_out() -> None:

@@ -10,9 +10,9 @@ from transformers import LlamaConfig
 from transformers.quantizers.auto import AutoHfQuantizer
 
 from guided.errors import ModelError
+from guided.model.config_refusals import quantisation, require_quantiser
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
-from guided.model.quantised import quantisation, require_quantiser
 
 FORM = "or choose the model in bfloat16, or a GGUF file of it"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
