@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,8 @@ from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token, noise_stream, score_tokens
 from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
+from guided.masks.matcher import Matcher
 from guided.spec import Forcing, Sampling, TokenId, Verification
-
-if TYPE_CHECKING:
-    from guided.constraint import Matcher
 
 __all__ = [
     "Chooser",

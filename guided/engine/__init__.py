@@ -2,11 +2,11 @@
 
 ::
 
-    taking requests   submission, compile_queue, turns, admission
+    taking requests   submission, compile_queue, admission
     one request       group, with its runnables: sampled, contrastive, beams; answer_state
     one step          scheduler, drafting, model_call, step_committer, deadlines, request_isolation
     giving answers    results, text_stream, scoring, incomplete
-    long work         sliced_work, turns, step_deadline, paused_answers
+    long work         sliced_work, step_deadline, paused_answers
     counters          counters, request_clock
     constraints alone constraint_tasks
     loading           load, formats, cache_size, memory_plan, call_costs, gc_freeze, kernel_process

@@ -19,7 +19,7 @@ class AdapterNames:
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         for name in names:
-            _check_name(name, None)
+            _check_name(name)
         self._numbers = {name: number for number, name in enumerate(names, 1)}
 
     def number_of(self, name: str) -> int:
@@ -57,7 +57,7 @@ def load_adapters(
     return tuple(found)
 
 
-def _check_name(name: str, model: str | None) -> None:
+def _check_name(name: str, model: str | None = None) -> None:
     """Raise RequestError for a name that is not printable, too long, or that of the model."""
     if not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
         raise RequestError(

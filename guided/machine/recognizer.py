@@ -121,9 +121,12 @@ class Recognizer:
         raise NotImplementedError
 
     def _enter_row(self, before: State, row: int, byte: int) -> State | None:
-        """Return the state after a byte that leads from the row of ``before`` to ``row``.
+        """Return the state after ``byte``, which leads from the row of ``before`` to ``row``.
 
-        Exit actions that have to be taken at once are taken.
+        ``None`` if the byte must not be read. In ``before`` the exit actions before the byte are
+        taken. Overrides update the count (``_update_count``; ``None`` refuses the byte) and the
+        texts, where their machine has any, and leave rows that read no byte (``table.exits``) by
+        their exit action.
         """
         raise NotImplementedError
 

@@ -37,7 +37,10 @@ def is_tokenizer_error(error: BaseException) -> bool:
 
 
 def tokenizer_from(description: Description) -> Tokenizer:
-    """Make the tokenizer that ``Tokenizer.from_str`` would make of the same description."""
+    """Make the tokenizer that ``Tokenizer.from_str`` would make of the same description.
+
+    ``description`` is that of a whole tokenizer; it is not changed.
+    """
     from tokenizers import AddedToken, Tokenizer
 
     if description["model"]["type"] != "BPE":
@@ -46,7 +49,8 @@ def tokenizer_from(description: Description) -> Tokenizer:
     without = {**description, "model": _EMPTY, "added_tokens": []}
     tokenizer: Tokenizer = Tokenizer.from_str(json.dumps(without))
     tokenizer.model = _bpe(description["model"])
-    # In this order those that the model does not know get their ids.
+    # After the model, and in the order of the list: tokens that the model does not know get the
+    # next ids. Like ``from_str``, this ignores the ids that the entries name.
     tokenizer.add_tokens(
         [
             AddedToken(entry["content"], **{flag: entry[flag] for flag in ADDED_FLAGS})

@@ -224,10 +224,11 @@ class _Tail:
         return found
 
     def _possible_cuts(self, text: str) -> list[Cuts]:
-        """Return where the pieces of the text may begin, for each split that is still possible.
+        """Return where the pieces of ``text`` may begin, for each split that is still possible.
 
-        Returns none where several were possible and no character may follow: the text is then at
-        its end.
+        ``text`` is the end of ``self.text``, up to the state ``_end``; places are in characters of
+        it. May raise SplitUncertainError. Returns none where several were possible and no character
+        may follow: the text is then at its end.
 
         No possible split may be left out, or a run that is not certain would be taken for certain;
         one too many only makes runs shorter.
@@ -236,8 +237,8 @@ class _Tail:
         possible = splitting.possible_cuts(text)
         if len(possible) < 2:
             return possible
-        # Usually one more character decides between them. Each ASCII one that may follow is tried;
-        # if any other may follow, all of them stay.
+        # Usually one more character decides between them. Each ASCII character that may follow is
+        # tried; if one outside ASCII may follow, all splits stay.
         remaining: dict[Cuts, None] = {}
         for byte in range(0x80):
             if machine.advance(end, bytes((byte,))) is not None:
@@ -246,7 +247,7 @@ class _Tail:
                 for cuts in splitting.possible_cuts(text + chr(byte)):
                     remaining.setdefault(tuple([cut for cut in cuts if cut <= len(text)]))
         for byte in _FIRST_BYTES:
-            if machine.advance(end, bytes((byte,))) is not None:  # of a character of any kind
+            if machine.advance(end, bytes((byte,))) is not None:
                 remaining.update(dict.fromkeys(possible))
                 break
         return list(remaining)

@@ -217,11 +217,14 @@ def _join_bytes(model: Tokenizer, texts: Sequence[bytes], part: bytes) -> Sequen
 
 
 class _TextJoiner:
-    """Joins parts of pieces from characters, for tokenizers with byte fallback.
+    """Returns the tokens of a part of a piece (``spelling_rules``), with byte fallback.
 
-    The bytes of a character that began before the part become byte tokens. ``ties`` is ``None`` for
-    models that have none, ``space_letter`` if the vocabulary writes a space as it is. Parts contain
-    no byte without a token: constraints leave those out (``Vocabulary.missing_bytes``).
+    ``spell`` is over the bare model (``_bare_model``), which takes the part as one piece and never
+    looks it up as a whole; ``texts`` and ``byte_tokens`` are those of ``_Spelling``. The bytes of a
+    character that began before the part become byte tokens. ``ties`` is ``None`` unless the model
+    is Unigram. ``space_letter`` is needed to look for ties only, and ``None`` if the vocabulary
+    writes a space as it is. Parts contain no byte without a token: constraints leave those out
+    (``Vocabulary.missing_bytes``).
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from guided.masks.mask_kernels import fill_words, find_changes, word_at
 __all__ = ["MaskDelta", "delta_of"]
 
 _LARGE_SHARE: Final = 4
-"""A mask that changes more than this share of the words of its base is kept whole."""
+"""A mask that changes more than one in this many words of its base is kept whole."""
 
 _address_lock: Final = threading.Lock()
 """Held while ``MaskDelta.address`` of any mask is made."""
@@ -89,7 +89,8 @@ class MaskDelta:
 def delta_of(mask: Mask, base: Mask, room: NDArray[np.int32]) -> MaskDelta:
     """Return what ``mask`` changes of a read-only base.
 
-    ``room`` is int32 ``[words, 2]`` of scratch memory.
+    ``room`` is int32 ``[words, 2]`` of scratch memory. A mask that differs much becomes its own
+    base, without changes.
 
     What is kept of ``room`` and of ``mask`` is copied, so the caller may change both again;
     ``base`` is kept by reference, and must never be written to.

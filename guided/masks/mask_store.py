@@ -124,8 +124,8 @@ class MaskStore:
     def _advance_clock(self) -> None:
         """Move the clock on by one holder; remove its entry if nothing refers to the holder.
 
-        A holder in use is put last and otherwise left alone: only ``_evict_next``, which runs when
-        the store is full, looks at ``used`` and empties holders.
+        A holder that something refers to is put last and otherwise left alone: only
+        ``_evict_next``, which runs when the store is full, looks at ``used`` and empties holders.
         """
         if self._entries:
             key = next(iter(self._entries))

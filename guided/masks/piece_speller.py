@@ -37,7 +37,7 @@ class PieceSpeller:
         # Entries follow from their keys and the rules, so any thread may use both caches, and
         # either may be cleared at any time.
         self._part_cache: dict[bytes, Tokens | None] = {}
-        """Tokens by part of a piece; ``None`` if they do not make up the whole part."""
+        """The results of ``_join_part`` by part of a piece."""
         self._pair_cache: dict[tuple[Tokens, TokenId], bool] = {}
         """Whether a token may stand after these tokens."""
 
@@ -137,10 +137,11 @@ class PieceSpeller:
         return joined
 
     def _join_part(self, part: bytes) -> Tokens | None:
-        """Return the tokens of a part of a piece; see ``SpellingRules.join_part``.
+        """Return the tokens of a part of a piece; ``None`` if they are not known.
 
-        ``None`` is remembered like any result, so it does not mean that a part is not remembered.
-        The cache is asked only once, since other threads may change it at any time.
+        See ``SpellingRules.join_part``. If the spelling is not certain to the end, UNCERTAIN is the
+        last token. ``None`` is remembered like any result; _NOT_CACHED marks a part that is not
+        remembered. The cache is asked only once, since other threads may change it at any time.
         """
         cached = self._part_cache.get(part, _NOT_CACHED)
         if cached is _NOT_CACHED:

@@ -34,7 +34,7 @@ _Threads: TypeAlias = tuple[int, ...]
 
 
 class SplitAutomaton:
-    """Matches one pattern, for all threads."""
+    """Matches one pattern; several threads of the process may use it at once."""
 
     def __init__(self, program: Program, tests: Sequence[CharacterTest]) -> None:
         """``tests`` decide for each class of the program which characters it holds."""
@@ -93,7 +93,10 @@ class SplitAutomaton:
         return self._advance_threads(state, None)[1]
 
     def is_sure_to_match(self, state: int) -> bool:
-        """Return whether there is a match up to here or further, whatever follows."""
+        """Return whether there is certainly a match up to here or further, whatever follows.
+
+        False may be wrong: steps that look ahead count as if they might fail. True never is.
+        """
         found = self._sure_states.get(state)
         if found is None:
             found = self._sure_states[state] = any(map(self._reaches_match, self._threads[state]))

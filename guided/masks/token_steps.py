@@ -55,7 +55,7 @@ class TokenSteps:
         self._scratch = scratch
 
     def advance(self, state: State, token: int) -> State | None:
-        """Return the exact state after a token, ``None`` if it is not allowed.
+        """Return the state after a token, with the texts it remembers; ``None`` if not allowed.
 
         A token that stands for no text is never allowed. May raise LimitExceededError.
         """
@@ -64,7 +64,8 @@ class TokenSteps:
         if text is None:
             return None
         key_start = _KEY_BEGAN_EARLIER if texts else NOWHERE
-        # Compiled code does not carry texts; for a single key it can report where the text begins.
+        # Compiled code does not carry texts. For a single one, a member name ("key") that is being
+        # written, it can report where that begins.
         if texts and not self._is_only_key(stack, row):
             return self._advance_exactly(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
@@ -86,8 +87,9 @@ class TokenSteps:
                 return state_of(reached, target, counted, (written,))
             if status == FORBIDDEN:
                 return None
-            if status != UNRESOLVED:
+            if status != UNRESOLVED:  # it depends on a text
                 return self._advance_exactly(state, text)
+            # The stack and the exit action of a missing transition: then try again from ``state``.
             self._packed.resolve(reached, target)
 
     def _is_only_key(self, stack: int, row: int) -> bool:

@@ -245,12 +245,14 @@ class Walker:
         Where one site is below another, its tokens come twice. The machine itself reads each byte,
         so the result is exact whatever the walk assumed.
         """
+        # ``advance`` makes the machine work without ``packed``, which has to be told.
         self.packed.begin_work()
         nodes, machine = self.trie.nodes, self.machine
         reached: dict[bytes, State | None] = {b"": state}
         found = [_NO_TOKENS]
         for top in uncertain[:, 0].tolist():
-            # In a whole stack each child of a node is recorded by itself, so the root never is.
+            # The stack is not truncated, so no site stands for the children of a node: each is
+            # recorded itself, and the root is no child.
             assert top != _ROOT, "the root is uncertain"
             text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
             assert text is not None, top  # the trie has no other tokens

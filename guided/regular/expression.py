@@ -309,7 +309,11 @@ def texts_without(part: Regular, texts: Regular = ANYTHING) -> Regular:
 
 @functools.lru_cache(maxsize=32)
 def contains_end(node: Regular) -> bool:
-    """Return whether ``$`` occurs in an expression of a parsed pattern."""
+    """Return whether an ``End`` (``$``, ``\\Z``) occurs in an expression, also in look-around.
+
+    Only for what parsers return: these make no SeparatedRepeat, Graph or Intersection, which are
+    not looked into.
+    """
     match node:
         case End():
             return True

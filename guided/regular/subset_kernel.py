@@ -208,8 +208,9 @@ def _follow(
     """Find the moves of subsets, from where the last call stopped, until an array is full.
 
     Returns the outcome, as ``build_subsets`` does, or _ARRAY_FULL, and the progress to continue
-    from. The arrays in ``subsets`` and ``moves`` must be the same as in the last call, or longer
-    copies.
+    from. ``scratch`` must be the same in each call; the arrays in ``subsets`` and ``moves`` the
+    same or longer copies, but longer ``slots`` are filled anew (``_fill_slots``). After
+    TOO_MANY_STATES or TOO_MUCH_WORK no further call may follow.
     """
     head, queue, mark = scratch.head, scratch.queue, scratch.mark
     subset_of_single = scratch.subset_of_single

@@ -56,8 +56,7 @@ class CompositeStacks(GrammarStacks):
         self.inside: dict[int, Inside] = {}
         """By stack, its only parse."""
         self.several: dict[int, Mapping[int, int]] = {}
-        """By stack, its parses: the continuation by state, with END if the text may end. They are
-        closed under calls and returns."""
+        """By stack, its parses, as ``intern_several`` took them."""
         self.isomorphic: dict[int, IsomorphicParses] = {}
         """By stack, its parses."""
 
@@ -78,7 +77,12 @@ class CompositeStacks(GrammarStacks):
         return number
 
     def intern_several(self, parses: Mapping[int, int]) -> int:
-        """Return the stack of several parses: the continuation of each, by state."""
+        """Return the stack of several parses: the continuation of each, by state.
+
+        The state is END if the text may end. What calls and returns lead to must have been added
+        before. States that read nothing may be left out, and so may parses that the caller handles
+        in another state.
+        """
         ordered = sorted(parses.items())
         number = self.intern((_SEVERAL, *(number for parse in ordered for number in parse)))
         self.several.setdefault(number, dict(ordered))

@@ -97,9 +97,10 @@ class Continuations:
         return min(frames, key=lambda frame: (self.bytes_left(*frame), frame))
 
     def add(self, frames: dict[int, int], state: int, continuation: int) -> None:
-        """Add a frame to ``frames``; if the state is there, its continuation becomes the union.
+        """Add a state with its continuation to ``frames``; of one that is there, take the union.
 
-        Raises LimitExceededError as ``union`` does.
+        ``frames`` is a dict of the caller's, changed in place: frames still to be interned, or the
+        states that a text may be in. Raises LimitExceededError as ``union`` does.
         """
         known = frames.get(state)
         if known is None:
@@ -172,7 +173,7 @@ class Continuations:
         """Return the continuation with only the innermost ``depth`` callers; the rest is TRUNCATED.
 
         ROOT stays where it is nearer. With depth 0 the result is TRUNCATED. Recursive, but
-        ``depth`` is small (``state_masks`` uses at most two).
+        ``depth`` is small (``grammar_machine`` keeps two).
         """
         if not depth:
             return TRUNCATED

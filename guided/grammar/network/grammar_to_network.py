@@ -160,9 +160,10 @@ def _build_automata(
 
 
 def _inline_terminals(rules: GrammarAutomata) -> RuleAutomata:
-    """Return all automata, with terminals inlined in rules where that stays small.
+    """Return all automata, with the calls of terminals in each rule replaced by copies.
 
-    This gives the product with the assertions fewer rules. Large terminals are still called.
+    A rule that would grow much keeps all its calls (``substitute_calls``), so terminals stay in the
+    result. This gives the product with the assertions fewer rules. Raises LimitExceededError.
     """
     automata = dict(rules.automata)
     for number, dfa in [*automata.items()]:

@@ -106,7 +106,8 @@ class AssertionAutomaton:
             n: _texts_ending_in(each) for n, each in looks.items() if not each.ahead
         }
         ahead = {n: _texts_beginning_with(each) for n, each in looks.items() if each.ahead}
-        self._fulfilled_states = {n: fulfilled for n, (_, fulfilled) in ahead.items()}
+        self._found_states = {n: found for n, (_, found) in ahead.items()}
+        """By look-ahead the state in which what it looks for was found, if there is one."""
         self._tables = {n: table for n, (table, _) in ahead.items()} | self._behind_tables
         # All states of each look-behind's automaton, in the order of ``_behind_tables``.
         self._all_states = tuple(
@@ -165,13 +166,14 @@ class AssertionAutomaton:
         return _Level(behind, frozenset(obligations))
 
     def _remaining_obligation(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
-        """Return the obligation of a look-ahead in a state of its automaton, ``None`` if broken.
+        """Return what is left of a look-ahead's obligation, ``None`` if it is broken.
 
-        It is the empty set if it is fulfilled. ``at`` is DEAD if what is looked for can no longer
-        be found.
+        It is the empty set if it is fulfilled. ``number`` is that of the assertion, ``at`` the
+        state of its automaton: DEAD if what is looked for can no longer be found, which fulfils a
+        negative look-ahead.
         """
-        # In all other states both outcomes are possible.
-        if at not in (DEAD, self._fulfilled_states[number]):
+        # Neither found nor ruled out: both outcomes are still possible.
+        if at not in (DEAD, self._found_states[number]):
             return frozenset({(number, at)})
         holds = (at != DEAD) != self._is_negative(number)
         return frozenset() if holds else None
@@ -194,7 +196,7 @@ class AssertionAutomaton:
         *outer, level = state
         if assertion is Border.END:
             return tuple(outer) if self._level_may_end(level) else None
-        if number in self._fulfilled_states:
+        if number in self._found_states:
             # A look-ahead; an automaton without states looks for what no text contains.
             opened = self._remaining_obligation(number, 0 if len(self._tables[number]) else DEAD)
             return None if opened is None else (*outer, level._replace(ahead=level.ahead | opened))

@@ -115,7 +115,7 @@ class SchemaNode(_Node):
 
     def __init__(self, index: int, pointer: str, lower: Callable[[], Formula]) -> None:
         self.index: Final = index
-        """In ``Lowering.nodes`` and ``JsonGrammar.nodes``."""
+        """Its place in ``Lowering.nodes``; ``JsonGrammar.nodes`` is sorted by it, with gaps."""
         self.pointer: Final = pointer
         """The JSON pointer of the schema object."""
         self._lower = lower

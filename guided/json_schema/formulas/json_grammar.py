@@ -33,9 +33,11 @@ class JsonGrammar:
         return self.formulas.nbytes + self.schema_nbytes()
 
     def nodes(self) -> list[SchemaNode]:
-        """Return all nodes reachable from the root, by number; this lowers every one of them.
+        """Return all nodes reachable from the root, ascending by index; this lowers every one.
 
-        Nodes are numbered as they are first met, here or where a text reached them before.
+        A node gets its index when the first formula that refers to it is lowered, here or because a
+        text reached it. Indices may have gaps, for nodes that simplifying left out: they are no
+        places in this list. Raises what lowering raises, and may then be called again.
         """
         found: set[SchemaNode] = set()
         seen: set[Formula] = set()

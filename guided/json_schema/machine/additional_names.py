@@ -84,9 +84,10 @@ class AdditionalNames:
         return self._evaluation.objects.orders[frame.order]
 
     def _is_allowed(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
-        """Return whether the name ``key`` may be written here.
+        """Return whether the object of ``stack`` may get a member with the name ``key``.
 
-        ``taken`` are the additional names of the object. The class of an additional name is not
+        The schema may spell out the name. ``taken`` are the object's additional names; it may be
+        empty if ``key`` is known to be none of them. The class of an additional name is not
         checked: the row that it was found from implies it.
         """
         if key in self._order(stack).encoded:

@@ -49,8 +49,9 @@ __all__ = ["NumberRules"]
 class NumberRules:
     """The numbers with certain truth vectors, as blocks; the shortest of them.
 
-    All formulas are over assertions about numbers. Numbers that cannot be spelled without the bytes
-    ``unavailable_bytes``, which no token of the vocabulary has, are left out of blocks.
+    All formulas are over assertions about numbers. Blocks leave out numbers that need one of
+    the ``unavailable_bytes``, which no token of the vocabulary has, that have more digits than the
+    options allow, or that the automata leave undecided (``formulas.numbers``).
     """
 
     def __init__(
@@ -217,14 +218,18 @@ def _as_single_range(part: Formula) -> Numbers | None:
 
 
 def _mentioned_numbers(formula: Formula) -> Iterator[Decimal]:
-    """Yield the numbers that a formula mentions, and the integers around its bounds."""
+    """Yield guesses at the shortest number that fits: choices, bounds, integers around bounds.
+
+    Some may not fit, and others may be missing: the caller checks each, and without one that fits
+    it builds an automaton. Divisors are not among them.
+    """
     for leaf in leaves_of((formula,)):
         assertion = leaf.assertion
         if isinstance(assertion, NumberChoices):
             yield from assertion.values
         elif isinstance(assertion, Numbers):
             for bound in (assertion.low, assertion.high):
-                # Neighbours of larger ones are no longer among the shortest.
+                # Larger ones are left out: guesses have no exponent, so they would be long.
                 if bound is not None and abs(bound.value) < 10**15:
                     whole = bound.value.to_integral_value()
                     yield from (bound.value, whole - 1, whole, whole + 1)

@@ -209,9 +209,11 @@ class ObjectCompletion:
                 del self.free[key]
 
     def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
-        """Yield the classes of additional names for further members: id, class, formula of values.
+        """Yield the classes of additional names that further members may have.
 
-        First those whose names break most of ``names_to_break``, as one member may break several.
+        Each with its id, and the formula that values of such members have to fit. All
+        ``names_to_hold`` fit the names, but a class may have no unused name left. First those whose
+        names break most of ``names_to_break``, as one member may break several.
         """
         space = self.members.name_space(self.frame.goals)
         for class_id, found in sorted(enumerate(space.classes), key=self._count_unbroken):

@@ -167,6 +167,7 @@ class Restriction:
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
         self.inliner = Inliner(formulas)
+        """The one that the rules of members and items share: errors read its ``origin``."""
         self._by_type: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
@@ -174,7 +175,7 @@ class Restriction:
         self._types: dict[Formula, frozenset[JsonType]] = {}
         """The results of ``types`` by formula."""
         self._booleans: dict[tuple[Formula, bool], bool] = {}
-        """The results of ``boolean`` by its arguments."""
+        """The results of ``fits_boolean`` by its arguments."""
 
     def to_type(self, kind: JsonType, formula: Formula) -> Formula:
         """Return what ``formula`` asks of values of this type: nodes resolved, other types removed.

@@ -228,11 +228,12 @@ def limit_path_code_points(
     The shortest path in bytes may have more code points than another: "aaa" beside "€€". With
     ``is_schema_bound``, a bound that the schema sets, every string within it is allowed: so
     ``min_remaining`` stays the fewest code points, and paths become the shortest in bytes among
-    those with no more. A bound of the options may forbid a little more: paths stay as they are, and
-    ``min_remaining`` becomes the code points along them.
+    those with no more. Otherwise the bound is ``JsonOptions.max_string_length``, which may refuse
+    some strings that are no longer than it: paths stay as they are, and ``min_remaining`` becomes
+    the code points along them.
 
-    ``min_remaining`` has the fewest code points left by state; ``completes`` marks the states in
-    which a code point is complete.
+    ``min_remaining`` int32 is the one that the block has: by state, the fewest code points left.
+    ``completes`` marks the states in which a code point is complete.
     """
     states, table = np.arange(len(block)), block.dfa.next
     leads_on = block.next_byte != STOP
@@ -248,6 +249,7 @@ def limit_path_code_points(
             ahead = further
         return replace(block, min_remaining=along)
     fewest_only = np.empty_like(table)
+    # Code points left before a state is entered. DEAD reads the last entry; its cell stays DEAD.
     through = min_remaining + completes
     rows = 1 + _CELLS // table.shape[1]
     for first in range(0, len(table), rows):
@@ -259,6 +261,7 @@ def limit_path_code_points(
         distance, next_byte, nearest_label, _, _ = find_nearest_labels(
             fewest_only, block.dfa.label, block.dfa.byte_class
         )
+    # What a state allows, and where it exits, stays as it was: only the shortest way was limited.
     return replace(block, distance=distance, next_byte=next_byte, nearest_label=nearest_label)
 
 

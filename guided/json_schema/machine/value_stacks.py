@@ -116,9 +116,11 @@ class ValueStacks:
     # --- stacks in which a value is awaited -----------------------------------------------
 
     def enter(self, stack: int, awaited: AwaitedValue | None) -> int | None:
-        """Return the stack in which ``awaited`` replaces its container in ``stack``.
+        """Return the stack in which a value is awaited in the container of ``stack``.
 
-        ``None`` if no value is known after which the document can be completed.
+        ``awaited``, which holds the container's frame, takes its place in the stack. ``None`` if
+        ``awaited`` is ``None`` (no value may stand there), or if no value is known after which the
+        document can be completed.
         """
         if awaited is None:
             return None

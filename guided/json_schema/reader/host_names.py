@@ -397,12 +397,12 @@ def _valid_letters() -> CodePoints:
 
 
 def _is_stable(character: str) -> bool:
-    """Return whether normalising and case folding leave it unchanged (section 2.2).
+    """Return whether normalising and case folding leave it unchanged (RFC 5892, section 2.2).
 
     Only for code points of ``_BLOCKS``: its result for others is not checked.
     """
     if character >= "\u4e00":
-        return True  # the ideographs and the syllables of the blocks above
+        return True  # the ideographs and the syllables of ``_BLOCKS``
     folded = unicodedata.normalize("NFKC", character).casefold()
     return unicodedata.normalize("NFKC", folded) == character
 

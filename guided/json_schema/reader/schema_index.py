@@ -52,7 +52,10 @@ class SchemaIndex:
     """
 
     def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
-        """Read the root; ``documents`` are URIs with texts, which are parsed when needed."""
+        """Read the root document; ``documents`` are URIs with texts, which are parsed when needed.
+
+        Raises what ``add`` and ``Dialects.find`` raise.
+        """
         self.locations: dict[int, Location] = {}
         """By identity of the schema's dictionary, in the order of reading."""
         self.lowering_checks: list[tuple[Location, str]] = []
@@ -67,16 +70,18 @@ class SchemaIndex:
         """The given URIs of the documents that were read."""
         self._made: list[Resource] = []
         """All resources, also those whose URI another one has."""
-        # Their anchors lead to locations, which lead back to them.
+        # Anchors lead to locations, which lead back to their resource: the cycle is cut when the
+        # index is dropped. So ``_made`` stays this list, and the function has no way to the index.
         self._at_drop = AtDrop(functools.partial(_forget_anchors, self._made))
         self._dialects = Dialects(self._documents)
         self._default = draft_dialect(LATEST)
+        """The dialect of documents without ``$schema``."""
         self._document_bytes = 0
         """Bytes of the documents that were parsed."""
         self._name_bytes = 0
         """Bytes of pointers, URIs and scopes."""
         self.root = self._add_document("", root)
-        # A document that names no draft is read as the schema that leads to it.
+        # From now on: a document that names no draft is read as the root is, whatever leads to it.
         self._default = self.root.dialect
 
     @property
@@ -89,8 +94,9 @@ class SchemaIndex:
     def resource(self, uri: str) -> Resource | None:
         """Return the resource of a URI without fragment; ``None`` if there is none.
 
-        Reads documents as far as needed: the one given with the URI, else a metaschema, else all
-        others, since each may give itself the URI, and a URI of several schemas is ambiguous.
+        Reads documents as far as needed: the one given with the URI; if nothing read so far has the
+        URI, a metaschema; else all others, as each may give itself the URI. Of several schemas with
+        the URI the first is returned: callers look in ``ambiguous_uris``. Raises what ``add`` does.
         """
         # The request's documents come before published ones.
         self._read_document(uri)

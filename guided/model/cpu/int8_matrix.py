@@ -222,9 +222,12 @@ def _pair_products(builder: Any, weights: Any, pair: Any) -> Any:
 def _start(
     job: Any, words: Any, sums: Any, scales: Any, products: Any, team: Any, function: Any, size: Any
 ) -> None:
-    """``job``: addresses of weights, rows, products; lines of
-    a block, outputs, rows; nothing; addresses of
-    the counter, of scales and biases of outputs, of scales and sums of rows."""
+    """Complete ``job`` with what belongs to one call, and run it.
+
+    Its places hold the addresses of weights, rows and products; lines of a block, outputs, rows;
+    nothing; the addresses of the counter, of scales and biases of outputs, of scales and sums of
+    rows.
+    """
     job[1], job[2], job[5], job[_COUNTER] = words.ctypes.data, products.ctypes.data, len(scales), 0
     job[7] = job.ctypes.data + _COUNTER * 8
     job[10], job[11] = scales.ctypes.data, sums.ctypes.data

@@ -93,7 +93,7 @@ def _questions(client: Any) -> list[Callable[[], Any]]:
     ]
 
 
-@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize("token", [TOKEN, None], ids=["token", "none"])
 def test_each_call_shows_the_token(refusing: tuple[Refusing, str], token: str | None) -> None:
     handler, address = refusing
     with Client(address, token=token, retries=0) as client:
@@ -106,7 +106,7 @@ def test_each_call_shows_the_token(refusing: tuple[Refusing, str], token: str | 
     assert handler.shown == [token and f"Bearer {token}"] * 11
 
 
-@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize("token", [TOKEN, None], ids=["token", "none"])
 def test_each_asynchronous_call_shows_the_token(
     refusing: tuple[Refusing, str], token: str | None
 ) -> None:
