@@ -207,10 +207,9 @@ def _follow(
 ) -> tuple[int, _Progress]:
     """Find the moves of subsets, from where the last call stopped, until an array is full.
 
-    Returns the outcome, as ``build_subsets`` does, or _ARRAY_FULL, and the progress to continue
-    from. ``scratch`` must be the same in each call; the arrays in ``subsets`` and ``moves`` the
-    same or longer copies, but longer ``slots`` are filled anew (``_fill_slots``). After
-    TOO_MANY_STATES or TOO_MUCH_WORK no further call may follow.
+    Returns the outcome of ``build_subsets`` or _ARRAY_FULL, after which alone another call may
+    follow, and the progress. ``scratch`` must be the same in each call; the arrays in ``subsets``
+    and ``moves`` the same or longer copies, but longer ``slots`` are filled anew (``_fill_slots``).
     """
     head, queue, mark = scratch.head, scratch.queue, scratch.mark
     subset_of_single = scratch.subset_of_single

@@ -123,8 +123,7 @@ def shortest_moves(
     in_first, calls_of = group_by_key(len(starts), calls[:, _RULE])
     # By state the rule that begins there, -1 for none.
     rule_at = np.full(count, -1, dtype=np.int64)
-    for rule in range(len(starts)):
-        rule_at[starts[rule]] = rule
+    rule_at[starts] = np.arange(len(starts))
     distance = np.full(count, -1, dtype=np.int64)
     first_moves = np.full((count, 3), -1, dtype=np.int32)
     # Cost, a number for ties, and the move: state, byte, rule, target. The order is only that of
@@ -155,8 +154,7 @@ def shortest_moves(
                 byte, target = int(edges[edge, _BYTE]), int(edges[edge, _TARGET])
             head += 1
         if distance[state] != -1:
-            # It was settled before, with the same cost or a lower one.
-            continue
+            continue  # It was settled before, with the same cost or a lower one.
         distance[state] = cost
         first_moves[state, 0], first_moves[state, 1], first_moves[state, 2] = byte, rule, target
         for at in range(edges_first[state], edges_first[state + 1]):
