@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from guided.masks.mask import Mask, only_token
 from guided.masks.mask_kernels import fill_words, find_changes, word_at
 
-__all__ = ["MaskDelta", "delta_of"]
+__all__ = ["MaskDelta", "changes_from", "delta_of"]
 
 _LARGE_SHARE: Final = 4
-"""A mask that changes more than one in this many words of its base is kept whole."""
+"""A mask that changes more than one in this many words of another is kept whole."""
 
 _address_lock: Final = threading.Lock()
 """Held while ``MaskDelta.address`` of any mask is made."""
@@ -86,18 +86,23 @@ class MaskDelta:
         return self._only_token
 
 
-def delta_of(mask: Mask, base: Mask, room: NDArray[np.int32]) -> MaskDelta:
-    """Return what ``mask`` changes of a read-only base.
+def changes_from(base: Mask, mask: Mask, room: NDArray[np.int32]) -> NDArray[np.int32] | None:
+    """Return what ``mask`` changes of ``base``; ``None`` if so much that it is better kept whole.
 
-    ``room`` is int32 ``[words, 2]`` of scratch memory. A mask that differs much becomes its own
-    base, without changes.
-
-    What is kept of ``room`` and of ``mask`` is copied, so the caller may change both again;
-    ``base`` is kept by reference, and must never be written to.
+    The result is int32 ``[changes, 2]`` in ``room``, int32 ``[words, 2]`` of scratch memory.
     """
     count = find_changes(mask, base, room)
-    if count * _LARGE_SHARE > len(mask):
-        whole = mask.copy()
-        whole.flags.writeable = False
-        return MaskDelta(whole, room[:0].copy())
-    return MaskDelta(base, room[:count].copy())
+    return None if count * _LARGE_SHARE > len(mask) else room[:count]
+
+
+def delta_of(mask: Mask, base: Mask, changes: NDArray[np.int32] | None) -> MaskDelta:
+    """Return a mask as ``changes`` of a read-only base, or whole for ``None``: its own base.
+
+    ``mask`` and ``changes`` are copied, so the caller may change both again; ``base`` is kept by
+    reference, and must never be written to.
+    """
+    if changes is not None:
+        return MaskDelta(base, changes.copy())
+    whole = mask.copy()
+    whole.flags.writeable = False
+    return MaskDelta(whole, np.empty((0, 2), dtype=np.int32))

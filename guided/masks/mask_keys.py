@@ -8,7 +8,6 @@ from guided.machine.recognizer import State
 from guided.machine.table import DEAD, HIGH, LOW, ONLY, OVERLAID_ROW, PLAIN, ROLE
 from guided.masks.independent import IndependentMasks
 from guided.masks.independent_kernels import MAX_COUNT
-from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline import NO_HORIZON, Outline, outline_of
 from guided.masks.outline_kernels import num_bytes_leading_on
 from guided.masks.packed import PackedMachine
@@ -59,12 +58,12 @@ _ONE_BYTE_TRAITS: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
 such, and there are many, so they share one object."""
 
 
-def row_traits(arrays: MachineArrays, row: int, max_bytes: int) -> RowTraits:
+def row_traits(packed: PackedMachine, row: int, max_bytes: int) -> RowTraits:
     """Return the traits of a row, all but ``max_count``, which ``MaskKeys.traits`` fills in.
 
     Tokens are at most ``max_bytes`` bytes long.
     """
-    columns = arrays.rows[row].tolist()
+    columns = packed.row(row)
     # An overlay's OVERLAID_ROW is left out here: following one byte is quicker than making the mask
     # of the row below and correcting it, and gives the same result.
     if columns[ONLY] != DEAD and columns[ROLE] == PLAIN and columns[HIGH] < 0:
@@ -74,8 +73,8 @@ def row_traits(arrays: MachineArrays, row: int, max_bytes: int) -> RowTraits:
     # The mask of an overlay corrects the mask below, so it needs no outline of its own.
     if overlaid_row != DEAD:
         return RowTraits(columns[LOW], high, overlaid_row)
-    is_narrow = num_bytes_leading_on(arrays, row) < _FEW_BYTES
-    outline = None if is_narrow else outline_of(arrays, row, max_bytes)
+    is_narrow = num_bytes_leading_on(packed.addresses(), row) < _FEW_BYTES
+    outline = None if is_narrow else outline_of(packed.current(), row, max_bytes)
     return RowTraits(columns[LOW], high, overlaid_row, outline)
 
 
@@ -118,13 +117,14 @@ class MaskKeys:
         """
         found = self._traits.get(row)
         if found is None:
-            arrays = self._packed.current()
-            found = row_traits(arrays, row, self._independent.trie.longest)
+            found = row_traits(self._packed, row, self._independent.trie.longest)
             outline = found.outline
             if outline is not None and found.high != COUNTS_NOTHING:
                 max_count = MAX_COUNT  # how much is counted beyond a horizon is not known
                 if outline.horizon == NO_HORIZON:
-                    max_count = self._independent.get(arrays, row, outline).max_count
+                    max_count = self._independent.get(
+                        self._packed.current(), row, outline
+                    ).max_count
                 found = found._replace(max_count=max_count)
             self._traits[row] = found
         return found

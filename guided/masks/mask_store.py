@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from hashlib import sha256
-from typing import Final
+from typing import Final, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -13,13 +12,15 @@ from numpy.typing import NDArray
 
 from guided.masks.held_mask import HeldMask
 from guided.masks.mask import Mask
-from guided.masks.mask_delta import MaskDelta, delta_of
+from guided.masks.mask_delta import MaskDelta, changes_from, delta_of
 
 __all__ = ["MaskStore"]
 
 _CLOCK_STEPS: Final = 2
 _HOLDER_BYTES: Final = 512
 """About what a mask takes besides its words."""
+_Key: TypeAlias = tuple[int, int]
+"""The ``id`` of the base, 0 for a mask that is kept whole, and the hash of the words."""
 
 
 class _Entry:
@@ -59,12 +60,12 @@ class MaskStore:
         self.max_bytes = max_bytes
         self.nbytes = 0
         """Bytes held now, each base counted once."""
-        self._entries: OrderedDict[tuple[int, bytes], _Entry] = OrderedDict()
-        """By ``_key_of``, in the order of the clock: the first one is looked at next."""
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        """In the order of the clock: the first one is looked at next."""
         self._bases: dict[int, _Base] = {}
         """By ``_Entry.base``, with the number of entries that have it."""
         self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
-        """Scratch memory for ``delta_of``, grown to the largest mask."""
+        """Scratch memory for ``changes_from``, grown to the largest mask."""
         self._lock = threading.Lock()
         """Held while any of these is read or changed."""
 
@@ -78,16 +79,22 @@ class MaskStore:
         with self._lock:
             if len(self._room) < len(found):
                 self._room = np.empty((len(found), 2), dtype=np.int32)
-            delta = delta_of(found, base, self._room)
-            key = _key_of(delta, base)
+            changes = changes_from(base, found, self._room)
+            # As long as a mask is held its base is too, so no other base has its ``id``.
+            content = found.tobytes() if changes is None else changes.tobytes()
+            key = 0 if changes is None else id(base), hash(content)
             entry = self._entries.get(key)
             if entry is not None:
                 held = entry.holder()
                 if held is not None:
-                    assert held.delta is not None, "the entry of an emptied holder is removed"
-                    held.used = True
-                    return held, held.delta
-                self._remove_entry(key)
+                    delta = held.delta
+                    assert delta is not None, "the entry of an emptied holder is removed"
+                    words = delta.changes if delta.base is base else delta.base
+                    if words.tobytes() == content:
+                        held.used = True
+                        return held, delta
+                self._empty(key)
+            delta = delta_of(found, base, changes)
             held = HeldMask(delta)
             self._add_entry(key, _Entry(ref(held), delta), delta.base.nbytes)
             # Two are looked at for each that comes, so dead holders never outnumber the others.
@@ -108,7 +115,7 @@ class MaskStore:
         assert sum(base.masks for base in bases) == len(entries)
         assert {entry.base for entry in entries} == self._bases.keys()
 
-    def _add_entry(self, key: tuple[int, bytes], entry: _Entry, base_bytes: int) -> None:
+    def _add_entry(self, key: _Key, entry: _Entry, base_bytes: int) -> None:
         """Add an entry; the bytes of its base are counted with the first entry that has it.
 
         This and the methods after it are called with the lock held.
@@ -130,7 +137,7 @@ class MaskStore:
         if self._entries:
             key = next(iter(self._entries))
             if self._entries[key].holder() is None:
-                self._remove_entry(key)
+                self._empty(key)
             else:
                 self._entries.move_to_end(key)
 
@@ -141,30 +148,21 @@ class MaskStore:
         """
         key = next(iter(self._entries))
         held = self._entries[key].holder()
-        if held is not None:
-            if held.used:
-                held.used = False
-                self._entries.move_to_end(key)
-                return
-            held.delta = None
-        self._remove_entry(key)
+        if held is not None and held.used:
+            held.used = False
+            self._entries.move_to_end(key)
+        else:
+            self._empty(key)
 
-    def _remove_entry(self, key: tuple[int, bytes]) -> None:
-        """Remove the entry of a holder, and its base with the last entry that has it."""
+    def _empty(self, key: _Key) -> None:
+        """Empty a holder and remove its entry, and its base with the last entry that has it."""
         entry = self._entries.pop(key)
+        held = entry.holder()
+        if held is not None:
+            held.delta = None
         self.nbytes -= entry.nbytes
         base = self._bases[entry.base]
         base.masks -= 1
         if not base.masks:
             del self._bases[entry.base]
             self.nbytes -= base.nbytes
-
-
-def _key_of(delta: MaskDelta, base: Mask) -> tuple[int, bytes]:
-    """Return what equal masks that come with the same base share, and no others.
-
-    As long as a mask is held its base is too, so no other base has its ``id``.
-    """
-    if delta.base is base:
-        return id(base), sha256(delta.changes.data).digest()
-    return 0, sha256(delta.base.data).digest()

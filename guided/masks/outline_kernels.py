@@ -27,7 +27,13 @@ from guided.machine.table_layout import (
     NO_BOUND,
     ROLE,
 )
-from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
+from guided.masks.machine_kernels import (
+    Addresses,
+    MachineArrays,
+    is_closing,
+    machine_at,
+    target_of,
+)
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
@@ -39,9 +45,12 @@ _BYTE_BITS: Final = 8
 
 
 @kernel
-def num_bytes_leading_on(machine: MachineArrays, row: int) -> int:
-    """Return how many bytes lead on from a row; what only its exit action reads does not count."""
-    leading = 0
+def num_bytes_leading_on(addresses: Addresses, row: int) -> int:
+    """Return how many bytes lead on from a row; what only its exit action reads does not count.
+
+    ``addresses`` are those of a ``PackedMachine``.
+    """
+    machine, leading = machine_at(addresses), 0
     for byte in range(256):
         leading += target_of(machine, row, byte) != DEAD
     return leading

@@ -67,6 +67,11 @@ class PackedMachine:
             table.rows, table.cells, table.byte_maps, self._transitions.slots, self._stacks.facts
         )
 
+    def row(self, row: int) -> list[int]:
+        """Return the columns of a row, see ``table_layout``."""
+        columns: list[int] = self._table.rows[row].tolist()
+        return columns
+
     def addresses(self) -> NDArray[np.int64]:
         """Return the addresses of the current arrays, which stay in place until the next call."""
         if self._num_checked != len(self._stacks.with_keys):

@@ -67,12 +67,13 @@ class ResolvedWalks:
         sites are copied out of it.
         """
         stack, row, count, _ = state
+        scratch = self._scratch.get()
         num_uncertain, has_read_stack, num_deferred = self._run_to_end(
+            scratch,
             walk_sites,
             *(is_truncated, stack, row, count, first.base, first.changes),
             *(sites, closing_rows, missing, left),
         )
-        scratch = self._scratch.get()
         uncertain = scratch.uncertain[:num_uncertain].copy() if num_uncertain else NOTHING_UNCERTAIN
         walk = Walk(scratch.words, base, uncertain, not has_read_stack)
         return walk, num_deferred
@@ -80,15 +81,17 @@ class ResolvedWalks:
     def correct(self, base: KeptWalk, state: State, overlaid_row: int) -> Walk:
         """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``."""
         stack, row, count, _ = state
-        delta = base.delta
+        delta, scratch, uncertain = base.delta, self._scratch.get(), base.uncertain
         num_uncertain, _, _ = self._run_to_end(
-            correct_mask, stack, row, count, delta.base, delta.changes, overlaid_row
+            scratch, correct_mask, stack, row, count, delta.base, delta.changes, overlaid_row
         )
-        scratch = self._scratch.get()
-        uncertain = np.concatenate([base.uncertain, scratch.uncertain[:num_uncertain]])
+        if num_uncertain:
+            uncertain = np.concatenate([uncertain, scratch.uncertain[:num_uncertain]])
         return Walk(scratch.words, delta.base, uncertain)
 
-    def _run_to_end(self, kernel: Callable[..., _Stopped], *args: Any) -> tuple[int, int, int]:
+    def _run_to_end(
+        self, scratch: Scratch, kernel: Callable[..., _Stopped], *args: Any
+    ) -> tuple[int, int, int]:
         """Call a kernel until it has finished, adding missing transitions in between.
 
         ``args`` are its arguments after the addresses and before ``is_resumed``.
@@ -96,13 +99,12 @@ class ResolvedWalks:
         Returns the number of uncertain sites, whether the stack was read, and the number of
         deferred nodes.
         """
-        addresses = self._scratch.get().addresses
         is_resumed = False
         # When the kernel stops, its progress is in the scratch. Resolving a transition may move
         # the arrays of the machine, so their addresses are taken each time.
         while True:
             status, num_uncertain, stack, action, num_deferred = kernel(
-                self._trie, self._packed.addresses(), addresses, *args, is_resumed
+                self._trie, self._packed.addresses(), scratch.addresses, *args, is_resumed
             )
             if status == FINISHED:
                 return num_uncertain, stack, num_deferred

@@ -150,8 +150,8 @@ class Walker:
         ``closing_rows`` are the rows that the sites of ``mask`` name, empty if they name none.
         """
         base = mask.mask_within(left)
-        words = self._scratch.get().words
-        first = base if into is None else np.bitwise_or(into.mask, base, out=words)
+        # The memory of ``into`` is that of this walk.
+        first = base if into is None else np.bitwise_or(into.mask, base, out=into.mask)
         found = self._walks.walk_below_sites(
             MaskDelta(first, _NO_CHANGES),
             base,

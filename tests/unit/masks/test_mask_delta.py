@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.masks.mask import Mask, mask_of, only_token
-from guided.masks.mask_delta import MaskDelta, delta_of
+from guided.masks.mask_delta import MaskDelta, changes_from, delta_of
 
 _WORDS = 12
 _words = st.lists(st.sampled_from([0, 1, -1, -(2**31), 2**31 - 1]) | st.integers(0, 7), min_size=1)
@@ -20,7 +20,8 @@ def _mask(words: list[int]) -> Mask:
 
 def _delta(mask: Mask, base: Mask) -> MaskDelta:
     base.flags.writeable = False
-    return delta_of(mask, base, np.empty((_WORDS, 2), dtype=np.int32))
+    changes = changes_from(base, mask, np.empty((_WORDS, 2), dtype=np.int32))
+    return delta_of(mask, base, changes)
 
 
 @given(_words, _words)

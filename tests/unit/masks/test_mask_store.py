@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from guided.masks.held_mask import HeldMask
 from guided.masks.mask import Mask, mask_of
 from guided.masks.mask_store import MaskStore
@@ -107,3 +109,23 @@ def test_a_base_counts_once_and_as_long_as_a_mask_is_kept_by_it() -> None:
         held.append(store.keep(_mask(*range(number, _SIZE)), bases[1]))
         store.check()
     assert store.nbytes == len(held) * _BYTES + bases[1].nbytes
+
+
+def test_a_mask_equal_to_its_base_is_stored_once() -> None:
+    store = MaskStore(2**20)
+    first, again = _keep(store), _keep(store)
+    assert first is again
+    assert first.delta is not None
+
+
+def test_masks_with_the_same_hash_are_told_apart() -> None:
+    store = MaskStore(2**20)
+    first = _keep(store, 1)
+    (entry,) = store._entries.values()
+    store._entries.clear()
+    of_token_2 = np.array([[0, 1 << 2]], dtype=np.int32)
+    store._entries[id(_NOTHING), hash(of_token_2.tobytes())] = entry
+    other = _keep(store, 2)
+    assert other.delta is not None
+    assert other.delta.mask().tolist() == _mask(2).tolist()
+    assert first.delta is None, "the store has emptied it, as it may at any time"

@@ -198,7 +198,7 @@ def test_a_walk_that_stays_inside_a_name_is_local(free: bool, text: str, is_loca
 
 def _digest(schema: Any, text: bytes) -> bytes | None:
     walker, state = _walker_inside(schema, text)
-    outline = row_traits(walker.packed.current(), state.row, walker.trie.longest).outline
+    outline = row_traits(walker.packed, state.row, walker.trie.longest).outline
     return None if outline is None else outline.digest
 
 
@@ -237,7 +237,7 @@ def test_rows_that_differ_have_different_outlines() -> None:
 def _independent_mask(schema: Any, text: bytes, masks: IndependentMasks) -> IndependentMask:
     walker, state = _walker_inside(schema, text)
     arrays = walker.packed.current()
-    outline = row_traits(arrays, state.row, walker.trie.longest).outline
+    outline = row_traits(walker.packed, state.row, walker.trie.longest).outline
     assert outline is not None, schema
     return masks.get(arrays, state.row, outline)
 
@@ -302,7 +302,7 @@ def test_rows_that_differ_beyond_the_horizon_have_the_same_outline() -> None:
         for words in (3, 9, 29):
             state = machine.advance(machine.start, b'"' + b"a " * words)
             assert state is not None
-            outline = row_traits(walker.packed.current(), state.row, walker.trie.longest).outline
+            outline = row_traits(walker.packed, state.row, walker.trie.longest).outline
             assert outline is not None
             outlines.append(outline)
         far, near, last = outlines
