@@ -76,7 +76,7 @@ def _fill_counts(
 
     If no tokens spell the rest, ``counts`` exceeds the number of bytes.
     """
-    nodes, _, child_bytes, child_nodes = arrays
+    nodes, child_bytes, child_nodes = arrays.nodes, arrays.child_bytes, arrays.child_nodes
     size = len(text)
     counts[size] = 0
     for start in range(size - 1, -1, -1):

@@ -114,16 +114,13 @@ def _make_mask(
     min_counts = np.zeros(trie.vocabulary_size, dtype=np.uint16)
     sites = np.empty((len(trie), SITE_WIDTH), dtype=np.int32)
     path = np.empty((trie.longest + 1, 5), dtype=np.int64)
-    loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
     num_sites, max_count = walk_inside(
         trie.arrays,
-        trie.bytes_below,
         arrays,
         row,
         node,
         outline.horizon,
         path,
-        loops,
         mask,
         min_counts,
         sites,

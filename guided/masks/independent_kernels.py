@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from guided.machine.block import CODE_POINT_END, NO_EVENT
 from guided.machine.table_layout import BASE, COUNT_EVENT, KIND, LABEL, MIN_REMAINING
-from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
+from guided.masks.machine_kernels import MachineArrays, is_closing, loops_on
 from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays
 from guided.masks.walk_kernels import BY_ACTION
 from guided.regular.dfa import DEAD
@@ -39,9 +39,6 @@ _BASE: Final = 3
 _KIND: Final = 4
 """Columns of the path, which has a line for each byte of a node: the row after it, the code points
 so far, the least number that a string has, and BASE and KIND of the row."""
-_LOOPS: Final = 1
-_NO_LOOPS: Final = 2
-"""In the last word of a row's loops; 0 until they are found."""
 
 
 @kernel
@@ -65,13 +62,11 @@ def keep_within(
 @kernel
 def walk_inside(
     trie: TrieArrays,
-    bytes_below: NDArray[np.uint64],
     machine: MachineArrays,
     row: int,
     top: int,
     horizon: int,
     path: NDArray[np.int64],
-    loops: NDArray[np.uint64],
     words: NDArray[np.int32],
     min_counts: NDArray[np.uint16],
     sites: NDArray[np.int32],
@@ -85,8 +80,7 @@ def walk_inside(
     ``words`` gets the bits of the tokens that stay inside, and ``min_counts`` by token the least
     number of code points of a string with it; both are all zero before. ``sites``, int32
     ``[nodes, 4]``, gets the sites; where a row is left by its exit action, the entry is
-    ``-1 - 256 * row - byte``. ``path``, int64 ``[depths, 5]``, and ``loops``, uint64 ``[rows, 3]``
-    and all zero, are scratch memory; see ``_find_loops``.
+    ``-1 - 256 * row - byte``. ``path``, int64 ``[depths, 5]``, is scratch memory.
     """
     # A node is numbered before all below it, so one loop over the numbers is a depth-first walk.
     # New masks cost most of their time here. So each value of a node is read only once, and with
@@ -130,7 +124,9 @@ def walk_inside(
         if node == last:
             continue
         _write_path_row(level, target, count, least, rows, path)
-        if not _is_loop_below(node - 1, target, machine, bytes_below, loops):
+        if count_event != NO_EVENT and count_event != CODE_POINT_END:
+            continue
+        if not loops_on(trie.bytes_below[node - 1], target, machine):
             continue
         # The tokens are taken without reading their bytes. If the row does not count, all of them
         # have the same least number of code points; else each byte, which is ASCII, counts one.
@@ -143,38 +139,6 @@ def walk_inside(
             _allow_range(node, node + 1, max(least, counted), trie, words, min_counts)
             node += 1
     return num_sites, max_count
-
-
-@inlined
-def _is_loop_below(
-    node: int,
-    row: int,
-    machine: MachineArrays,
-    bytes_below: NDArray[np.uint64],
-    loops: NDArray[np.uint64],
-) -> bool:
-    """Return whether all bytes below a node lead from the row to itself, so that all may follow.
-
-    The bit for NUL and bytes beyond ASCII is never set in ``loops``: below it the answer is no.
-    """
-    if loops[row, 2] == 0:
-        _find_loops(machine, row, loops)
-    if loops[row, 2] == _NO_LOOPS:
-        return False
-    return not (bytes_below[node, 0] & ~loops[row, 0] or bytes_below[node, 1] & ~loops[row, 1])
-
-
-@inlined
-def _find_loops(machine: MachineArrays, row: int, loops: NDArray[np.uint64]) -> None:
-    """Write the ASCII bytes that lead from a row to itself, one bit each, and whether any does."""
-    loops[row, 2] = _NO_LOOPS
-    count_event = machine.rows[row, COUNT_EVENT]
-    if count_event != NO_EVENT and count_event != CODE_POINT_END:
-        return
-    for byte in range(1, 0x80):
-        if target_of(machine, row, byte) == row:
-            loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
-            loops[row, 2] = _LOOPS
 
 
 @inlined

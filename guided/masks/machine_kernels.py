@@ -47,6 +47,7 @@ from guided.machine.table_layout import (
 )
 from guided.regular.dfa import DEAD
 from guided.runtime.addresses import table_at
+from guided.runtime.bits import lowest_bit
 from guided.runtime.kernel import inlined, kernel
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "enter_row",
     "is_closing",
     "look_up_transition",
+    "loops_on",
     "machine_at",
     "take_token",
     "target_of",
@@ -115,6 +117,25 @@ def target_of(machine: MachineArrays, row: int, byte: int) -> int:
     base, kind = machine.rows[row, BASE], machine.rows[row, KIND]
     target: int = machine.cells[base + machine.byte_maps[kind, byte]]
     return target
+
+
+@inlined
+def loops_on(bytes_: NDArray[np.uint64], row: int, machine: MachineArrays) -> bool:
+    """Return whether all of some bytes, a line of ``TokenTrie.bytes_below``, lead a row to itself.
+
+    ``False`` if any of them is not ASCII, or is NUL.
+    """
+    if bytes_[0] & np.uint64(1):
+        return False
+    base, kind = machine.rows[row, BASE], machine.rows[row, KIND]
+    for word in range(2):
+        left = bytes_[word]
+        while left:
+            byte = np.uint64(64 * word) + lowest_bit(left)
+            if machine.cells[base + machine.byte_maps[kind, byte]] != row:
+                return False
+            left &= left - np.uint64(1)
+    return True
 
 
 @inlined

@@ -49,6 +49,7 @@ class TrieArrays(NamedTuple):
     token_ids: NDArray[np.int32]
     child_bytes: NDArray[np.uint8]
     child_nodes: NDArray[np.int32]
+    bytes_below: NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +84,9 @@ class TokenTrie:
     @property
     def arrays(self) -> TrieArrays:
         """What compiled code reads."""
-        return TrieArrays(self.nodes, self.token_ids, self.child_bytes, self.child_nodes)
+        return TrieArrays(
+            self.nodes, self.token_ids, self.child_bytes, self.child_nodes, self.bytes_below
+        )
 
     def find(self, text: bytes) -> int | None:
         """Return the node that spells ``text``, ``None`` if no token begins so."""

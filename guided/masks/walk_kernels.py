@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.table_layout import BASE, EXITS, KIND, LABEL
+from guided.machine.block import NO_EVENT
+from guided.machine.table_layout import BASE, COUNT_EVENT, EXITS, KIND, LABEL, PLAIN, ROLE
 from guided.masks.machine_kernels import (
     ALLOWED,
     FORBIDDEN,
@@ -24,6 +25,7 @@ from guided.masks.machine_kernels import (
     enter_row,
     is_closing,
     look_up_transition,
+    loops_on,
     target_of,
 )
 from guided.masks.trie import END, FIRST_CHILD
@@ -50,6 +52,7 @@ from guided.masks.walk_path import (
     SITE,
     STACK,
     Walk,
+    allow_below,
     allow_tokens,
     begin_children,
     begin_walk,
@@ -247,6 +250,18 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
 
 
 @inlined
+def _is_free_below(node: int, row: int, walk: Walk) -> bool:
+    """Return whether all bytes below a node lead from the row to itself, which counts none.
+
+    Then all tokens below may follow, and their bytes need not be read: white space mostly.
+    """
+    rows = walk.machine.rows
+    if rows[row, COUNT_EVENT] != NO_EVENT or rows[row, ROLE] != PLAIN:
+        return False
+    return loops_on(walk.trie.bytes_below[node], row, walk.machine)
+
+
+@inlined
 def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     """Look at the next child of a level, or go back to the level above.
 
@@ -286,7 +301,9 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
         record_uncertain(node, BY_PATH, walk)
     elif status == ALLOWED:
         allow_tokens(node, walk)
-        if is_wide_and_large(node, row, walk):
+        if _is_free_below(node, row, walk):
+            allow_below(node, walk)
+        elif is_wide_and_large(node, row, walk):
             defer_node(node, stack, row, count, walk)
         elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
             put_state(level + 1, stack, row, count, path)

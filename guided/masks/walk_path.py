@@ -66,6 +66,7 @@ __all__ = [
     "SLOTS_FULL",
     "STACK",
     "Walk",
+    "allow_below",
     "allow_tokens",
     "begin_children",
     "begin_walk",
@@ -175,6 +176,7 @@ def walk_at(
             table_at(trie[1, 0], trie[1, 1], None, np.int32),
             table_at(trie[2, 0], trie[2, 1], None, np.uint8),
             table_at(trie[3, 0], trie[3, 1], None, np.int32),
+            table_at(trie[4, 0], trie[4, 1], 2, np.uint64),
         ),
         arrays,
         table_at(scratch[0, 0], scratch[0, 1], PATH_WIDTH, np.int64),
@@ -246,6 +248,14 @@ def allow_tokens(node: int, walk: Walk) -> None:
     """Set the bits of the tokens that a node spells."""
     nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
     for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
+        set_token(token_ids[index], walk.words)
+
+
+@inlined
+def allow_below(node: int, walk: Walk) -> None:
+    """Set the bits of the tokens that a node and those below it spell."""
+    nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
+    for index in range(nodes[node, FIRST_TOKEN], nodes[nodes[node, END], FIRST_TOKEN]):
         set_token(token_ids[index], walk.words)
 
 
