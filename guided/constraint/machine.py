@@ -12,6 +12,7 @@ from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import HoleText, network_from_grammar
 from guided.json_schema.machine.bare_strings import BareStringMachine
 from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.machine.look_ahead import look_ahead
 from guided.json_schema.reader import LoweredSchema, lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.machine.recognizer import Recognizer
@@ -56,11 +57,13 @@ def build_machine(
     """Return the recogniser of a constraint, and its schemas; raises what ``machine_of`` raises.
 
     ``unavailable_bytes`` are bytes that no text may need. A schema alone gets a machine without a
-    grammar.
+    grammar, and ``look_ahead`` runs on it.
     """
     builder = _Builder(unavailable_bytes, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
-        return BuiltMachine(builder.json_machine(constraint), tuple(builder.schemas))
+        machine = builder.json_machine(constraint)
+        look_ahead(machine)
+        return BuiltMachine(machine, tuple(builder.schemas))
     # Passes over grammars recurse as deep as rules nest, and our caller may be deep already.
     return call_on_new_stack(partial(_build_grammar, constraint, builder))
 
