@@ -63,14 +63,18 @@ def test_what_is_found_ahead_is_what_a_walk_finds(seed: int) -> None:
 def test_the_first_members_are_found() -> None:
     machine = _machine(_NESTED)
     look_ahead(machine)
-    names = [machine.exit_actions.action_of_key(name) for name in ("name", "tags", "home")]
+    names = [machine.exit_actions.action_of_key(name) for name in ("name", "tags")]
     assert {label for _, label, _ in _transitions(machine)} >= set(names)
 
 
 def test_no_more_is_done_than_a_few_transitions_and_little_work() -> None:
+    long = {"properties": {f"p{n}": {"type": "string"} for n in range(30)}, "type": "object"}
+    machine = _machine(long)
+    look_ahead(machine)
+    assert 5 < len(machine.parts.transitions) < 15
     wide = {"properties": {f"p{n}": {"type": "string"} for n in range(500)}, "type": "object"}
     machine = _machine(wide)
     look_ahead(machine)
-    assert 5 < len(machine.parts.transitions) < 20
+    assert len(machine.parts.transitions) < 15
     hard = {"properties": {"a": {"pattern": "(a|b)*a(a|b){12}$", "type": "string"}}}
     assert machine_of(JsonSchema(json.dumps(hard))).start is not None
