@@ -184,7 +184,10 @@ class TableArrays:
     def _reserve(self, rows: int, cells: int) -> None:
         """Grow the arrays at least this far; raises LimitExceededError past ``max_cells``.
 
-        This is checked before anything changes, so that a full table stays usable.
+        This is checked before anything changes, so that a full table stays usable. Growing may
+        pause, and a pause may end the work by raising while the table stays in use: so an array is
+        replaced only once its copy is complete. Rows have no limit of their own, as each has at
+        least one cell.
         """
         if self.num_cells + cells > self.max_cells:
             raise LimitExceededError(

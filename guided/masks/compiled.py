@@ -166,7 +166,8 @@ class CompiledConstraint:
         End-of-sequence tokens lead nowhere, so they are rejected even if a mask has them. Raises
         LimitExceededError if the machine would grow too large.
 
-        The result is remembered in ``position.after``, which callers look at first.
+        The result is remembered in ``position.after``, where ``ConstraintMatcher.advance`` looks
+        first.
         """
         limit = self._step_limit
         limit.enter()

@@ -51,6 +51,7 @@ class PauseHooks:
         after_kernel: Callable[[], None],
     ) -> None:
         """``pause`` is called about every ``interval`` units, with the units since the last call.
+        It may raise to end the work, whose machine is used again: at each pause it has to be whole.
 
         ``before_kernel`` and ``after_kernel`` are called around work that runs no Python;
         ``before_kernel`` gets about how many units it takes. If it raises, that work does not

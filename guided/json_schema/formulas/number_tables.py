@@ -80,7 +80,9 @@ class NumberTable:
 def drop_failures(table: NumberTable) -> NumberTable:
     """Return a table that leaves undecided the numbers for which this one fails.
 
-    Results are cached by the identity of the table, and shared.
+    Results are cached by the identity of the table, and shared. They are minimal, and that is not
+    for speed alone: larger tables exceed ``_MAX_PAIRS`` sooner, and the size of what is made of
+    them decides which multiples are listed (``numbers._is_small``).
     """
     label = np.where(table.label == HOLDS, HOLDS, DEAD).astype(np.int32)
     return NumberTable(*minimize(table.next, label))
@@ -91,7 +93,9 @@ def intersect(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
 
     With ``fails`` it also accepts those for which one of the tables fails, labelled FAILS. It
     rejects numbers for which one is undecided. Raises LimitExceededError if there may be too many
-    states. The given tables are not changed, and their order does not matter.
+    states. The given tables are not changed, and their order does not matter. How many states the
+    result has without ``fails`` decides which multiples are listed (``numbers._is_small``), so that
+    merging more or fewer of them may change which numbers are allowed.
     """
     if not fails:
         tables = [drop_failures(table) for table in tables]

@@ -277,13 +277,14 @@ class ContainerCompletions:
     def set_completion(self, frame: ArrayFrame, rest: bytes) -> None:
         """Cache ``rest``, the rest of a longer completion, as the completion of an array.
 
-        It is not checked. Does nothing if one was found before. Only for arrays with a required
-        goal, as those of recorded items have.
+        It is not checked. Does nothing if one was found before, or if the array may close: then
+        ``can_complete`` needs none. Only for arrays with a required goal, as those of recorded
+        items have.
         """
         assert frame.required, frame
         key = (frame, frame.goals[0])
         # Also where a search has failed before: this is a completion that it did not find.
-        if self._is_completable.get(key):
+        if self._is_completable.get(key) or self._kept(key) is not None or self._may_close(*key):
             return
         self._is_completable[key] = True
         if self._rests_nbytes + len(rest) > MAX_KEPT_BYTES:

@@ -290,7 +290,7 @@ class ObjectCompletion:
             self.named[name] = formula
 
     def _fill(self, low: int) -> bool:
-        """Add members until there are ``low``; returns whether that many were found.
+        """Add members until ``low`` of them are added; returns whether that many were found.
 
         Also on ``False`` members may have been added: the caller removes them.
         """

@@ -57,7 +57,7 @@ class StringRules(StringAutomata):
 
     All formulas are over assertions about strings. Listed strings and the names of members have
     their canonical spelling, however others are spelled. ``unavailable_bytes`` are those that no
-    token of the vocabulary has: strings that need one are left out.
+    token of the vocabulary has: blocks leave out strings that need one, and callers of lists do.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class StringRules(StringAutomata):
     ) -> list[tuple[str, int]] | None:
         """Return all strings with one of ``truth_vectors``, and their vectors, if all are listed.
 
-        ``None`` if a string with one of them may be in no list.
+        ``None`` if a string with one of them may be in no list. There is at least one vector; for a
+        single formula it is REQUIRED alone, or the result is ``None``.
         """
         texts: dict[str, None] = {}
         # One bit for each formula whose strings are all listed: a string with one of these bits in

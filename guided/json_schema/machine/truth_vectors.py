@@ -77,7 +77,8 @@ class TruthVectors:
     def _build_formula(self, goals: tuple[Formula, ...], truth_vectors: tuple[int, ...]) -> Formula:
         """Compute ``as_formula``.
 
-        Negations are needed only if the vectors are not closed under setting more bits.
+        Negations are needed only if the vectors are not closed under setting more bits. Goals and
+        vectors stay in their order, in which searches try them.
         """
         given = set(truth_vectors)
         # If more goals may hold without harm, none need be said to fail: then the least truth

@@ -100,4 +100,6 @@ _FORMULAS: Final[dict[str, Callable[[SchemaContext], Formula]]] = {
     **OBJECT_FORMULAS,
     **UNEVALUATED_FORMULAS,
 }
-_LAST: Final = frozenset({"required", "dependentRequired"})
+_LAST: Final = frozenset(
+    {"required", "dependentRequired", "unevaluatedProperties", "unevaluatedItems"}
+)

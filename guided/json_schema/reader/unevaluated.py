@@ -198,6 +198,9 @@ def _cases(
     holds, and what ``formulas_for`` returns for the set. It does not say that the others do not
     evaluate: they would evaluate more, so a formula without them is only stricter. ``context`` and
     ``keyword`` are for errors: LimitExceededError past MAX_CASES.
+
+    The smallest set comes first: its formula names all members, and an object takes the order of
+    its names from where formulas first name them.
     """
     always = [item for item, conditions in conditions_by_item.items() if TRUE in conditions]
     sometimes = [item for item, conditions in conditions_by_item.items() if TRUE not in conditions]

@@ -93,6 +93,10 @@ _ORDER: list[Row] = [
     ({"anyOf": [{"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]},
                 {"type": "object", "properties": {"c": {}, "a": {}}, "required": ["c"]}]},
      '{"a":1,"b":2} {"a":1,"c":2} {"b":1,"c":2}', '{"c":1,"a":2} {"b":2,"a":1} {"b":1}'),
+    # Wherever it stands, what is left over is last to say what comes before what.
+    ({"type": "object", "unevaluatedProperties": False, "properties": {"a": {}},
+      "allOf": [{"properties": {"b": {}}}, {"properties": {"c": {}}}]},
+     '{"a":1,"b":2,"c":3}', '{"a":1,"c":3,"b":2} {"b":2,"a":1}'),
 ]  # fmt: skip
 
 
