@@ -126,7 +126,7 @@ def walk_inside(
         _write_path_row(level, target, count, least, rows, path)
         if count_event != NO_EVENT and count_event != CODE_POINT_END:
             continue
-        if not loops_on(trie.bytes_below[node - 1], target, machine):
+        if not loops_on(machine, target, trie.bytes_below[node - 1]):
             continue
         # The tokens are taken without reading their bytes. If the row does not count, all of them
         # have the same least number of code points; else each byte, which is ASCII, counts one.

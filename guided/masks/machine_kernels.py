@@ -120,19 +120,17 @@ def target_of(machine: MachineArrays, row: int, byte: int) -> int:
 
 
 @inlined
-def loops_on(bytes_: NDArray[np.uint64], row: int, machine: MachineArrays) -> bool:
+def loops_on(machine: MachineArrays, row: int, bytes_: NDArray[np.uint64]) -> bool:
     """Return whether all of some bytes, a line of ``TokenTrie.bytes_below``, lead a row to itself.
 
     ``False`` if any of them is not ASCII, or is NUL.
     """
     if bytes_[0] & np.uint64(1):
         return False
-    base, kind = machine.rows[row, BASE], machine.rows[row, KIND]
     for word in range(2):
         left = bytes_[word]
         while left:
-            byte = np.uint64(64 * word) + lowest_bit(left)
-            if machine.cells[base + machine.byte_maps[kind, byte]] != row:
+            if target_of(machine, row, np.uint64(64 * word) + lowest_bit(left)) != row:
                 return False
             left &= left - np.uint64(1)
     return True

@@ -86,7 +86,7 @@ class MaskDelta:
         return self._only_token
 
 
-def changes_from(base: Mask, mask: Mask, room: NDArray[np.int32]) -> NDArray[np.int32] | None:
+def changes_from(mask: Mask, base: Mask, room: NDArray[np.int32]) -> NDArray[np.int32] | None:
     """Return what ``mask`` changes of ``base``; ``None`` if so much that it is better kept whole.
 
     The result is int32 ``[changes, 2]`` in ``room``, int32 ``[words, 2]`` of scratch memory.

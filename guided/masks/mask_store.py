@@ -20,7 +20,8 @@ _CLOCK_STEPS: Final = 2
 _HOLDER_BYTES: Final = 512
 """About what a mask takes besides its words."""
 _Key: TypeAlias = tuple[int, int]
-"""The ``id`` of the base, 0 for a mask that is kept whole, and the hash of the words."""
+"""The ``id`` of the base and the hash of the changes; 0 and the hash of the words for a mask that
+is kept whole."""
 
 
 class _Entry:
@@ -79,7 +80,7 @@ class MaskStore:
         with self._lock:
             if len(self._room) < len(found):
                 self._room = np.empty((len(found), 2), dtype=np.int32)
-            changes = changes_from(base, found, self._room)
+            changes = changes_from(found, base, self._room)
             # As long as a mask is held its base is too, so no other base has its ``id``.
             content = found.tobytes() if changes is None else changes.tobytes()
             key = 0 if changes is None else id(base), hash(content)
@@ -89,7 +90,7 @@ class MaskStore:
                 if held is not None:
                     delta = held.delta
                     assert delta is not None, "the entry of an emptied holder is removed"
-                    words = delta.changes if delta.base is base else delta.base
+                    words = delta.base if changes is None else delta.changes
                     if words.tobytes() == content:
                         held.used = True
                         return held, delta

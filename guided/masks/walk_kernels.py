@@ -1,7 +1,8 @@
 """Walks over parts of the trie of a vocabulary in compiled code; see ``Walker`` and ``walk_path``.
 
 A walk begins at *sites*, nodes of the trie, and looks at the children of each node whose bytes may
-follow, depth first. The *entry* of a site says how the walk finds its state there.
+follow, depth first; what is below a node is taken at once if its bytes lead a row to itself. The
+*entry* of a site says how the walk finds its state there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.block import NO_EVENT
-from guided.machine.table_layout import BASE, COUNT_EVENT, EXITS, KIND, LABEL, PLAIN, ROLE
+from guided.machine.table_layout import BASE, COUNT_EVENT, EXITS, IN_RARE_KEY, KIND, LABEL, ROLE
 from guided.masks.machine_kernels import (
     ALLOWED,
     FORBIDDEN,
@@ -250,22 +251,25 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
 
 
 @inlined
-def _is_free_below(node: int, row: int, walk: Walk) -> bool:
+def _loops_below(node: int, row: int, walk: Walk) -> bool:
     """Return whether all bytes below a node lead from the row to itself, which counts none.
 
-    Then all tokens below may follow, and their bytes need not be read: white space mostly.
+    Then all tokens below may follow, and their bytes need not be read: white space mostly. Nothing
+    is below a leaf.
     """
     rows = walk.machine.rows
-    if rows[row, COUNT_EVENT] != NO_EVENT or rows[row, ROLE] != PLAIN:
+    # A rare key may run out of names.
+    if rows[row, COUNT_EVENT] != NO_EVENT or rows[row, ROLE] == IN_RARE_KEY:
         return False
-    return loops_on(walk.trie.bytes_below[node], row, walk.machine)
+    return loops_on(walk.machine, row, walk.trie.bytes_below[node])
 
 
 @inlined
 def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     """Look at the next child of a level, or go back to the level above.
 
-    Sets the tokens of the child if it may follow, and goes down to its children. Returns what
+    Sets the tokens of the child if it may follow, and goes down to its children, or takes all that
+    is below at once. Returns what
     ``_enter_site`` does; after UNRESOLVED the same child is looked at again.
     """
     nodes, path, machine = walk.trie.nodes, walk.path, walk.machine
@@ -299,11 +303,11 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     node = walk.trie.child_nodes[child]
     if status == UNSURE:
         record_uncertain(node, BY_PATH, walk)
+    elif status == ALLOWED and _loops_below(node, row, walk):
+        allow_below(node, walk)
     elif status == ALLOWED:
         allow_tokens(node, walk)
-        if _is_free_below(node, row, walk):
-            allow_below(node, walk)
-        elif is_wide_and_large(node, row, walk):
+        if is_wide_and_large(node, row, walk):
             defer_node(node, stack, row, count, walk)
         elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
             put_state(level + 1, stack, row, count, path)

@@ -294,7 +294,7 @@ def test_a_name_prefix_is_not_completed_to_a_name_that_others_had_to_come_before
 
 
 def test_an_array_that_may_close_does_although_a_longer_end_was_found_elsewhere() -> None:
-    long: Schema = {"type": "array", "prefixItems": [{}, {"const": "x" * 30}]}
+    long: dict[str, Any] = {"type": "array", "prefixItems": [{}, {"const": "x" * 30}]}
     three: Schema = {**long, "anyOf": [{"minItems": 3}, {"contains": {"type": "number"}}]}
     schema = _object(properties={"a": long, "b": three})
     machine = machine_of(schema, JsonOptions(key_order=KeyOrder.ANY))

@@ -20,7 +20,7 @@ def _mask(words: list[int]) -> Mask:
 
 def _delta(mask: Mask, base: Mask) -> MaskDelta:
     base.flags.writeable = False
-    changes = changes_from(base, mask, np.empty((_WORDS, 2), dtype=np.int32))
+    changes = changes_from(mask, base, np.empty((_WORDS, 2), dtype=np.int32))
     return delta_of(mask, base, changes)
 
 

@@ -17,6 +17,7 @@ from guided.masks.binding import TokenBinding
 from guided.masks.compiled import CompiledConstraint
 from guided.masks.held_mask import HeldMask
 from guided.masks.independent import IndependentMask, IndependentMasks
+from guided.masks.machine_kernels import loops_on
 from guided.masks.mask import Mask, tokens_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_keys import row_traits
@@ -162,6 +163,25 @@ def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
     state = compiled.machine.advance(compiled.machine.start, text)
     assert state is not None
     return compiled.walker, state
+
+
+def test_a_row_loops_on_bytes_if_each_of_them_leads_it_to_itself() -> None:
+    draw = random.Random(1)
+    walker, _ = _walker_inside(_MEMBERS, b'{"ab')
+    arrays, table = walker.packed.current(), walker.machine.parts.table
+    num_loops = 0
+    for row in range(table.num_rows):
+        loops = [byte for byte in range(256) if table.step(row, byte) == row]
+        num_loops += len(loops)
+        for _ in range(20):
+            bytes_ = draw.sample(loops, draw.randint(0, len(loops)))
+            bytes_ += draw.sample(range(256), draw.choice([0, 0, 1]))
+            # The lowest bit stands for NUL and for what is not ASCII.
+            bits = sum({1 << byte if 0 < byte < 128 else 1 for byte in bytes_})
+            line = np.array([bits & (1 << 64) - 1, bits >> 64], dtype=np.uint64)
+            expected = all(0 < byte < 128 and byte in loops for byte in bytes_)
+            assert loops_on(arrays, row, line) == expected, (row, bytes_)
+    assert num_loops > 100
 
 
 _LONG_NAME = "x" * 40
