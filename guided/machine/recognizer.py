@@ -51,7 +51,8 @@ class StateSharing:
     def parses(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
         """Return the parses of an ambiguous state: states that together allow what it allows.
 
-        Empty, as for most states, if its mask is best made as a whole.
+        Empty, as for most states, if its mask is best made as a whole. Callers divide each of them
+        again, so the parses of a parse must be empty at last.
         """
         return ()
 
@@ -78,6 +79,8 @@ class Recognizer:
     """A machine whose states are a stack and a row of its table.
 
     Subclasses set ``start``, define the frames of a stack, and implement the abstract methods.
+    Where a row reads a byte, its exit action is not tried: a byte that what follows reads as well
+    needs a row of its own, whose exit action resolves both.
 
     Not thread-safe: it may grow with every call, and raises LimitExceededError if it would grow
     too large.
@@ -162,7 +165,8 @@ class Recognizer:
 
         Raises LimitExceededError if that would take too many.
 
-        ``machine_kernels.after_byte`` does the same in compiled code: change both or none.
+        ``machine_kernels.after_byte`` does the same in compiled code, and ``CompositeMachine.step``
+        repeats the loop: change all or none.
         """
         at: State | None = state
         while at is not None:

@@ -36,7 +36,9 @@ class StackTable(Generic[_Frame]):
         was added.
         """
         self.facts = facts
-        """int32 ``[room, 3]``: what compiled code knows about each stack; see ``facts``."""
+        """int32 ``[room, 3]``: what compiled code knows about each stack; see ``facts``. A line is
+        written when its stack is added, and never again but by ``PackedMachine``, which makes KNOWN
+        HARMLESS: so copies of lines of another machine stay right."""
         self._flat = facts.reshape(-1).data
         """Where Python reads and writes single facts, many times as fast as with numpy."""
 

@@ -52,7 +52,7 @@ class SplitAutomaton:
         self._sure_states: dict[int, bool] = {}
         """The results of ``is_sure_to_match`` by state."""
         self._lock = threading.Lock()
-        """Held while states are made."""
+        """Held while states are made, and while characters are remembered or forgotten."""
 
     def match(self, text: str, begin: int) -> tuple[int, int | None]:
         """Return the state after a text that may continue, and where the longest match so far ends.

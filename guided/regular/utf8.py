@@ -81,6 +81,7 @@ def any_json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
     Raw where that is allowed, by a short escape (``\\/`` too), or by ``\\u`` and four hexadecimal
     digits in either case, of which two make a surrogate pair above U+FFFF. Never half a pair.
+    Where two sequences first differ, their ranges are disjoint, as in ``utf8_sequences``.
     """
     start = low
     for code_point in (*range(0x20), 0x22, 0x5C):  # these are never raw

@@ -347,7 +347,8 @@ class _ParseSharing(StateSharing):
         """Return each parse in a hole as a separate state, and all others as one state or two.
 
         Together the states allow the same bytes as ``state``; for the end of the text the caller
-        uses ``is_accepting``. Empty if the state is not a set of parses, or none is in a hole.
+        uses ``is_accepting``. Empty if the state is not a set of parses, or none is in a hole but
+        forks (``Holes.is_fork``), which are among the others: so these are not divided again.
         """
         machine, stacks = self._machine, self._machine.hole_stacks
         several = stacks.several.get(state.stack)

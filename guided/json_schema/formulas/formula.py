@@ -296,7 +296,8 @@ class Formulas:
         """Return the conjunction or disjunction of formulas, simplified and interned.
 
         ``neutral`` parts are left out; the result is ``absorbing`` if that is a part, or if a part
-        and its negation are. Parts of the same kind are flattened. The order of parts is kept,
+        and its negation are: ``formulas`` is read lazily and no further than that, so that readers
+        of schemas need not lower the rest. Parts of the same kind are flattened. The order is kept,
         since members are written in the order in which parts name them; so the same parts in
         another order make another formula.
         """

@@ -8,7 +8,9 @@ before.
 What the Punycode of a label stands for is not regular: every delta in it depends on the exact code
 point and position of the one before. So these are the labels with one code point outside ASCII, and
 short ones without ASCII in scripts whose letters lie side by side. All these letters are valid (RFC
-5892), in any order, and none joins the one before it (NFC). Each graph is what follows "xn--".
+5892), in any order, and none joins the one before it (NFC). Each graph is what follows "xn--". Only
+``hebrew_labels`` are right-to-left: labels that begin with a digit may stand beside all others (RFC
+5893).
 """
 
 from __future__ import annotations
