@@ -10,10 +10,9 @@ from tests.service.http_server import HttpServer
 def test_every_answer_is_its_callers_own_and_nothing_is_left_behind(
     tiny_web: HttpServer,
 ) -> None:
-    plan = Plan(times(8), streams=66, others=34, kill_every=times(3), warm_seconds=times(1))
+    plan = Plan(times(10), streams=66, others=34, kill_every=times(3), warm_seconds=times(1))
     outcome = run_soak(tiny_web, plan)
     assert not outcome.faults, report(outcome)
     assert outcome.tally.most_open == plan.callers
     assert outcome.restarts
-    # How many are answered depends on the machine; next to none would not be a test.
-    assert outcome.tally.count("answered") > plan.callers / 4
+    assert outcome.tally.count("answered") > plan.callers
