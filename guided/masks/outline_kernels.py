@@ -4,8 +4,11 @@ A search records of each row that it finds, in order::
 
     COUNT_EVENT  MIN_REMAINING  closing row with its exit action + 1, or 0  run  run ...
 
-A run of bytes that lead to the same row is ``row number << 8 | last byte``. Numbers are 0 for
-nowhere, negative for closing rows, and ``_BEYOND`` where nothing was searched.
+A run of bytes that lead to the same row is ``row number << 8 | last byte``. Rows are numbered from
+1 in the order in which they are found, closing rows from -1 downwards; the number is 0 for nowhere,
+and ``_BEYOND`` where nothing was searched. Runs cover all 256 bytes, so one that ends with byte 255
+ends its row, and different searches never have the same record. It is hashed (``outline_of``), so
+no row's number in the table may be in it.
 """
 
 from __future__ import annotations
@@ -101,10 +104,13 @@ def search_outline(
 
     Returns the length of the record (0: there is no outline), the number of closing rows, that of
     other rows, the least NAMES_LEFT of a rare key, and whether everything that can be reached was
-    searched. ``found``, which must have room for 259 numbers per place in ``queue``, gets the
-    record. ``numbers``, all zero at first, gets the number of each row plus one, negative for
-    closing rows. Nothing is searched from ``max_bytes`` bytes on. ``runs``, int32 ``[a power of
-    two, 258]``, keeps where the classes of maps end.
+    surely searched; without an outline only the length means anything. ``found``, which must have
+    room for 259 numbers per place in ``queue``, gets the record, and ``numbers``, all zero at
+    first, the number of each row. ``queue`` gets the rows in the order of their numbers, and
+    ``closing_rows`` the closing ones: those that ``is_closing`` names and, for each exit action met
+    elsewhere, the first row with it. Where either gets full there is no outline. Nothing is
+    searched from ``max_bytes`` bytes on. ``runs``, int32 ``[a power of two, 258]``, keeps where the
+    classes of maps end.
     """
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
     # A table has thousands of rows but few maps: the runs of a map are found once per search.
@@ -123,11 +129,11 @@ def search_outline(
         found[size + 2] = 0
         if rows[current, LABEL] != DEAD:
             closing = _closing_with(rows[current, LABEL], closing_rows, num_closing_rows, rows)
-            if closing == len(closing_rows):
-                return 0, 0, 0, NO_BOUND, True
             if closing == num_closing_rows:
                 closing_rows[closing] = current
                 num_closing_rows += 1
+                if num_closing_rows == len(closing_rows):
+                    return 0, 0, 0, NO_BOUND, True
             found[size + 2] = closing + 1
         size += 3
         if depth == max_bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from guided.machine.table import TransitionTable
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline import outline_of
+from guided.masks.outline_kernels import search_outline
 
 _LABEL = 9
 _REACH = 8
@@ -72,3 +74,26 @@ def test_rows_further_away_than_tokens_reach_do_not_matter() -> None:
 
     assert _digest(table, chain(end, 20)) == _digest(table, chain(other, 25))
     assert _digest(table, chain(end, 3)) != _digest(table, chain(end, 4))
+
+
+@pytest.mark.parametrize("places", [1, 2, 3, 4])
+def test_a_search_ends_where_its_closing_rows_are_full(places: int) -> None:
+    """Of the three closing rows the start, by its exit action, is the first."""
+    table = TransitionTable(1_000)
+    ends = [table.add_row({}, label=_LABEL + number) for number in range(2)]
+    row = table.add_row(
+        {ord("a") + number: end for number, end in enumerate(ends)}, label=_LABEL - 1
+    )
+    memory = np.full(8, -1, dtype=np.int32)
+    size, *_ = search_outline(
+        _arrays(table, table.byte_maps),
+        row,
+        _REACH,
+        np.empty(4 * 259, dtype=np.int32),
+        np.empty(4, dtype=np.int32),
+        memory[:places],
+        np.zeros(table.num_rows, dtype=np.int32),
+        np.empty((1, 258), dtype=np.int32),
+    )
+    assert (memory[places:] == -1).all()
+    assert (size > 0) == (places > 3)
