@@ -19,6 +19,8 @@ An expression is converted in these steps::
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -56,6 +58,7 @@ MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """Most states before equal ones are merged."""
 MAX_INTERSECTIONS: Final = 200
 """Most ``Intersection`` nested in each other. In compiled code, recursion has no other limit."""
+_AFTER_CODE_POINTS: Final = sys.maxunicode + 1
 _COUNTED_NUMBERS: Final = 1_000
 """A table of this many counters always costs less than sorting."""
 
@@ -70,7 +73,7 @@ class Dfa:
     ``moves``, ``edges`` and ``accepting`` are cached.
     """
 
-    __slots__ = ("_accepting", "_edges_by_range", "_moves", "classes", "label", "next")
+    __slots__ = ("_accepting", "_edges_by_range", "_moves", "_ranges", "classes", "label", "next")
 
     def __init__(
         self,
@@ -84,6 +87,7 @@ class Dfa:
         self._accepting: NDArray[np.bool_] | None = None
         self._moves: NDArray[np.int32] | None = None
         self._edges_by_range: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        self._ranges: list[tuple[int, int, int]] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -142,16 +146,32 @@ class Dfa:
         return self._accepting
 
     def run(self, text: str) -> int:
-        """Return the label as which the text is accepted, or DEAD; slow, as it searches classes."""
+        """Return the label with which the text is accepted, or DEAD."""
         if not len(self):
             return DEAD
-        state = 0
+        state, ranges = 0, self._class_ranges()
         for character in text:
-            index = next((i for i, c in enumerate(self.classes) if ord(character) in c), None)
-            state = DEAD if index is None else int(self.next[state, index])
+            spend(1)
+            code_point = ord(character)
+            place = bisect(ranges, (code_point, _AFTER_CODE_POINTS, 0)) - 1
+            if place < 0 or ranges[place][1] < code_point:
+                return DEAD
+            state = int(self.next[state, ranges[place][2]])
             if state == DEAD:
                 return DEAD
         return int(self.label[state])
+
+    def _class_ranges(self) -> list[tuple[int, int, int]]:
+        """Return first and last code point and the class of each range, in order; cached."""
+        if self._ranges is None:
+            ranges = [
+                (first, last, index)
+                for index, chars in enumerate(with_pauses(self.classes))
+                for first, last in chars.ranges
+            ]
+            spend(len(ranges))
+            self._ranges = sorted(ranges)
+        return self._ranges
 
     def accepts(self, text: str) -> bool:
         """Return whether the whole text is in the language, whatever its label."""

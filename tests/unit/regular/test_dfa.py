@@ -38,6 +38,7 @@ from guided.regular.partition import partition
 from guided.regular.transitions import moves_by_state
 from guided.regular.utf8 import json_string_sequences, utf8_sequences
 from guided.regular.word_graph import without_texts
+from guided.runtime.work_budget import limited_work
 
 _POINTS = st.integers(0, 0x10FFFF).filter(lambda p: not 0xD800 <= p <= 0xDFFF)
 _SETS = st.lists(st.tuples(_POINTS, _POINTS).map(sorted).map(tuple), max_size=4)
@@ -439,3 +440,29 @@ def test_deep_expressions_are_made_or_refused() -> None:
     node = _nested(lambda inner: Concat((inner, Chars(ANY))), MAX_DEPTH)
     with suppress(LimitExceededError):
         assert len(dfa_from_regular(node)) == MAX_DEPTH + 2
+
+
+@given(st.lists(_SETS, min_size=1, max_size=4), st.text(_CHARACTERS, max_size=3), st.data())
+def test_texts_run_through_the_classes_that_hold_their_characters(
+    sets: list[object], text: str, data: st.DataObject
+) -> None:
+    chars = [CodePoints.from_ranges(ranges) for ranges in sets]  # type: ignore[arg-type]
+    edges = [edge for each in chars for pair in each.ranges for edge in pair]
+    if edges:
+        text += "".join(map(chr, data.draw(st.lists(st.sampled_from(edges), max_size=2))))
+    dfa = dfa_from_regular(Concat(tuple(map(Chars, chars))))
+    expected = len(text) == len(chars) and all(
+        ord(character) in each for character, each in zip(text, chars, strict=True)
+    )
+    assert dfa.accepts(text) == expected
+
+
+def test_running_a_text_is_work_by_its_length_alone() -> None:
+    """As classes were searched for each character, this took seconds, and none of it counted."""
+    words = [literal(chr(0x4E00 + 2 * number) * 2) for number in range(2_000)]
+    dfa = dfa_from_regular(Repeat(Alternate(tuple(words)), 0, None))
+    text = chr(0x4E00 + 2 * 1_999) * 10_000
+    with limited_work(20_000):
+        assert dfa.accepts(text)
+    with limited_work(9_000), pytest.raises(LimitExceededError):
+        dfa.accepts(text)
