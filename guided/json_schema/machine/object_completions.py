@@ -30,8 +30,9 @@ _NO_OTHER: Final = object()
 class ObjectCompletion:
     """The search for members that complete an open object, for one choice of literals.
 
-    Use it once, for ``text``. ``named`` and ``free`` are the members chosen so far: backtracking
-    has to leave both as they were. ``tries`` bounds the whole search.
+    The ``Members`` and ``Names`` in ``literals`` are leaves of ``frame.goals``, so the classes of
+    their name space decide them. Use it once, for ``text``. ``named`` and ``free`` are the members
+    chosen so far: backtracking has to leave both as they were. ``tries`` bounds the whole search.
     """
 
     def __init__(self, objects: ObjectRules, frame: ObjectFrame, literals: Literals) -> None:
@@ -175,18 +176,16 @@ class ObjectCompletion:
             and all(self.members.name_fits(assertion, name) for assertion in self.names_to_hold)
         )
 
-    def _add_free(self, most: int) -> bool:
-        """Add up to ``most`` members with additional names, of the first class that has any left.
-
-        ``False`` if none has. It adds fewer where the class ends: callers call again.
-        """
+    def _add_free(self, most: int) -> None:
+        """Add members with additional names until there are ``most``, or no class has any left."""
+        taken = self._taken_names()
         for class_id, found, formula in self._usable_classes():
-            keys = list(islice(self._unused_additional_names(class_id), most))
-            for key in keys:
+            unused = self._unused_additional_names(class_id, taken)
+            # Never below 0: it is called with fewer, and returns as soon as there are enough.
+            for key in islice(unused, most - len(self.free)):
                 self.free[key] = formula, found
-            if keys:
-                return True
-        return False
+            if len(self.free) >= most:
+                return
 
     def _try_free(self, members: Leaf | None, names: Names | None) -> Iterator[None]:
         """Add a member with an additional name that breaks an assertion, of each class in turn.
@@ -194,6 +193,7 @@ class ObjectCompletion:
         Its value breaks the assertion ``members``, or its name breaks ``names``. The member is
         removed when the iterator advances.
         """
+        taken = self._taken_names()
         for class_id, found, formula in self._usable_classes():
             if members is not None:
                 opposite = self.formulas.negate(self.members.leaf_formula(members, found))
@@ -202,7 +202,7 @@ class ObjectCompletion:
                 continue
             if formula is FALSE or self.objects.values.text(formula) is None:
                 continue
-            key = next(self._unused_additional_names(class_id), None)
+            key = next(self._unused_additional_names(class_id, taken), None)
             if key is not None:
                 self.free[key] = formula, found
                 yield
@@ -211,12 +211,14 @@ class ObjectCompletion:
     def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
         """Yield the classes of additional names that further members may have.
 
-        Each with its id, and the formula that values of such members have to fit. All
-        ``names_to_hold`` fit the names, but a class may have no unused name left. First those whose
-        names break most of ``names_to_break``, as one member may break several.
+        Each with its id, and the formula that values of such members have to fit. Their names fit
+        all ``names_to_hold``, but a class may have no unused name left. Classes that break the
+        greatest number of ``names_to_break`` come first, as one member may break several.
         """
         space = self.members.name_space(self.frame.goals)
+        spend(len(space.classes) * (1 + len(self.names_to_break)))
         for class_id, found in sorted(enumerate(space.classes), key=self._count_unbroken):
+            spend(1 + len(self.names_to_hold) + len(self.members_to_hold))
             if all(self.members.name_fits(assertion, found) for assertion in self.names_to_hold):
                 formula = (
                     self.members.value_formula(self.members_to_hold, found)
@@ -226,14 +228,18 @@ class ObjectCompletion:
                 if formula is not FALSE and self.objects.values.text(formula) is not None:
                     yield class_id, found, formula
 
-    def _unused_additional_names(self, class_id: int) -> Iterator[bytes]:
-        """Yield names of a class that the object does not have.
+    def _taken_names(self) -> set[bytes]:
+        """Return the names that a further member with an additional name must not have."""
+        written = self.objects.stacks.iterate_names(self.frame.additional_set)
+        taken = {*written, *self.order.encoded, *self.free}
+        spend(1 + len(taken) // 10)
+        return taken
 
-        ``free`` is read once, at the start. A search that gave up is counted only if the caller
-        requests more names than were found.
+    def _unused_additional_names(self, class_id: int, taken: set[bytes]) -> Iterator[bytes]:
+        """Yield names of a class that are not ``taken``.
+
+        A search that gave up is counted only if the caller requests more names than were found.
         """
-        keys = self.objects.stacks.iterate_names(self.frame.additional_set)
-        taken = {*keys, *self.order.encoded, *self.free}
         space = self.members.name_space(self.frame.goals)
         yield from space.unused_names(class_id, taken)
         self.objects.values.searches.num_missed += space.gave_up(class_id)
@@ -299,13 +305,13 @@ class ObjectCompletion:
             if len(self.named) + len(self.free) >= low:
                 return True
             self._add_named(name)
-        while (owed := low - len(self.named) - len(self.free)) > 0:
-            if len(self.free) >= MAX_COMPLETION_MEMBERS:
-                self.objects.values.note_exceeded(MAX_COMPLETION_MEMBERS, _SUCH_MEMBERS)
-                return False
-            if not self._add_free(min(owed, MAX_COMPLETION_MEMBERS - len(self.free))):
-                return False
-        return True
+        if len(self.named) + len(self.free) < low:
+            self._add_free(min(low - len(self.named), MAX_COMPLETION_MEMBERS))
+        if len(self.named) + len(self.free) >= low:
+            return True
+        if len(self.free) >= MAX_COMPLETION_MEMBERS:
+            self.objects.values.note_exceeded(MAX_COMPLETION_MEMBERS, _SUCH_MEMBERS)
+        return False
 
     def _unchosen_names(self) -> Iterator[str]:
         """Yield names of the schema that may still come and are not chosen, in its order.

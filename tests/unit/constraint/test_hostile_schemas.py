@@ -91,6 +91,20 @@ def test_what_is_much_but_simple_is_answered(schema: Any) -> None:
     assert time.process_time() - began < _SECONDS
 
 
+def test_classes_without_a_name_left_are_not_visited_again_for_each_member() -> None:
+    schema = {
+        "type": "object",
+        "patternProperties": {f"^n{number}$": {"type": "null"} for number in range(300)},
+        "additionalProperties": False,
+        "minProperties": 290,
+    }
+    machine = machine_of(JsonSchema(json.dumps(schema)))
+    began = time.process_time()
+    completion = machine.shortest_completion(machine.start)
+    assert time.process_time() - began < _SECONDS
+    assert len(json.loads(completion)) == 290
+
+
 REFUSED: dict[str, Any] = {
     "objects are listed": {"enum": [{"a": n, "b": str(n)} for n in range(3_000)]},
     "objects are owed that differ": _array(
