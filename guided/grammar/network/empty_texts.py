@@ -85,23 +85,24 @@ def productive_rules(automata: RuleAutomata) -> set[int]:
 
 
 def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]:
-    """Return the least set of rules whose automata accept by calls of rules in the set alone.
+    """Return the least set of rules whose automata reach an end by calls of rules in the set.
 
-    With ``reads_bytes`` by calls, bytes and holes. A rule is examined once, and again whenever a
-    rule that it calls was added.
+    With ``reads_bytes`` also by bytes and holes. A rule is examined once, and again after rules
+    that it calls were added, until it is found. The order changes only the work: with the rule that
+    waits longest first, all that it calls are mostly found before it is examined again.
     """
     callers: dict[int, list[int]] = {}
     for rule, dfa in automata.items():
         for callee in called_rules(dfa):
             callers.setdefault(callee, []).append(rule)
     found: set[int] = set()
-    worklist = list(automata)
+    worklist = dict.fromkeys(automata)  # a queue without duplicates
     while worklist:
-        rule = worklist.pop()
-        if rule in found or not _reaches_end(automata[rule], found, reads_bytes):
-            continue
-        found.add(rule)
-        worklist += callers.get(rule, ())
+        rule = next(iter(worklist))
+        del worklist[rule]
+        if _reaches_end(automata[rule], found, reads_bytes):
+            found.add(rule)
+            worklist.update(dict.fromkeys(set(callers.get(rule, ())) - found))
     return found
 
 
@@ -131,10 +132,12 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
 def _remove_empty_text(dfa: Dfa, nullable: Set[int], unproductive: Set[int]) -> Dfa:
     """Return the automaton without the empty text and without calls of ``unproductive`` rules.
 
-    Calls of ``nullable`` rules become optional. Returns ``dfa`` itself if nothing changes.
+    Calls of ``nullable`` rules become optional. ``dfa`` is not empty, as the rule is productive;
+    the result may be. Returns ``dfa`` itself if there is nothing to remove.
     """
     empty_calls = [edge for edge in edges_over(dfa, Kind.CALL) if edge[1] in nullable]
-    if not empty_calls and not unproductive and dfa.label[0] == DEAD:
+    is_unchanged = not empty_calls and unproductive.isdisjoint(called_rules(dfa))
+    if is_unchanged and dfa.label[0] == DEAD:
         return dfa
     nfa, first = copy_without_calls(dfa, unproductive)
     for source, _, target in empty_calls:
@@ -142,7 +145,8 @@ def _remove_empty_text(dfa: Dfa, nullable: Set[int], unproductive: Set[int]) -> 
     changed = determinize(nfa)
     if not len(changed) or changed.label[0] == DEAD:
         return changed
-    # The start accepts, and moves may lead back to it: a copy that does not accept is the new one.
+    # The start accepts, and moves may lead back to it, so a copy that does not accept becomes the
+    # start.
     label = np.concatenate([[DEAD], changed.label]).astype(np.int32)
     moves = np.concatenate([changed.next[:1], changed.next])
     moves = np.where(moves == DEAD, DEAD, moves + 1).astype(np.int32)

@@ -36,6 +36,7 @@ from guided.grammar.network.recursion import (
 from guided.grammar.network.rule_automata import RuleAutomata, first_calls, substitute_calls
 from guided.grammar.network.symbols import Kind, class_by_byte, edges_over
 from guided.regular.dfa import DEAD
+from guided.runtime.work_budget import limited_work
 from tests.unit.grammar.printed_automata import dump_automata
 
 
@@ -274,6 +275,20 @@ def test_rules_without_text_go_with_the_calls_of_them() -> None:
           1 (end)
         """,
     )
+
+
+def test_only_rules_that_call_those_without_text_are_changed() -> None:
+    automata = _rules('start: "z" b "w" | dead\nb: "y" b "z" | "q"\ndead: dead "y"')
+    left = remove_empty_texts(automata, START).automata
+    assert [rule for rule in left if left[rule] is not automata[rule]] == [START]
+
+
+def test_a_rule_is_examined_again_after_many_of_its_callees_at_once() -> None:
+    """The work grows with the rules; once for each callee, it grew with their square."""
+    rules = "".join(f'\nr{n}: "(" r{n} ")" | "x"' for n in range(400))
+    automata = _rules("start: " + " ".join(f"r{n}" for n in range(400)) + rules)
+    with limited_work(50_000):
+        assert len(productive_rules(automata)) == len(automata)
 
 
 def test_of_what_has_but_the_empty_text_no_rule_is_left() -> None:
