@@ -43,8 +43,9 @@ class CompositeMachine(GrammarMachine):
     """Recognises the texts of a network whose holes are filled by other machines.
 
     ``fillings`` are these machines, by the number of the hole, all with their rows in ``table``. A
-    *configuration* has states of the network and states in holes, which ``Holes`` numbers after
-    them. Stacks are never truncated, so no continuation is unknown.
+    *configuration* has states of the network and states in holes, which ``Holes`` numbers. Stacks
+    are never truncated, so no continuation is unknown. A filling has no empty text, and its first
+    byte counts nothing.
     """
 
     def __init__(

@@ -56,10 +56,10 @@ class _KeptStates:
 class GrammarMachine(Recognizer):
     """Recognises the texts of a network, byte by byte.
 
-    ``table`` and ``stacks`` may be shared with other machines; they then have limits of their own.
-    ``inner`` are the parts of the machines that fill the ``holes`` of the network. Caches stay
-    valid, as the network never changes, and rows, labels, stacks and continuations keep their
-    numbers.
+    ``table`` may be shared with other machines and has a limit of its own; ``stacks`` is for a
+    subclass with other frames, made with ``limits.max_stacks``. ``inner`` are the parts of the
+    machines that fill the ``holes`` of the network. Caches stay valid, as the network never
+    changes, and rows, labels, stacks and continuations keep their numbers.
 
     Any method that may add rows raises LimitExceededError past ``limits``; so does the constructor
     if the shortest text is longer than MAX_SHORTEST_BYTES.
@@ -78,13 +78,17 @@ class GrammarMachine(Recognizer):
         table = TransitionTable(limits.max_cells) if table is None else table
         stacks = GrammarStacks(limits.max_stacks) if stacks is None else stacks
         continuations = Continuations(network, limits.max_stacks)
+        pools = [
+            Pool("stacks", stacks.frames, limits.max_stacks),
+            Pool("continuations", continuations.frames, limits.max_stacks),
+        ]
+        if holes is not None:
+            # As many as a table of ``max_cells`` may take, four bytes a cell.
+            pools.append(Pool("KB of names", holes.remembered, limits.max_cells // 250))
         parts = MachineParts(
             table,
             stacks,
-            [
-                Pool("stacks", stacks.frames, limits.max_stacks),
-                Pool("continuations", continuations.frames, limits.max_stacks),
-            ],
+            pools,
             "nest less deeply, or make the grammar less ambiguous",
             inner,
             extra_nbytes=lambda: network.nbytes,

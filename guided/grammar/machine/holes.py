@@ -32,11 +32,22 @@ class HoleState(NamedTuple):
     state: State
 
 
+class _Remembered:
+    """How many kilobytes of texts the states in holes remember, as the size of a pool."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return self.nbytes // 1_000
+
+
 class Holes:
     """Numbers the states inside the holes of a grammar, and steps and compares them.
 
-    ``fillings`` are the machines by hole; their rows and those of the grammar are in ``table``.
-    Numbers of states in holes follow those of the states of the network.
+    ``fillings`` are the machines by hole; their rows and those of the grammar are in ``table``. The
+    start of a hole has the number of the network's state for it, from ``first_hole`` on; other
+    states in holes follow those of the network.
     """
 
     def __init__(
@@ -46,11 +57,12 @@ class Holes:
         self._network = network
         self._first: Final = network.first_hole
         self._table = table
-        # The start of each filling has the number of the network's state for the hole.
         self._states = [HoleState(hole, each.start) for hole, each in enumerate(fillings)]
         """By number less ``_first``; numbers are never reused."""
         self._numbers = {state: self._first + at for at, state in enumerate(self._states)}
         """The inverse of ``_states``."""
+        self.remembered: Final = _Remembered()
+        """The texts of ``_states``: of a long name, each beginning that was read."""
         self._forks_by_hole: dict[int, frozenset[int]] = {}
         """Results of ``_fork_rows``, by hole."""
         self._isomorphic = IsomorphicRows(table)
@@ -67,6 +79,7 @@ class Holes:
         number = self._numbers.setdefault(state, at)
         if number == at:
             self._states.append(state)
+            self.remembered.nbytes += sum([len(text) for text in state.state.texts])
         return number
 
     def may_end(self, number: int) -> bool:

@@ -389,3 +389,27 @@ def test_a_run_that_many_alternatives_share_takes_little_work() -> None:
     )
     start = ConstraintCompiler(BYTES, ConstraintLimits(step_work=60_000)).start(functions)
     assert BYTES.decode(start.forced_run(Forcing.CANONICAL)) == b'{"function'
+
+
+def test_names_that_parses_remember_count_as_memory_of_the_machine() -> None:
+    """Each byte of a name that is read in parallel keeps all that was read of it."""
+    schema = '{"type": "object", "additionalProperties": {"type": "integer"}}'
+    constraint = AnyOf([JsonSchema(schema), Regex(r'\{"[a-z]*"!')])
+    compiler = ConstraintCompiler(
+        BYTES, ConstraintLimits(recognizer=RecognizerLimits(max_cells=400_000))
+    )
+    reached = compiler.start(constraint)
+    parts = reached.constraint.machine.parts
+    before = parts.nbytes
+    for byte in b'{"' + b"a" * 1_200:
+        reached = reached.advance(BYTES.byte_ids[byte])
+    assert parts.nbytes - before > 700_000
+    with pytest.raises(LimitExceededError, match=r"[89]\d\d KB of names"):
+        _read_on(reached, 500)
+
+
+def _read_on(reached: Matcher, count: int) -> None:
+    """Make a mask, as for an answer, after each of ``count`` letters."""
+    for _ in range(count):
+        reached = reached.advance(BYTES.byte_ids[ord("a")])
+        reached.constraint.mask(reached.position)
