@@ -6,7 +6,8 @@ look-behind with none before it about what precedes it. ``split_edges`` separate
 the text; an optional part at an edge becomes two cases::
 
     [+*]|[?](?![a-z])   ->   [+*]          [?] before (?![a-z])
-    \\bif                ->   if after (?<!\\w)      (or, where no word begins it, (?<=\\w))
+    \\bif                ->   if after (?<!\\w)      (before a text that begins with no word
+                                                  character it would be (?<=\\w))
     a(?!b)c?            ->   a before (?!b)          a(?!b)c
 
 As a set of texts the lazy ``".*?"`` is the same as ``".*"``, but its author means the first quote.
@@ -53,17 +54,21 @@ class Piece(NamedTuple):
 def split_edges(regular: Regular) -> tuple[Piece, ...]:
     """Return the pieces whose union a terminal is, without lazy repeats.
 
-    Raises UnsupportedFeatureError for look-around at an edge that cannot be separated, and
-    LimitExceededError.
+    Raises UnsupportedFeatureError for look-around at an edge that cannot be separated, and for a
+    lazy repeat before a part of which only some cases look outside: where it ends would depend on
+    all of them. Raises LimitExceededError for too many pieces.
     """
     if not _looks_outside(regular, at_start=True, at_end=True):
         return (Piece((), without_lazy(regular), ()),)
     pieces = _split(regular, at_start=True, at_end=True)
     for piece in pieces:
+        # A look-ahead is evaluated on the text after the terminal alone, a look-behind on that
+        # before it, so neither may look back into the terminal. To look further outwards is fine.
         for look in (*piece.before, *piece.after):
             if _looks_outside(look.item, at_start=look.ahead, at_end=not look.ahead):
                 _raise_unsupported("look-around in look-around at the edge of a terminal")
-        # Where a lazy repeat ends is decided inside the text, by at most one character.
+        # ``without_lazy`` tests these look-aheads before each further round, on the text of the
+        # terminal alone. What the round reads is there, but that may be a single character.
         if _has_lazy(piece.regular) and any(not isinstance(a.item, Chars) for a in piece.after):
             _raise_unsupported("a lazy repeat before a look-ahead at the edge of a terminal")
     return tuple(
@@ -122,6 +127,7 @@ def _split_concat(
             at_end and _may_look_outside(after, before, at_start=False)
         ):
             # Without it, the parts beside it are at the edge; look-around in it still has to hold.
+            _check_no_lazy(before)
             without = (*before, _empty_case(part), *after)
             kept = (*before, _without_empty(part), *after)
             pieces = _split_concat(without, at_start=at_start, at_end=at_end, left_out=left_out + 1)
@@ -137,8 +143,19 @@ def _split_concat(
     pieces = [Piece((), EMPTY_TEXT, ())]
     for at, part in enumerate(parts):
         right = _split(part, at_start=at_start and at <= begin, at_end=at_end and at >= end)
+        if len(right) > 1:
+            _check_no_lazy(parts[:at])
         pieces = _limit_pieces([_join(one, other) for one in pieces for other in right])
     return pieces
+
+
+def _check_no_lazy(before: tuple[Regular, ...]) -> None:
+    """Raise UnsupportedFeatureError if a lazy repeat stands before a part with several cases.
+
+    The repeat ends where any of them matches, but each piece contains only one.
+    """
+    if any(map(_has_lazy, before)):
+        _raise_unsupported("a lazy repeat before alternatives that look outside of a terminal")
 
 
 def _may_look_outside(

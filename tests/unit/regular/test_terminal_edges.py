@@ -67,6 +67,10 @@ def test_pieces(pattern: str, pieces: list[str]) -> None:
         (r"(?<=a(?!b))b", "look-around in look-around"),
         (r"a*?(?=bb)", "a lazy repeat before a look-ahead"),
         (r"(?:a(?=b))*?", "in a lazy repeat"),
+        # Where a lazy repeat ends depends on all cases of what follows, and pieces have one each.
+        (r".*?(?:;|(?=b))", "a lazy repeat before alternatives"),
+        (r"[ab]*?(?!b)c?", "a lazy repeat before alternatives"),
+        (r"(?:x.*?(?:;|(?=b)))+", "a lazy repeat before alternatives"),
         (r"(?:a?(?!b))+", "beside such an optional part"),
         (r"a(?!b)(?:c?c?){0,2}", "beside such an optional part"),
     ],
