@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import unquote, urldefrag, urljoin
 
 from guided.errors import InvalidConstraintError, LimitExceededError
-from guided.json_schema.formulas.values import Json
+from guided.json_schema.formulas.values import Json, value_key
 from guided.json_schema.reader.dialects import Dialect, Dialects, draft_dialect, metaschema
 from guided.json_schema.reader.documents import Documents
 from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
@@ -67,7 +67,7 @@ class SchemaIndex:
         """By URI; a document by the URI that was given with it and by its own. The first one stays.
         """
         self._read_documents: set[str] = set()
-        """The given URIs of the documents that were read."""
+        """The URIs under which documents were added; empty for the root."""
         self._made: list[Resource] = []
         """All resources, also those whose URI another one has."""
         # Anchors lead to locations, which lead back to their resource: the cycle is cut when the
@@ -119,7 +119,7 @@ class SchemaIndex:
         if document is None:
             return
         embedded = self._resources.get(uri)
-        if embedded is None or embedded.root != document:
+        if embedded is None or not _is_copy(embedded.root, document):
             self._add_document(uri, document)
         self._read_documents.add(uri)
 
@@ -166,8 +166,10 @@ class SchemaIndex:
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
         """Add a document under ``uri`` and under the identifier that it gives itself.
 
-        It is registered before it is read, as it may refer to itself. ``is_standard`` is as in
-        ``Resource``. Raises what ``add`` raises.
+        ``uri`` has no fragment, and is empty for the root; to be called once for a document. It is
+        registered, and its own URI is set, before its schemas are read: identifiers in it resolve
+        against that URI, and a schema in it with the same URI comes second. ``is_standard`` is as
+        in ``Resource``. Raises what ``add`` raises.
         """
         pointer = f"{uri}#" if uri else ""
         dialect = self._dialect(root, pointer, self._default)
@@ -262,6 +264,14 @@ class SchemaIndex:
         if self._resources.setdefault(uri, resource) is not resource:
             self.ambiguous_uris.add(uri)
         return resource
+
+
+def _is_copy(embedded: Json, document: Json) -> bool:
+    """Return whether two documents are equal in the sense of JSON, where 1 is not ``true``."""
+    if embedded != document:
+        return False
+    spend(json_nbytes(document) // _NAME_BYTES_PER_UNIT)
+    return value_key(embedded) == value_key(document)
 
 
 def _forget_anchors(resources: list[Resource]) -> None:

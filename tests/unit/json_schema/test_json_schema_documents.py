@@ -83,6 +83,11 @@ def test_what_a_name_means_does_not_depend_on_the_order_of_references() -> None:
     documents["d"]["$defs"] = {"e": {"$id": "http://x.org/a", "type": "integer"}}
     documents["a"] = documents["d"]["$defs"]["e"]
     assert _fits({"properties": references}, {"q": 1}, **documents)
+    # In JSON ``true`` is not 1.
+    documents["d"]["$defs"] = {"e": {"$id": "http://x.org/a", "const": 1}}
+    documents["a"] = {"$id": "http://x.org/a", "const": True}
+    with pytest.raises(InvalidConstraintError, match="names several schemas"):
+        _fits({"properties": references}, {"q": 1}, **documents)
 
 
 def test_dynamic_anchors_of_schemas_whose_name_another_one_has_are_followed() -> None:
