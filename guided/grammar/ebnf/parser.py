@@ -143,10 +143,11 @@ class _Parser(TokenParser):
         return body
 
     def _begins_rule(self) -> bool:
-        """Return whether the current name begins the next rule: ``::=`` follows it.
+        """Return whether the current token begins the next rule: ``::=`` follows it.
 
-        There may be a class in between, which ``parse_rules`` then refuses as an attribute. Not to
-        be called at "end": it reads the token after the current one.
+        That it is a name is checked by ``parse_rules``. There may be a class in between, which
+        ``parse_rules`` then refuses as an attribute. Not to be called at "end": it reads the token
+        after the current one.
         """
         following = self._tokens[self._index + 1]
         if following.kind == "class":
@@ -159,12 +160,16 @@ class _Parser(TokenParser):
         self._enter_level()
         self._index += 1
         body = self._parse_choice()
+        self._close(opening)
+        self._depth -= 1
+        return body
+
+    def _close(self, opening: Token) -> None:
+        """Read the parenthesis that closes ``opening``."""
         # A name that is not part of the body begins the next rule.
         if self._current_kind in ("end", "name"):
             raise self._invalid_at(opening, "this ( is not closed")
         self._expect((")",), "expected )")
-        self._depth -= 1
-        return body
 
     def _parse_repeats(self, item: Body) -> Body:
         """Parse the repeats after an item, which apply one after another: ``x+?`` is ``(x+)?``."""
@@ -198,11 +203,12 @@ class _Parser(TokenParser):
 
     def _skip_ahead(self) -> None:
         """Parse and drop a look-ahead at the end of a rule; the rules it calls must be defined."""
-        # It is a hint for faster parsers: it asserts what the grammar implies anyway.
+        # By it xgrammar finds masks sooner. It says what the grammar implies anyway, so the texts
+        # are the same without it.
         opening = self._current
         self._index += 1
         self._parse_choice()
-        self._expect((")",), "expected )")
+        self._close(opening)
         if not (self._current_kind == "end" or self._begins_rule()):
             raise self._invalid_at(opening, "a look-ahead stands at the end of its rule")
 

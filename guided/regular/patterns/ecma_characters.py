@@ -76,7 +76,7 @@ class CharacterReader:
     def raise_unsupported(
         self, what: str, position: int, hint: str = "write the pattern without it"
     ) -> NoReturn:
-        """Raise UnsupportedFeatureError that shows where ``what`` stands."""
+        """Raise UnsupportedFeatureError: ``what``, a noun phrase, begins at ``position``."""
         raise UnsupportedFeatureError(
             self.add_excerpt(f"the pattern uses {what} at character {position}", position),
             pointer=self.pointer,
@@ -122,7 +122,7 @@ class CharacterReader:
             else:
                 ranges.append((low, high))
         chars = CodePoints.from_ranges(ranges)
-        if (ranges and not chars) or (not negated and lone_surrogate(ranges) is not None):
+        if not negated and ((ranges and not chars) or lone_surrogate(ranges) is not None):
             self.raise_unsupported("surrogates, which no text holds alone,", start)
         chars = self.apply_ignore_case(chars)
         return ~chars if negated else chars

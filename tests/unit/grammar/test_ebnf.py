@@ -160,6 +160,9 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "look-ahead inside": (
         'root ::= (= "b") "a"', InvalidConstraintError, ["line 1, column 10", "end of its rule"]
     ),
+    "open look-ahead": (
+        'root ::= "a" (= "b"\nn ::= "c"', InvalidConstraintError, ["column 14", "not closed"]
+    ),
     "kind of characters": (r"root ::= [\d]", UnsupportedFeatureError, ["column 11", "[0-9]"]),
     "dotted name": ('root ::= a.b', UnsupportedFeatureError, ["line 1, column 10", "dot"]),
     "token": ("root ::= <think> .*", UnsupportedFeatureError, ["line 1, column 10", "token"]),
