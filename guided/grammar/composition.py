@@ -66,14 +66,16 @@ class Composition:
 def lower_composition(constraint: Structure) -> Composition:
     """Return the grammar of a constraint, and what fills its holes.
 
-    A grammar, pattern or choice on its own is what its front end returns: rules keep their names,
-    what is ignored stays separate, and look-arounds see the whole text. ``_Composer`` lowers all
-    other constraints; it keeps each grammar separate from what surrounds it. A ``JsonSchema`` on
-    its own would become a grammar of one hole, but ``constraint.machine`` builds its recogniser
-    without a grammar.
+    A grammar without holes, a pattern or a choice, on its own, is what its front end returns: rules
+    keep their names, what is ignored stays separate, and look-arounds see the whole text.
+    ``_Composer`` lowers all other constraints; it keeps each grammar separate from what surrounds
+    it. A ``JsonSchema`` on its own would become a grammar of one hole, but ``constraint.machine``
+    builds its recogniser without a grammar. Not for ``AfterThoughts``, which
+    ``ConstraintCompiler.start`` takes apart. Recursive, as deep as the parts nest.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
-    part.
+    part if there are parts, and RequestError for a ``Stored`` constraint, which its server
+    resolves.
     """
     match constraint:
         case Lark():

@@ -84,8 +84,10 @@ class StackTransitions:
 
     def _insert(self, key: int, target: int, row: int) -> None:
         """Write a transition into the first free slot for its key; there must be one."""
-        # Keys of successive stacks differ only in high bits; the multiplication spreads them.
-        # ``machine_kernels._find_slot`` looks a key up in the same way: change both or none.
+        # The shift brings the stack into the low bits, and the multiplication keeps the actions of
+        # one stack apart. Products above 63 bits are kept whole here and wrap around in the kernel
+        # (guided/masks/machine_kernels.py, ``_find_slot``): the bits up to 2^40 slots are the same.
+        # It looks keys up in this way, so change both or none.
         taken, mask = self._flat, len(self.slots) - 1
         slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
         while taken[_COLUMNS * slot] != EMPTY_SLOT:

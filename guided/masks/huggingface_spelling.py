@@ -38,7 +38,8 @@ _TRIAL_TEXT: Final = (
 )
 """Text of all the kinds that tokenizers are known to lose."""
 _NEVER_IN_TEXT: Final = "\ufdd0" * 8
-"""A text that never occurs: noncharacters of Unicode."""
+"""A text that hardly occurs: noncharacters of Unicode. One with the name of a hidden token, which
+is this and a number, is refused as a text that the tokenizer cannot spell."""
 
 
 def make_speller(
@@ -444,8 +445,8 @@ def _unicode_to_byte() -> dict[str, int]:
     """Return the byte of each letter that byte-level tokenizers write: the inverse of GPT-2's
     ``bytes_to_unicode``.
 
-    Printable bytes of Latin-1 are written as themselves; the others as the letters from U+0100 on,
-    in order. So a space (the 33rd of those others) is ``Ġ``.
+    Printable bytes of Latin-1, without spaces and the soft hyphen, are written as themselves; the
+    others as the letters from U+0100 on, in order. So a space (the 33rd of those others) is ``Ġ``.
     """
     printable = set(chain(range(0x21, 0x7F), range(0xA1, 0xAD), range(0xAE, 0x100)))
     others = count(0x100)
@@ -455,7 +456,8 @@ def _unicode_to_byte() -> dict[str, int]:
 _UNICODE_TO_BYTE: Final = _unicode_to_byte()
 _BYTE_TO_UNICODE: Final = {byte: letter for letter, byte in _UNICODE_TO_BYTE.items()}
 _NO_LETTER: Final = "\u0100"
-"""Stands for a character that is no byte's letter, because Latin-1 does not contain it."""
+"""What a character that is no byte's letter is translated to: Latin-1 does not contain it, so that
+encoding fails."""
 _UNICODE_TO_LATIN_1: Final = {
     **{ord(byte): _NO_LETTER for byte in map(chr, range(256))},
     **{ord(letter): chr(byte) for letter, byte in _UNICODE_TO_BYTE.items()},

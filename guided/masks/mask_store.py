@@ -53,14 +53,15 @@ class MaskStore:
     """Keeps masks of one vocabulary up to ``max_bytes``; safe to use from several threads.
 
     When it is full it goes round the holders in the order in which they came, and empties those
-    that were not used since the last round (the clock algorithm). On the way it finds holders
-    that nothing refers to, because their constraints are gone.
+    that were not used since the last round (the clock algorithm). On the way, and a little further
+    with each mask that comes, it drops entries of holders that nothing refers to any more, because
+    their constraints are gone.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
-        """Bytes held now, each base counted once."""
+        """About how many bytes are held: of each entry, and of each base once."""
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         """In the order of the clock: the first one is looked at next."""
         self._bases: dict[int, _Base] = {}
@@ -68,7 +69,8 @@ class MaskStore:
         self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
         """Scratch memory for ``changes_from``, grown to the largest mask."""
         self._lock = threading.Lock()
-        """Held while any of these is read or changed."""
+        """Held while any of these is read or changed. Holders are read without it, and marked as
+        used."""
 
     def keep(self, found: Mask, base: Mask) -> tuple[HeldMask, MaskDelta]:
         """Return the holder of a mask, and the mask that it holds.
@@ -98,7 +100,8 @@ class MaskStore:
             delta = delta_of(found, base, changes)
             held = HeldMask(delta)
             self._add_entry(key, _Entry(ref(held), delta), delta.base.nbytes)
-            # Two are looked at for each that comes, so dead holders never outnumber the others.
+            # Two are looked at for each that comes, so in the long run no more holders are dead
+            # than alive.
             for _ in range(_CLOCK_STEPS):
                 self._advance_clock()
             while self.nbytes > self.max_bytes:

@@ -79,7 +79,12 @@ class ResolvedWalks:
         return walk, num_deferred
 
     def correct(self, base: KeptWalk, state: State, overlaid_row: int) -> Walk:
-        """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``."""
+        """Return the walk of an overlay, made from ``base``, which is that of ``overlaid_row``.
+
+        ``base`` is of the state that ``StateSharing.overlaid_state`` returns, with the same count
+        and no truncated stack. All its uncertain sites stay, also where the kernel has walked
+        again: one too many costs time, as it is only tried on the exact state.
+        """
         stack, row, count, _ = state
         delta, scratch, uncertain = base.delta, self._scratch.get(), base.uncertain
         num_uncertain, _, _ = self._run_to_end(

@@ -88,7 +88,8 @@ def correct_mask(
     """Make the mask of a row from that of the ``other`` row, with which it shares most transitions.
 
     The other mask is ``base`` with ``changes``, see ``MaskDelta``, and has to be that of ``other``
-    in the same stack and with the same count. If both rows lead to the same row, all below stays
+    with the same count, in this stack or one after which the same may follow
+    (``StateSharing.overlaid_state``). If both rows lead to the same row, all below stays
     the same; elsewhere what the other row may have set is forbidden and walked again. Returns what
     ``walk_sites`` does, but not whether the stack was read: the mask holds for this stack alone.
 

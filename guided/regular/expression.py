@@ -281,11 +281,15 @@ def one_character(code_point: int) -> Chars:
 def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
     """Return the expression of ``\\b``, or with ``negative`` of ``\\B`` (ECMA-262, 22.2.2.4).
 
-    ``\\b`` matches the empty text between a character in ``word`` and one that is not; an end of
-    the text counts as a character that is not.
+    ``\\b`` matches the empty text between a character in ``word`` and one that is not; either end
+    of the text counts as a character that is not. Each look is at one ``Chars``, which terminals
+    require after a lazy repeat (``terminal_edges``). Python before 3.14 has no ``\\B`` in the empty
+    text, which its parser adds.
     """
     before, after = [Look(Chars(word), ahead=ahead) for ahead in (False, True)]
-    not_before, not_after = [Look(Chars(word), ahead=a, negative=True) for a in (False, True)]
+    not_before, not_after = [
+        Look(Chars(word), ahead=ahead, negative=True) for ahead in (False, True)
+    ]
     if negative:
         return Alternate((Concat((before, after)), Concat((not_before, not_after))))
     return Alternate((Concat((before, not_after)), Concat((not_before, after))))

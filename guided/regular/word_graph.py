@@ -17,7 +17,7 @@ __all__ = ["without_texts", "word_graph"]
 
 
 class _Node(NamedTuple):
-    """Whether a text may end here, and the edges: each a symbol and the number of the next node."""
+    """Whether a text may end here, and the edges: characters with the numbers of next nodes."""
 
     is_end: bool
     edges: tuple[tuple[str, int], ...]
@@ -46,14 +46,16 @@ def without_texts(dfa: Dfa, texts: Iterable[str]) -> Dfa:
 
 
 def word_graph(texts: Collection[str]) -> Regular:
-    """Return the expression of these texts, a graph in which they share prefixes and suffixes.
+    """Return the expression that matches just these texts, which share prefixes and suffixes in it.
 
+    A text with a surrogate is lost, as no set of code points has any; callers refuse them.
     Incremental construction from sorted texts (Daciuk et al., 2000): where a text leaves the path
     of the one before, the later nodes of that path can get no more edges, and equal nodes are
     merged. Raises LimitExceededError past MAX_DFA_STATES.
     """
     numbers: dict[_Node, int] = {}
-    # The open nodes along the previous text, ``before``: node ``i`` follows ``i`` of its symbols.
+    # The open nodes along the previous text, ``before``: node ``i`` follows ``i`` of its
+    # characters.
     path, before = [_OpenNode()], ""
     for text in sorted(set(texts)):
         spend(len(text) + 1)
@@ -70,7 +72,7 @@ def word_graph(texts: Collection[str]) -> Regular:
 
 
 def _close(path: list[_OpenNode], text: str, length: int, numbers: dict[_Node, int]) -> None:
-    """Number the nodes of the path of a text after ``length`` symbols; equal ones share a number.
+    """Number a text's nodes after ``length`` characters; equal ones share a number.
 
     They leave ``path``. Raises LimitExceededError past MAX_DFA_STATES.
     """
@@ -90,16 +92,17 @@ def _close(path: list[_OpenNode], text: str, length: int, numbers: dict[_Node, i
 def _graph(nodes: list[_Node]) -> Graph:
     """Return the graph of some nodes, the last of which is its start.
 
-    All texts end in one further state. Edges refer to nodes by their indices. The caller handles
-    the case that the start is an end.
+    It is not deterministic: a character may lead both on and to the end. All texts end in one
+    further state. Edges refer to nodes by their indices. The caller handles the case that the start
+    is an end.
     """
     final = len(nodes)
     single = cache(CodePoints.single)
     moves: list[tuple[int, CodePoints, int]] = []
     for number, node in enumerate(nodes):
-        for symbol, target in node.edges:
+        for character, target in node.edges:
             if nodes[target].edges:
-                moves.append((number, single(symbol), target))
+                moves.append((number, single(character), target))
             if nodes[target].is_end:
-                moves.append((number, single(symbol), final))
+                moves.append((number, single(character), final))
     return Graph.from_moves(len(nodes) + 1, moves, final - 1, final)

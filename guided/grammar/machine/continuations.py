@@ -52,7 +52,8 @@ class Continuations:
         """By number; not to be changed. Except in ROOT and TRUNCATED, frames refer only to lower
         numbers, so there are no cycles."""
         self.distance: list[int] = [0, 0]
-        """By number, the least number of bytes to the end of the text."""
+        """By number, the least number of bytes to the end of the text, or to where it is cut
+        off."""
         self._numbers = {frozenset(frames.items()): at for at, frames in enumerate(self.frames)}
         """The inverse of ``frames``."""
         self._truncation_cache: dict[tuple[int, int], int] = {}
@@ -84,7 +85,10 @@ class Continuations:
         return number
 
     def bytes_left(self, state: int, continuation: int) -> int:
-        """Return the least number of bytes from a state to the end of the text; 0 for no state."""
+        """Return the least number of bytes from a state to the end of the text.
+
+        0 for END and UNKNOWN.
+        """
         return 0 if state < 0 else self._rule_distance[state] + self.distance[continuation]
 
     def nearest_frame(self, continuation: int) -> tuple[int, int]:

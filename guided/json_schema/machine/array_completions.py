@@ -363,7 +363,9 @@ class ArrayCompletion:
 def _formulas_of(steps: list[_Step]) -> list[Formula]:
     """Return the formula of each item of a finished search.
 
-    Items that have to be equal get the same one, the later, which includes the earlier one.
+    Items that have to be equal get the same one, the later, which includes the earlier one, and so
+    the same text. At most one step has an ``equal_item``, as after it no ``Unique`` is left to
+    break.
     """
     formulas = [step.formula for step in steps[1:]]
     for step in steps[1:]:

@@ -56,8 +56,9 @@ _END: Final = State(ROOT, END_ROW)
 class BareStringMachine(Recognizer):
     """Recognises the strings of ``spec``, byte by byte; ``grammar`` is made from its schema.
 
-    ``unavailable_bytes`` are those without a token. Raises UnsatisfiableError if no
-    string is left, and LimitExceededError past the limit of the table.
+    ``unavailable_bytes`` are those without a token; ``table`` is shared with the other machines of
+    the constraint. Raises UnsatisfiableError if no string is left, and LimitExceededError past the
+    limit of the table.
     """
 
     def __init__(
@@ -67,10 +68,13 @@ class BareStringMachine(Recognizer):
         unavailable_bytes: frozenset[int],
         table: TransitionTable,
     ) -> None:
+        # The hint is not shown: only the machine around this one checks its room.
         parts = MachineParts(table, StackTable([None]), [], "lower the bounds on the length")
         super().__init__(parts)
         if not table.num_rows:
             table.add_row({})  # END_ROW
+        # A special token needs no tokens for its bytes; ``check_special_tokens`` looks for it
+        # later.
         for tag in (spec.begin, spec.end):
             if isinstance(tag, str) and not unavailable_bytes.isdisjoint(tag.encode()):
                 raise UnsatisfiableError(

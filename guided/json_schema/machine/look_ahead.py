@@ -19,12 +19,14 @@ from guided.runtime.work_budget import limited_work
 __all__ = ["look_ahead"]
 
 _TRANSITIONS: Final = 10
-"""About as many, since all of a stack are resolved; what more or fewer cost is in decision 14."""
+"""About as many, since all of a stack are resolved; what none and twice as many cost is in decision
+14."""
 _WORK: Final = 500
 _COLON: Final = ord(":")
 _SCALARS: Final = frozenset(b'"-0123456789tfn')
 _ORDER: Final = (OPEN_OBJECT, OPEN_ARRAY, DONE)
-"""Exit actions in the order in which they are followed; others come after these, ITEM last."""
+"""Exit actions in the order in which they are followed; others come after these, ITEM last. In an
+object the first name comes before all."""
 
 
 def look_ahead(machine: JsonMachine) -> None:
@@ -52,9 +54,12 @@ def _follow(machine: JsonMachine) -> None:
 
 
 def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
-    """Return the exit actions that may follow in a row between two automata, in order.
+    """Return some of the exit actions that may follow, in order, each once.
 
-    One that is missing is resolved when a text gets there.
+    ``stack`` and ``row`` are what a transition led to: the row is before a value (or the colon
+    before it), before a member, or after an item. Brackets and commas leave after one byte. Names
+    and scalars take more, so the first name stands for names, and DONE for scalars. An action that
+    is missing is resolved when a text gets there, and one too many costs time only.
     """
     table, frame = machine.table, machine.stacks.frames[stack]
     if isinstance(frame, AwaitedValue):
@@ -67,6 +72,7 @@ def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     if isinstance(frame, ObjectFrame):
         names, _ = machine.evaluation.names.candidates(stack)
         return [*map(machine.exit_actions.action_of_key, names[:1]), *labels]
+    # DONE has the truth vector 1. After the whole document nothing follows, so ROOT needs none.
     is_scalar = isinstance(frame, AwaitedValue) and not _SCALARS.isdisjoint(edges)
     if is_scalar and stack != ROOT and machine.evaluation.value_stacks.accepts(stack, 1):
         labels[DONE] = None

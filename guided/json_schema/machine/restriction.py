@@ -131,7 +131,9 @@ class _TooLargeError(Exception):
 def _replace_children(assertion: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
     """Return the assertion with ``visit`` applied to the formulas inside; itself if none changes.
 
-    ``Unique`` is left as it is, since no schema writes nodes into it.
+    Assertions that are not listed here keep their nodes, which means the same. ``Unique`` need not
+    be: the formulas in it are of values that were read, and hold no nodes. Raises what ``visit``
+    raises.
     """
     if isinstance(assertion, Members):
         named = tuple((name, visit(child)) for name, child in assertion.named)
