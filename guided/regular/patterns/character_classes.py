@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from re import _casefix  # type: ignore[attr-defined]
 from typing import Final
 
@@ -18,7 +18,7 @@ from cachetools import LRUCache, cached
 
 from guided.regular.codepoints import CodePoints
 from guided.regular.patterns.properties import unicode_folds
-from guided.runtime.work_budget import with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 
 __all__ = [
     "DIGIT",
@@ -31,6 +31,8 @@ __all__ = [
     "unicode_class",
 ]
 
+_FEW: Final = 64
+"""Code points of a set that are looked up one by one."""
 _CACHED_RANGES: Final = 100_000
 """Ranges of the sets in a cache, some hundred bytes each; a set may have hundreds of them."""
 
@@ -53,28 +55,72 @@ SPACE = LINE_END | CodePoints.from_ranges(
 )
 
 
+class _Folding:
+    """A table of the character that each is compared by where case is ignored, in both directions.
+
+    ``folds`` has the characters that are compared by another one.
+    """
+
+    def __init__(self, folds: Mapping[int, int]) -> None:
+        self._folds: Final = folds
+        self._characters = _set_of(folds)
+        self._folded = _set_of(folds.values())
+        self._sources: dict[int, list[int]] = {}
+        """By each character that others are compared by: these."""
+        for code_point, folded in folds.items():
+            self._sources.setdefault(folded, []).append(code_point)
+
+    def fold(self, chars: CodePoints) -> CodePoints:
+        """Return what the members of a set that are compared by others are compared by."""
+        return _set_of(self._folds[each] for each in _common(chars, self._characters))
+
+    def unfold(self, chars: CodePoints) -> CodePoints:
+        """Return the characters that are compared by another one, which is a member of a set."""
+        common = _common(chars, self._folded)
+        return _set_of(source for each in common for source in self._sources[each])
+
+    def without_folding(self, chars: CodePoints) -> CodePoints:
+        """Return the members of a set that are compared as they are."""
+        changing = _set_of(_common(chars, self._characters))
+        return chars & ~changing if changing else chars
+
+
+def _common(chars: CodePoints, others: CodePoints) -> list[int]:
+    """Return the code points of both sets; ``others`` has at most some thousand."""
+    # To go through all ranges of ``others`` for each letter of a long text would take seconds.
+    size = sum(high - low + 1 for low, high in chars.ranges)
+    if size <= _FEW:
+        found = [each for each in _code_points(chars) if each in others]
+    else:
+        found = _code_points(chars & others)
+        spend(len(others.ranges) // 10)
+    spend(1 + len(found) // 2)
+    return found
+
+
+def _set_of(code_points: Iterable[int]) -> CodePoints:
+    return CodePoints.from_ranges((code_point, code_point) for code_point in code_points)
+
+
+def _code_points(chars: CodePoints) -> list[int]:
+    return [code_point for low, high in chars.ranges for code_point in range(low, high + 1)]
+
+
 @cached(LRUCache(_CACHED_RANGES, lambda chars: 1 + len(chars.ranges)), lock=threading.Lock())
 def ecma_case_closure(chars: CodePoints) -> CodePoints:
     """ECMA-262: return the set with every character whose simple case folding is that of a member.
 
     A negated class has to be folded before it is negated. Cached.
     """
-    folds = unicode_folds()
-    folded = chars | CodePoints.from_ranges(
-        (folds[code_point], folds[code_point])
-        for low, high in (chars & _characters_that_fold()).ranges
-        for code_point in range(low, high + 1)
-    )
+    folding = _ecma_folding()
+    folded = chars | folding.fold(chars)
     # Folding a folded character changes nothing.
-    return folded | CodePoints.from_ranges(
-        (code_point, code_point) for code_point, to in folds.items() if to in folded
-    )
+    return folded | folding.unfold(folded)
 
 
 @functools.cache
-def _characters_that_fold() -> CodePoints:
-    """Return the characters whose simple case folding is another character."""
-    return CodePoints.from_ranges((code_point, code_point) for code_point in unicode_folds())
+def _ecma_folding() -> _Folding:
+    return _Folding(unicode_folds())
 
 
 # Digits and word characters of ECMA-262 are ASCII anyway; its white space is not.
@@ -117,30 +163,22 @@ def python_case_closure(chars: CodePoints) -> CodePoints:
     """Python: return the set with every character that ``re`` matches when case is ignored.
 
     By the simple lower case of characters, and by a table of ``re`` of those that are equal without
-    sharing one (``re._casefix``).
+    sharing one (``re._casefix``). Cached.
     """
-    lower, is_cased = _lower_case(), _characters_with_lower_case()
-    folded = CodePoints.from_ranges(
-        (lower[code_point], lower[code_point]) for code_point in _code_points(chars & is_cased)
-    )
-    lowered = (chars & ~is_cased) | folded
-    lowered |= CodePoints.from_ranges(
-        (other, other)
-        for code_point, others in _casefix._EXTRA_CASES.items()
-        if code_point in lowered
-        for other in others
-    )
-    return lowered | CodePoints.from_ranges(
-        (code_point, code_point) for code_point, folds in lower.items() if folds in lowered
-    )
-
-
-def _code_points(chars: CodePoints) -> list[int]:
-    return [code_point for low, high in chars.ranges for code_point in range(low, high + 1)]
+    folding = _python_folding()
+    lowered = folding.without_folding(chars) | folding.fold(chars)
+    extra = _common(lowered, _with_extra_cases())
+    lowered |= _set_of(other for each in extra for other in _casefix._EXTRA_CASES[each])
+    return lowered | folding.unfold(lowered)
 
 
 @functools.cache
-def _lower_case() -> Mapping[int, int]:
+def _with_extra_cases() -> CodePoints:
+    return _set_of(_casefix._EXTRA_CASES)
+
+
+@functools.cache
+def _python_folding() -> _Folding:
     """Return the lower case that ``re`` compares by, for each code point that it changes."""
     found: dict[int, int] = {}
     for code_point in with_pauses(range(sys.maxunicode + 1)):
@@ -148,9 +186,4 @@ def _lower_case() -> Mapping[int, int]:
         lower = ord(chr(code_point).lower()[0])
         if lower != code_point:
             found[code_point] = lower
-    return found
-
-
-@functools.cache
-def _characters_with_lower_case() -> CodePoints:
-    return CodePoints.from_ranges((code_point, code_point) for code_point in _lower_case())
+    return _Folding(found)

@@ -29,6 +29,7 @@ from guided.regular.expression import (
 )
 from guided.regular.patterns.character_classes import LINE_END, WORD
 from guided.regular.patterns.ecma_characters import SET_NOTATION_HINT, CharacterReader
+from guided.runtime.work_budget import spend
 
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
@@ -112,6 +113,7 @@ class _Parser(CharacterReader):
 
     def term(self, character: str) -> Regular:
         """Parse an assertion, or an atom with its quantifier, which begins with ``character``."""
+        spend(1)
         start = self.position
         # Assertions are returned at once: in Unicode mode no quantifier may follow, and one that
         # does is refused as a separate term, which has nothing to repeat.

@@ -12,6 +12,7 @@ from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, is_surrogate, lone_surrogate
 from guided.regular.patterns.character_classes import DIGIT, SPACE, WORD, ecma_case_closure
 from guided.regular.patterns.properties import nearest_property, unicode_property
+from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
 __all__ = ["SET_NOTATION_HINT", "CharacterReader"]
@@ -129,6 +130,7 @@ class CharacterReader:
 
     def class_member(self) -> int | CodePoints:
         """Parse one member of a class: a code point, or the set of an escape such as ``\\w``."""
+        spend(1)
         start = self.position
         character = self.next()
         if character == "[":

@@ -33,6 +33,7 @@ from guided.regular.patterns.character_classes import (
     python_case_closure,
     unicode_class,
 )
+from guided.runtime.work_budget import spend
 
 __all__ = ["parse_python_regex"]
 
@@ -128,6 +129,7 @@ class _Translator:
 
     def term(self, operation: Any, argument: Any, flags: int) -> Regular:
         """Translate one node of Python's parse tree; ``flags`` are those that are on there."""
+        spend(1)
         if operation in _UNSUPPORTED:
             self.raise_unsupported(*_UNSUPPORTED[operation])
         match operation:
@@ -248,6 +250,7 @@ def _class_members(items: Any, flags: int) -> CodePoints:
     ``items`` are those of Python's parser: NEGATE, if present, comes first, then LITERAL, RANGE and
     CATEGORY, and there are no others.
     """
+    spend(len(items))
     negated = False
     spelled: list[tuple[int, int]] = []
     classes = EMPTY

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import regex
 
+from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
-from guided.regular.patterns.character_classes import ecma_case_closure
+from guided.regular.patterns import parse_python_regex, parse_regex
+from guided.regular.patterns.character_classes import ecma_case_closure, python_case_closure
 from guided.regular.patterns.properties import (
     nearest_property,
     property_names,
@@ -17,6 +19,7 @@ from guided.regular.patterns.properties import (
     unicode_folds,
     unicode_property,
 )
+from guided.runtime.work_budget import limited_work
 from tests.kit.node import Node, has_node
 from tests.kit.pack_unicode import VERSION, written_ranges
 
@@ -92,6 +95,35 @@ def test_case_is_folded_as_node_folds_it(node: Node) -> None:
         chars = ecma_case_closure(CodePoints.single(letter))
         expected = node.found_in(rf"\u{{{ord(letter):x}}}", "iu", cased)
         assert [ord(each) in chars for each in cased] == expected, letter
+
+
+@pytest.mark.parametrize("closure", [ecma_case_closure, python_case_closure])
+@pytest.mark.parametrize("size", [1, 3, 60, 70, 700])
+def test_a_set_is_folded_as_its_members_are(
+    closure: Callable[[CodePoints], CodePoints], size: int
+) -> None:
+    """Few members are looked up one by one, many by ranges."""
+    folds = unicode_folds()
+    cased = [*map(ord, "aksKſßµΣςİıǅ"), *folds, *folds.values(), *range(32, 200)]
+    members = random.Random(size).sample(cased, size)
+    together = CodePoints.from_ranges((each, each) for each in members)
+    expected = CodePoints.from_ranges(
+        pair for each in members for pair in closure(CodePoints.from_ranges([(each, each)])).ranges
+    )
+    assert closure(together) == expected
+    for each in random.Random(size).sample(cased, 20):
+        single = CodePoints.from_ranges([(each, each)])
+        assert (each in closure(~together)) == bool(closure(single) & ~together), chr(each)
+
+
+@pytest.mark.parametrize("parse", [parse_regex, parse_python_regex])
+def test_ignoring_case_is_work_by_the_length_of_the_pattern(parse: Callable[[str], object]) -> None:
+    """All folds were looked at for each letter: seconds that were not counted."""
+    letters = "(?i)" + "".join(map(chr, range(0x4E00, 0x4E00 + 4_000)))
+    with limited_work(50_000):
+        parse(letters)
+    with limited_work(3_000), pytest.raises(LimitExceededError):
+        parse(letters.replace("\u4e00", "a"))
 
 
 def test_what_is_folded_stays_as_it_is() -> None:
