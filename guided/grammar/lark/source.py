@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
 from guided.grammar.lark.syntax import Alternatives, Name, Repeated, Series, TemplateUse, Tree
+from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
 __all__ = ["Definition", "ScopedBody", "Source", "check_length", "references_in"]
@@ -21,6 +22,8 @@ _MAX_IMPORTS: Final = 20
 
 _MAX_LENGTH: Final = 200_000
 """The most characters of a grammar, and of each one that it imports."""
+_CHARACTERS_PER_UNIT: Final = 16
+"""Characters of a full name per unit of work: a long prefix of many names takes much memory."""
 
 
 def check_length(text: str) -> None:
@@ -94,6 +97,7 @@ class Source:
         alias = self._aliases.get(name)
         if alias is None:
             mark, bare = ("_", name[1:]) if name.startswith("_") else ("", name)
+            spend((len(self._prefix) + len(bare)) // _CHARACTERS_PER_UNIT)
             alias = f"{mark}{self._prefix}__{bare}"
         return self._importer.full_name(alias)
 

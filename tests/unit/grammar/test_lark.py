@@ -19,6 +19,7 @@ from guided.errors import (
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
+from guided.runtime.work_budget import limited_work
 from tests.kit.grammars import accepted_by, mutated, random_text
 
 
@@ -250,3 +251,13 @@ def test_a_start_that_is_missing_is_told_with_the_rules_there_are() -> None:
     with pytest.raises(InvalidConstraintError) as caught:
         lower_lark('a: b\nb: "x"')
     assert caught.value.hint == "define it, or start with one of a, b"
+
+
+def test_full_names_of_imports_are_work_by_their_length() -> None:
+    """Each name of an imported grammar has its prefix: here they would be 100 MB."""
+    prefix = "p" * 50_000
+    names = [f"r{number}" for number in range(2_000)]
+    imported = f"x: {' '.join(names)}\n" + "\n".join(f'{name}: "a"' for name in names)
+    with limited_work(3_000_000), pytest.raises(LimitExceededError, match="units of work"):
+        lower_lark(f"%import {prefix}.x\nstart: x", imports={prefix: imported})
+    lower_lark("%import p.x\nstart: x", imports={"p": imported})
