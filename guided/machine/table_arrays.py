@@ -22,6 +22,7 @@ from guided.machine.table_layout import (
     KIND,
     LABEL,
     LOW,
+    MAX_ROWS,
     MIN_REMAINING,
     NAMES_LEFT,
     NEAREST_LABEL,
@@ -85,6 +86,8 @@ class TableArrays:
         No view may be kept while rows are added: growth replaces all of them.
         """
         self.rows = rows
+        self._usable_rows = min(len(rows), MAX_ROWS)
+        """The same of rows as ``_usable_cells``."""
         self._flat = rows.reshape(-1).data
         """Where Python reads and writes single numbers, many times as fast as with numpy."""
         self.base, self.kind, self.label = rows[:, BASE], rows[:, KIND], rows[:, LABEL]
@@ -176,26 +179,30 @@ class TableArrays:
         """
         first = self.num_rows
         num_rows, num_cells = first + rows, self.num_cells + cells
-        if num_cells > self._usable_cells or num_rows > len(self.rows):
+        if num_cells > self._usable_cells or num_rows > self._usable_rows:
             self._reserve(rows, cells)
         self.num_rows, self.num_cells = num_rows, num_cells
         return first
 
     def _reserve(self, rows: int, cells: int) -> None:
-        """Grow the arrays at least this far; raises LimitExceededError past ``max_cells``.
+        """Grow the arrays at least this far.
 
-        This is checked before anything changes, so that a full table stays usable. Growing may
-        pause, and a pause may end the work by raising while the table stays in use: so an array is
-        replaced only once its copy is complete. Rows have no limit of their own, as each has at
-        least one cell.
+        Raises LimitExceededError past ``max_cells`` or MAX_ROWS. This is checked before anything
+        changes, so that a full table stays usable. Growing may pause, and a pause may end the work
+        by raising while the table stays in use: so an array is replaced only once its copy is
+        complete.
         """
-        if self.num_cells + cells > self.max_cells:
-            raise LimitExceededError(
-                f"the recogniser needs more than {self.max_cells} cells",
-                limit=self.max_cells,
-                field="constraint",
-                hint="ask for less at once: shorter strings, smaller enums, fewer members",
-            )
+        for needed, limit, what in (
+            (self.num_cells + cells, self.max_cells, "cells"),
+            (self.num_rows + rows, MAX_ROWS, "rows"),
+        ):
+            if needed > limit:
+                raise LimitExceededError(
+                    f"the recogniser needs more than {limit} {what}",
+                    limit=limit,
+                    field="constraint",
+                    hint="ask for less at once: shorter strings, smaller enums, fewer members",
+                )
         if self.num_cells + cells > len(self.cells):
             self._set_cells(_grow(self.cells, self.num_cells + cells))
         if self.num_rows + rows > len(self.rows):

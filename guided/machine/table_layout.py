@@ -32,6 +32,7 @@ __all__ = [
     "KIND",
     "LABEL",
     "LOW",
+    "MAX_ROWS",
     "MIN_REMAINING",
     "NAMES_LEFT",
     "NEAREST_LABEL",
@@ -44,6 +45,9 @@ __all__ = [
     "UNCOUNTED",
     "WIDTH",
 ]
+
+MAX_ROWS: Final = 2**23
+"""The most rows: the number of one and a byte fit 31 bits (``masks/independent_kernels.py``)."""
 
 BASE: Final = 0
 KIND: Final = 1

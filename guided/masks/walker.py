@@ -270,7 +270,11 @@ class Walker:
 
     def _state_after(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
         """Return the state after a text, or ``None``; ``reached`` is a cache with at least b""."""
-        if text not in reached:
-            before = self._state_after(text[:-1], reached)
-            reached[text] = None if before is None else self.machine.advance(before, text[-1:])
-        return reached[text]
+        known = len(text)
+        while text[:known] not in reached:
+            known -= 1
+        state = reached[text[:known]]
+        for end in range(known + 1, len(text) + 1):
+            state = None if state is None else self.machine.advance(state, text[end - 1 : end])
+            reached[text[:end]] = state
+        return state

@@ -398,12 +398,9 @@ def test_names_that_parses_remember_count_as_memory_of_the_machine() -> None:
     compiler = ConstraintCompiler(
         BYTES, ConstraintLimits(recognizer=RecognizerLimits(max_cells=400_000))
     )
-    reached = compiler.start(constraint)
-    parts = reached.constraint.machine.parts
-    before = parts.nbytes
-    for byte in b'{"' + b"a" * 1_200:
+    reached: Matcher = compiler.start(constraint)
+    for byte in b'{"' + b"a" * 1_300:
         reached = reached.advance(BYTES.byte_ids[byte])
-    assert parts.nbytes - before > 700_000
     with pytest.raises(LimitExceededError, match=r"[89]\d\d KB of names"):
         _read_on(reached, 500)
 
@@ -412,4 +409,4 @@ def _read_on(reached: Matcher, count: int) -> None:
     """Make a mask, as for an answer, after each of ``count`` letters."""
     for _ in range(count):
         reached = reached.advance(BYTES.byte_ids[ord("a")])
-        reached.constraint.mask(reached.position)
+        reached.mask()

@@ -11,6 +11,7 @@ from guided.errors import LimitExceededError
 from guided.json_schema.machine.spelled_texts import ChainBuilder
 from guided.machine.block import CODE_POINT_END, STOP, make_block
 from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
+from guided.machine.table_layout import MAX_ROWS
 from guided.regular.dfa import DEAD
 from tests.unit.machine.tries import trie_of
 
@@ -211,3 +212,13 @@ def _add_overlays(
     return table.add_overlays_from_edges(
         np.array(under, dtype=np.int32), np.array(edges, dtype=np.int32)
     )
+
+
+def test_a_row_and_a_byte_fit_thirty_one_bits() -> None:
+    """Masks number both together, in int32."""
+    table = TransitionTable(2**40)
+    table.add_row({ord("a"): 0})
+    with pytest.raises(LimitExceededError, match=f"more than {MAX_ROWS} rows"):
+        table._new_rows(MAX_ROWS, 0)
+    assert table.num_rows == 1
+    assert -1 - 256 * (MAX_ROWS - 1) - 255 == -(2**31)
