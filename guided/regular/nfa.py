@@ -25,12 +25,15 @@ from guided.regular.expression import (
     Start,
 )
 from guided.regular.transitions import copy_moves
-from guided.runtime.work_budget import pause_if_due, with_pauses
+from guided.runtime.work_budget import pause_if_due, spend, with_pauses
 
-__all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
+__all__ = ["MAX_NFA_MOVES", "MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
 MAX_NFA_STATES: Final = 100_000
 """Most states of one expression, with its repeats unrolled and its look-around."""
+MAX_NFA_MOVES: Final = 16_000_000
+"""Most moves of the graphs in one expression, with its repeats unrolled; twelve bytes each."""
+_MOVES_PER_UNIT: Final = 100
 _MANY_PARTS: Final = 100
 """Parts of a node above which the construction may pause between them."""
 _NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
@@ -135,8 +138,15 @@ class Nfa:
         """Make room for ``size`` more moves in ``bulk``, and return the index of the first.
 
         They count at once, so the caller writes them there before anything reads ``bulk``, which
-        may be another array than before.
+        may be another array than before. Raises LimitExceededError past MAX_NFA_MOVES.
         """
+        spend(size // _MOVES_PER_UNIT)
+        if self.bulk_size + size > MAX_NFA_MOVES:
+            raise LimitExceededError(
+                f"the expression needs more than {MAX_NFA_MOVES} moves by classes of characters",
+                limit=MAX_NFA_MOVES,
+                hint="lower the bounds of its repeats, or list fewer and shorter texts",
+            )
         begin = self.bulk_size
         self.bulk_size += size
         if self.bulk_size > self.bulk.shape[1]:
@@ -149,7 +159,8 @@ class Nfa:
 def nfa_from_regular(regular: Regular) -> Nfa:
     """Return the automaton of an expression; its size is the expression's with repeats unrolled.
 
-    Raises LimitExceededError past MAX_NFA_STATES, and ValueError for an ``Intersection`` in it.
+    Raises LimitExceededError past MAX_NFA_STATES or MAX_NFA_MOVES, and ValueError for an
+    ``Intersection`` in it.
     """
     nfa = Nfa()
     start = nfa.add_states()
@@ -330,7 +341,7 @@ def _copy_last_states(nfa: Nfa, sizes_before: list[int], size: int, copies: int)
     nfa.condition_looks += nfa.condition_looks[edges_before[-1] :] * copies
     moves = nfa.bulk[:, bulk_before : nfa.bulk_size]
     if moves.shape[1]:
-        copied = np.tile(moves, copies)
+        first = nfa.reserve_bulk(copies * moves.shape[1])  # raises before memory is taken
+        copied = nfa.bulk[:, first : nfa.bulk_size]
+        copied[:] = np.tile(moves, copies)
         copied[:2] += np.repeat(np.arange(1, copies + 1) * size, moves.shape[1])
-        first = nfa.reserve_bulk(copied.shape[1])
-        nfa.bulk[:, first : nfa.bulk_size] = copied

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
@@ -34,10 +35,11 @@ from guided.regular.expression import (
     literal,
 )
 from guided.regular.minimize import minimize
+from guided.regular.nfa import nfa_from_regular
 from guided.regular.partition import partition
 from guided.regular.transitions import moves_by_state
 from guided.regular.utf8 import json_string_sequences, utf8_sequences
-from guided.regular.word_graph import without_texts
+from guided.regular.word_graph import without_texts, word_graph
 from guided.runtime.work_budget import limited_work
 
 _POINTS = st.integers(0, 0x10FFFF).filter(lambda p: not 0xD800 <= p <= 0xDFFF)
@@ -466,3 +468,14 @@ def test_running_a_text_is_work_by_its_length_alone() -> None:
         assert dfa.accepts(text)
     with limited_work(9_000), pytest.raises(LimitExceededError):
         dfa.accepts(text)
+
+
+def test_copies_of_a_large_graph_are_bounded_before_they_take_memory() -> None:
+    letters = word_graph([chr(0x4E00 + number) for number in range(2_000)])
+    assert dfa_from_regular(Repeat(letters, 1, 30)).accepts("\u4e00" * 30)
+    tracemalloc.start()
+    with pytest.raises(LimitExceededError, match="more than 16000000 moves"):
+        nfa_from_regular(Repeat(letters, 1, 9_000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50_000_000
