@@ -12,7 +12,7 @@ from guided.masks.outline import NO_HORIZON, Outline, outline_of
 from guided.masks.outline_kernels import num_bytes_leading_on
 from guided.masks.packed import PackedMachine
 
-__all__ = ["COUNTS_NOTHING", "MaskKey", "MaskKeys", "RowTraits", "row_traits"]
+__all__ = ["COUNTS_NOTHING", "MaskKey", "MaskKeys", "RowTraits", "mask_key", "row_traits"]
 
 COUNTS_NOTHING: Final = 2**32
 """In place of ``RowTraits.high``, beyond every bound."""
@@ -37,6 +37,14 @@ class MaskKey(NamedTuple):
     """Code points that a string still needs; may be negative without an outline."""
     left: int = 0
     """Code points that a string may still have."""
+
+
+_new: Final = tuple.__new__
+
+
+def mask_key(stack: int, row: int, missing: int = 0, left: int = 0) -> MaskKey:
+    """Construct a ``MaskKey`` in half the time, as every mask needs one."""
+    return _new(MaskKey, (stack, row, missing, left))
 
 
 class RowTraits(NamedTuple):
@@ -101,14 +109,14 @@ class MaskKeys:
         stack, row, count, _ = state
         traits = self._traits.get(row) or self.traits(row)  # mostly saves the call
         if traits.high == COUNTS_NOTHING:
-            return MaskKey(stack, row)
+            return mask_key(stack, row)
         missing, left = traits.low - count, traits.high - count
         # Beyond what tokens can count the bounds make no difference: such states share a mask.
         # Without an outline it is not known how far that is. What is missing may be one more than
         # a token counts, as no token may then end the text.
         if traits.outline is not None:
             missing, left = min(max(missing, 0), traits.max_count + 1), min(left, traits.max_count)
-        return MaskKey(stack, row, missing, left)
+        return mask_key(stack, row, missing, left)
 
     def traits(self, row: int) -> RowTraits:
         """Return what walks from a row have to know about it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import deque
 from typing import Final, TypeAlias
 from weakref import ref
 
@@ -62,8 +62,9 @@ class MaskStore:
         self.max_bytes = max_bytes
         self.nbytes = 0
         """About how many bytes are held: of each entry, and of each base once."""
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        """In the order of the clock: the first one is looked at next."""
+        self._entries: dict[_Key, _Entry] = {}
+        self._clock: deque[_Key] = deque()
+        """The keys of all entries: the first one is looked at next."""
         self._bases: dict[int, _Base] = {}
         """By ``_Entry.base``, with the number of entries that have it."""
         self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
@@ -96,9 +97,12 @@ class MaskStore:
                     if words.tobytes() == content:
                         held.used = True
                         return held, delta
-                self._empty(key)
             delta = delta_of(found, base, changes)
             held = HeldMask(delta)
+            if entry is None:
+                self._clock.append(key)
+            else:
+                self._remove(key)
             self._add_entry(key, _Entry(ref(held), delta), delta.base.nbytes)
             # Two are looked at for each that comes, so in the long run no more holders are dead
             # than alive.
@@ -118,9 +122,10 @@ class MaskStore:
         assert self.nbytes == sum(e.nbytes for e in entries) + sum(b.nbytes for b in bases)
         assert sum(base.masks for base in bases) == len(entries)
         assert {entry.base for entry in entries} == self._bases.keys()
+        assert sorted(self._clock) == sorted(self._entries)
 
     def _add_entry(self, key: _Key, entry: _Entry, base_bytes: int) -> None:
-        """Add an entry; the bytes of its base are counted with the first entry that has it.
+        """Add an entry, whose key is in the clock; the first one of a base counts its bytes.
 
         This and the methods after it are called with the lock held.
         """
@@ -138,28 +143,31 @@ class MaskStore:
         A holder that something refers to is put last and otherwise left alone: only
         ``_evict_next``, which runs when the store is full, looks at ``used`` and empties holders.
         """
-        if self._entries:
-            key = next(iter(self._entries))
+        if self._clock:
+            key = self._clock.popleft()
             if self._entries[key].holder() is None:
-                self._empty(key)
+                self._remove(key)
             else:
-                self._entries.move_to_end(key)
+                self._clock.append(key)
 
     def _evict_next(self) -> None:
         """Empty the next holder, or give it another round if it was used since the last one.
 
         There is always one: without holders the store has no bytes, and so is not full.
         """
-        key = next(iter(self._entries))
+        key = self._clock.popleft()
         held = self._entries[key].holder()
         if held is not None and held.used:
             held.used = False
-            self._entries.move_to_end(key)
+            self._clock.append(key)
         else:
-            self._empty(key)
+            self._remove(key)
 
-    def _empty(self, key: _Key) -> None:
-        """Empty a holder and remove its entry, and its base with the last entry that has it."""
+    def _remove(self, key: _Key) -> None:
+        """Empty a holder and remove its entry, and its base with the last entry that has it.
+
+        The caller has taken the key out of the clock, or adds another entry for it.
+        """
         entry = self._entries.pop(key)
         held = entry.holder()
         if held is not None:

@@ -22,7 +22,7 @@ from guided.machine.recognizer import Recognizer, State
 from guided.machine.table import DEAD
 from guided.masks.held_mask import HeldMask
 from guided.masks.mask_delta import MaskDelta
-from guided.masks.mask_keys import MaskKey, MaskKeys
+from guided.masks.mask_keys import MaskKey, MaskKeys, mask_key
 from guided.masks.mask_store import MaskStore
 from guided.masks.walk import KeptWalk, Walk
 from guided.masks.walker import Walker
@@ -127,7 +127,7 @@ class StateMasks:
         stack; for an overlay, a correction of the walk of the row below; a walk of its own.
         """
         key = self._keys.key_of(state)
-        anywhere = MaskKey(_ANYWHERE, key.row, key.missing, key.left)
+        anywhere = mask_key(_ANYWHERE, key.row, key.missing, key.left)
         # A walk that read no stack is the same in all, but this is only known afterwards.
         cached = self._find_walk(key) or self._find_walk(anywhere)
         if cached is not None:
@@ -156,7 +156,7 @@ class StateMasks:
             return None
         # Whether the text may end is cut off with the callers, so it is part of the key.
         is_accepting = self._machine.is_accepting(state)
-        short = MaskKey(stack, key.row, key.missing, int(is_accepting))
+        short = mask_key(stack, key.row, key.missing, int(is_accepting))
         found = self._find_walk(short)
         if found is None:
             walk = self._walker.walk(state._replace(stack=stack), is_truncated=True)
@@ -166,7 +166,8 @@ class StateMasks:
         if not len(found.uncertain):
             return found
         walk = self._walker.complete(found, state)
-        return KeptWalk(*self._keep(walk), walk.uncertain)
+        held, delta = self._keep(walk)
+        return KeptWalk(held, delta, walk.uncertain)
 
     def _find_repeating_tokens(self, state: State) -> list[int]:
         """Return the tokens that would close the free key being written as one already taken.

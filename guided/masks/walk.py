@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,29 +14,40 @@ from guided.masks.mask_delta import MaskDelta
 __all__ = ["KeptWalk", "Walk"]
 
 
-class Walk(NamedTuple):
-    """What a walk found."""
+@final
+class Walk:
+    """What a walk found; its fields never change."""
 
-    mask: Mask
-    """Tokens all of whose bytes may follow; uncertain tokens may be set or not. Valid until the
-    thread's next walk, which overwrites it."""
-    base: Mask
-    """A mask that it hardly differs from, and that never changes."""
-    uncertain: NDArray[np.int32]
-    """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them.
+    # No named tuple, here and below: one is made for every mask, and takes ten times as long.
+    __slots__ = ("base", "is_stack_independent", "mask", "uncertain")
 
-    For stacks that are not truncated they are nodes whose own tokens and those below are
-    uncertain.
-    """
-    is_stack_independent: bool = False
-    """Whether it is the same in all stacks."""
+    def __init__(
+        self,
+        mask: Mask,
+        base: Mask,
+        uncertain: NDArray[np.int32],
+        is_stack_independent: bool = False,
+    ) -> None:
+        self.mask: Final = mask
+        """Tokens all of whose bytes may follow; uncertain tokens may be set or not. Valid until the
+        thread's next walk, which overwrites it."""
+        self.base: Final = base
+        """A mask that it hardly differs from, and that never changes."""
+        self.uncertain: Final = uncertain
+        """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them.
+
+        For stacks that are not truncated they are nodes whose own tokens and those below are
+        uncertain.
+        """
+        self.is_stack_independent: Final = is_stack_independent
+        """Whether it is the same in all stacks."""
 
     def for_one_stack(self) -> Walk:
         """Return the walk, not marked as the same in all stacks.
 
         ``StateMasks`` would otherwise remember it for every stack. The mask is the same memory.
         """
-        return self._replace(is_stack_independent=False)
+        return Walk(self.mask, self.base, self.uncertain)
 
     def join_to(self, into: Walk) -> Walk:
         """Return this walk and ``into`` as one; it has added its tokens to the mask of ``into``.
@@ -52,10 +63,14 @@ class Walk(NamedTuple):
         )
 
 
-class KeptWalk(NamedTuple):
-    """A walk whose mask is kept: unlike that of a ``Walk``, it lasts."""
+@final
+class KeptWalk:
+    """A walk whose mask is kept: unlike that of a ``Walk``, it lasts. Its fields never change."""
 
-    held: HeldMask
-    delta: MaskDelta
-    """The mask, which the store may remove from its holder."""
-    uncertain: NDArray[np.int32]
+    __slots__ = ("delta", "held", "uncertain")
+
+    def __init__(self, held: HeldMask, delta: MaskDelta, uncertain: NDArray[np.int32]) -> None:
+        self.held: Final = held
+        self.delta: Final = delta
+        """The mask, which the store may remove from its holder."""
+        self.uncertain: Final = uncertain

@@ -124,7 +124,8 @@ def test_masks_with_the_same_hash_are_told_apart() -> None:
     (entry,) = store._entries.values()
     store._entries.clear()
     of_token_2 = np.array([[0, 1 << 2]], dtype=np.int32)
-    store._entries[id(_NOTHING), hash(of_token_2.tobytes())] = entry
+    key = id(_NOTHING), hash(of_token_2.tobytes())
+    store._entries[key], store._clock[0] = entry, key
     other = _keep(store, 2)
     assert other.delta is not None
     assert other.delta.mask().tolist() == _mask(2).tolist()
