@@ -13,6 +13,7 @@ import sys
 from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import settings
@@ -52,6 +53,20 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+_SHARED: Final = ("server", "thinker", "_tiny_server", "shared_echo_server")
+"""Servers that tests of several files share, the slowest to start first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of each shared server side by side, so that one worker starts it for most."""
+    items.sort(key=_first_shared)
+
+
+def _first_shared(item: pytest.Item) -> int:
+    names = getattr(item, "fixturenames", ())
+    return next((at for at, name in enumerate(_SHARED) if name in names), len(_SHARED))
 
 
 @pytest.fixture(autouse=True)
