@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import JsonType
@@ -52,6 +52,25 @@ def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[Likel
         return tuple(_LimitSearch(machine, limits).find_limits())
 
 
+class _Place(NamedTuple):
+    """A place in an answer, which is written out only where it is reported.
+
+    A place of a long name has very many others inside it.
+    """
+
+    around: _Place | None
+    name: str
+
+    @property
+    def pointer(self) -> str:
+        """The place as ``LikelyLimit.place`` writes it."""
+        names, place = [self.name], self.around
+        while place is not None:
+            names.append(place.name)
+            place = place.around
+        return child_pointer("", *reversed(names))
+
+
 class _LimitSearch:
     """Visits the stacks of a machine breadth first, one for each innermost frame."""
 
@@ -60,9 +79,8 @@ class _LimitSearch:
         self.limits = limits
         self.work = MAX_WORK
         """Units of work that are left."""
-        self.worklist: deque[tuple[int, str]] = deque([(ROOT, "")])
-        """Stacks still to visit, each with its place in an answer, written as ``LikelyLimit.place``
-        is."""
+        self.worklist: deque[tuple[int, _Place | None]] = deque([(ROOT, None)])
+        """Stacks still to visit, each with its place in an answer, if that is not the whole."""
         self.seen: set[Frame] = set()
         """Innermost frames of the visited stacks."""
 
@@ -75,7 +93,7 @@ class _LimitSearch:
         """
         steps, num_reported = 0, 0
         while self.worklist and steps < MAX_STEPS and num_reported < MAX_LIMITS and self.work > 0:
-            stack, pointer = self.worklist.popleft()
+            stack, place = self.worklist.popleft()
             frame = self.machine.stacks.frames[stack]
             if frame in self.seen:
                 continue
@@ -84,10 +102,10 @@ class _LimitSearch:
             with limited_work(self.limits.step_work, "going on from one position"):
                 try:
                     self.machine.parts.check_room()
-                    self.worklist += self._next_stacks(stack, frame, pointer)
+                    self.worklist += self._next_stacks(stack, frame, place)
                 except LimitExceededError as error:
                     num_reported += 1
-                    yield LikelyLimit(pointer, str(error))
+                    yield LikelyLimit("" if place is None else place.pointer, str(error))
                 # None are left after a limit was hit, though the last spending may exceed it.
                 spent = self.limits.step_work - max(0, units_left() or 0)
             self.work -= spent
@@ -95,50 +113,52 @@ class _LimitSearch:
             # units it spent are spent again here, where work can pause.
             spend(spent + _STEP_WORK)
 
-    def _next_stacks(self, stack: int, frame: Frame, pointer: str) -> list[tuple[int, str]]:
-        """Return the stacks that may come next, each with its JSON pointer in an answer.
+    def _next_stacks(
+        self, stack: int, frame: Frame, place: _Place | None
+    ) -> list[tuple[int, _Place | None]]:
+        """Return the stacks that may come next, each with its place in an answer.
 
         ``frame`` is the innermost frame of ``stack``. Raises LimitExceededError if a limit is hit.
         """
         machine, exit_actions = self.machine, self.machine.exit_actions
         if isinstance(frame, ArrayFrame):
-            return self._after_action(stack, ITEM, child_pointer(pointer, "*"))
+            return self._after_action(stack, ITEM, _Place(place, "*"))
         if isinstance(frame, ObjectFrame):
             names, classes = machine.evaluation.names.candidates(stack)
-            ahead = [
-                (exit_actions.action_of_key(name), child_pointer(pointer, name)) for name in names
-            ]
+            ahead = [(exit_actions.action_of_key(name), _Place(place, name)) for name in names]
             ahead += [
-                (exit_actions.action_of(KeyClass(class_id)), child_pointer(pointer, "*"))
+                (exit_actions.action_of(KeyClass(class_id)), _Place(place, "*"))
                 for class_id in classes
             ]
             return [
                 each for action, inner in ahead for each in self._after_action(stack, action, inner)
             ]
-        return self._open_containers(stack, frame, pointer) + self._after_value(
-            stack, frame, pointer
-        )
+        return self._open_containers(stack, frame, place) + self._after_value(stack, frame, place)
 
     def _open_containers(
-        self, stack: int, frame: AwaitedValue, pointer: str
-    ) -> list[tuple[int, str]]:
+        self, stack: int, frame: AwaitedValue, place: _Place | None
+    ) -> list[tuple[int, _Place | None]]:
         """Build the scalars that a value may be, and return the stacks of its containers."""
         self.machine.rows.before_value(stack)
         types = frozenset().union(*map(self.machine.evaluation.restriction.types, frame.formulas))
         opening = {JsonType.OBJECT: OPEN_OBJECT, JsonType.ARRAY: OPEN_ARRAY}
         actions = [action for kind, action in opening.items() if kind in types]
-        return [each for action in actions for each in self._after_action(stack, action, pointer)]
+        return [each for action in actions for each in self._after_action(stack, action, place)]
 
-    def _after_value(self, stack: int, frame: AwaitedValue, pointer: str) -> list[tuple[int, str]]:
+    def _after_value(
+        self, stack: int, frame: AwaitedValue, place: _Place | None
+    ) -> list[tuple[int, _Place | None]]:
         """Return the stacks after a value; none in arrays, whose items are taken to be alike."""
         if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
-        around = pointer[: pointer.rindex("/")]
+        around = None if place is None else place.around
         vectors = self.machine.evaluation.value_stacks.accepted_vectors(stack)[:_MAX_OUTCOMES]
         actions = [self.machine.exit_actions.action_of(Done(vector)) for vector in vectors]
         return [each for action in actions for each in self._after_action(stack, action, around)]
 
-    def _after_action(self, stack: int, action: int, pointer: str) -> list[tuple[int, str]]:
-        """Return the stack after an exit action and its JSON pointer; nothing if it is refused."""
+    def _after_action(
+        self, stack: int, action: int, place: _Place | None
+    ) -> list[tuple[int, _Place | None]]:
+        """Return the stack after an exit action and its place; nothing if it is refused."""
         resolved = self.machine.exits.resolve(stack, action)
-        return [] if resolved is None else [(resolved[0], pointer)]
+        return [] if resolved is None else [(resolved[0], place)]

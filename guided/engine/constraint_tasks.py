@@ -16,7 +16,7 @@ from functools import partial
 from guided.constraint.automaton import automaton_of
 from guided.constraint.mask_reading import describe_mask
 from guided.constraint.reading import read_text
-from guided.constraint.report import check_structure, shorten_report
+from guided.constraint.report import MAX_REPORT_BYTES, check_structure
 from guided.engine.compile_queue import StartMatcher
 from guided.engine.compiled_parts import shares_compiled
 from guided.engine.request_isolation import as_guided_error, is_request_error
@@ -191,7 +191,7 @@ class ConstraintTasks:
                 return describe_mask(self._start(constraint), task.tokens, self._vocabulary)
             case "draw":
                 return automaton_of(constraint)
-        found = shorten_report(check_structure(constraint, self._vocabulary.missing_bytes))
+        found = check_structure(constraint, self._vocabulary.missing_bytes, MAX_REPORT_BYTES)
         if task.kind == "compile":
             self._start(constraint)
         return found

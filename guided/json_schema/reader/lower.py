@@ -24,7 +24,7 @@ from guided.json_schema.reader.text import read_schema
 from guided.json_schema.reader.unevaluated import UNEVALUATED_FORMULAS
 from guided.json_schema.reader.unknown_keywords import refuse_unknown
 from guided.json_schema.reader.value_keywords import LISTED_FORMULAS, SCALAR_FORMULAS
-from guided.json_schema.reader.verdicts import judge_keywords
+from guided.json_schema.reader.verdicts import count_keywords, judge_keywords
 from guided.runtime.at_drop import AtDrop
 from guided.spec import JsonOptions, JsonSchema, UnknownKeywords, Verdict
 
@@ -40,9 +40,14 @@ class LoweredSchema:
     options: JsonOptions
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> Iterator[Verdict]:
         """The verdicts on all occurrences of keywords, in the order of the text."""
         return judge_keywords(self.index, self.options)
+
+    @property
+    def num_verdicts(self) -> int:
+        """How many verdicts there are."""
+        return count_keywords(self.index)
 
 
 def lower_json_schema(schema: JsonSchema) -> LoweredSchema:

@@ -29,22 +29,31 @@ from guided.json_schema.reader.schema_index import SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.json_schema.reader.unknown_keywords import note_on_unknown
 from guided.json_schema.reader.value_keywords import number_assertion
+from guided.runtime.work_budget import spend
 from guided.spec import Enforcement, JsonOptions, KeyOrder, Verdict
 
-__all__ = ["judge_keywords", "replace_table"]
+__all__ = ["count_keywords", "judge_keywords", "replace_table"]
+
+_POINTER_BYTES_PER_UNIT: Final = 32
+"""Each verdict has a pointer of its own, which repeats the long names around its schema."""
 
 
-def judge_keywords(index: SchemaIndex, options: JsonOptions) -> tuple[Verdict, ...]:
-    """Return a verdict on every keyword of every schema in the index, except in metaschemas.
+def judge_keywords(index: SchemaIndex, options: JsonOptions) -> Iterator[Verdict]:
+    """Yield a verdict on every keyword of every schema in the index, except in metaschemas.
 
     In the order in which schemas were read, reachable from the root or not.
     """
-    return tuple(
-        verdict
-        for location in index.locations.values()
-        if not location.resource.is_standard
-        for verdict in _verdicts(location, options)
-    )
+    for location in _judged(index):
+        yield from _verdicts(location, options)
+
+
+def count_keywords(index: SchemaIndex) -> int:
+    """Return the number of verdicts that ``judge_keywords`` yields."""
+    return sum(len(location.schema) for location in _judged(index))
+
+
+def _judged(index: SchemaIndex) -> Iterator[Location]:
+    return (each for each in index.locations.values() if not each.resource.is_standard)
 
 
 def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
@@ -54,6 +63,7 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
     """
     defined = location.resource.dialect.keywords
     for keyword in location.schema:
+        spend((len(location.pointer) + len(keyword)) // _POINTER_BYTES_PER_UNIT)
         here = child_pointer(location.pointer, keyword)
         definition = defined.get(keyword)
         if definition is None:
