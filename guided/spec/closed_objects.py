@@ -77,8 +77,8 @@ class _Closer:
         self._root = root
         self._discriminators = Discriminators(root)
         self._open: dict[int, Any] = {}
-        """Schemas that must stay open, by identity; kept referenced, so that no identity is reused.
-        """
+        """Schemas that must stay open, and lists of them, by identity; kept referenced, so that no
+        identity is reused."""
         self._keep_open(root)
 
     def close(self, schema: Any) -> Any:
@@ -128,10 +128,12 @@ class _Closer:
         worklist = [part]
         while worklist:
             value = worklist.pop()
+            if not isinstance(value, dict | list) or id(value) in self._open:
+                continue
+            self._open[id(value)] = value
             if isinstance(value, list):
                 worklist.extend(value)
-            elif isinstance(value, dict) and id(value) not in self._open:
-                self._open[id(value)] = value
+            else:
                 worklist.extend(value.values())
                 worklist.extend(self._target(value[name]) for name in _REFERENCES if name in value)
 

@@ -63,6 +63,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
     properties, required = parsed.get("properties", {}), parsed.get("required", [])
     if missing := [name for name in required if name not in properties]:
         raise _unsupported(f"no property says what {missing[0]!r} is", "/required")
+    owed = frozenset(required)
     texts, uri = _text_members(parsed), f"tool:{tool.name}"
     parts: list[Structure] = []
     for name, value_schema in properties.items():
@@ -85,7 +86,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
             if texts[name]:
                 rest = AnyOf([rest, f"{header[-1]}{NULL}{form.end}"])
             member = Sequence([header[:-1], rest])
-        parts.append(member if name in required else Repeat(member, 0, 1))
+        parts.append(member if name in owed else Repeat(member, 0, 1))
     return Sequence(parts)
 
 
