@@ -30,6 +30,9 @@ REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
 
 
 MAX_NODES: Final = 50_000
+_PARTS_PER_UNIT: Final = 8
+"""Schemas applied in place that are looked at in a unit of work; those that are Booleans, or lists
+of names, are paid for by nothing else."""
 _BINDING_BYTES: Final = 56
 """Bytes of a dynamic anchor in a scope."""
 _NODE_BYTES: Final = 600
@@ -180,17 +183,24 @@ class SchemaContext:
 
         A schema holds of every value that fits this one and its condition. For ``unevaluatedItems``
         and ``unevaluatedProperties``: which schemas may have evaluated items or members, and when.
-        A branch of anyOf or oneOf counts if it holds. ``not`` evaluates nothing. A schema without a
-        condition has TRUE, which ``unevaluated`` compares by identity. A new keyword that applies
-        schemas in place has to be added here.
+        A branch of anyOf or oneOf counts if it holds. ``not`` evaluates nothing, and neither do
+        Booleans, of which there may be very many: most are left out. A schema without a condition
+        has TRUE, which ``unevaluated`` compares by identity. A new keyword that applies schemas in
+        place has to be added here.
         """
         for keyword, value in self.keywords.items():
             if keyword in REFERENCES:
                 yield TRUE, self.target(keyword)
             elif keyword == "allOf":
-                yield from ((TRUE, self.inner(schema)) for schema in value)
+                spend(len(value) // _PARTS_PER_UNIT)
+                for schema in value:
+                    if not isinstance(schema, bool):
+                        yield TRUE, self.inner(schema)
             elif keyword in ("anyOf", "oneOf"):
-                yield from ((self.apply(schema), self.inner(schema)) for schema in value)
+                spend(len(value) // _PARTS_PER_UNIT)
+                for schema in value:
+                    if not isinstance(schema, bool):
+                        yield self.apply(schema), self.inner(schema)
             elif keyword == "if":
                 condition = self.apply(value)
                 yield condition, self.inner(value)
@@ -198,8 +208,9 @@ class SchemaContext:
                 opposite = self.formulas.negate(condition)
                 yield opposite, self.inner(self.keywords.get("else", True))
             elif keyword in ("dependentSchemas", "dependencies"):
+                spend(len(value) // _PARTS_PER_UNIT)
                 for name, schema in value.items():
-                    if not isinstance(schema, list):
+                    if not isinstance(schema, list | bool):
                         # "HasMember" alone also holds of values that are no objects.
                         leaf = self.formulas.leaf
                         condition = self.formulas.all_of(

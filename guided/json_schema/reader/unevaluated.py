@@ -53,9 +53,11 @@ def _properties(context: SchemaContext) -> Formula:
     everything: list[Formula] = []
     for condition, applied in _evaluators(context, "unevaluatedProperties"):
         keywords = applied.keywords
-        for name in keywords.get("properties", ()):
+        here, matching = keywords.get("properties", ()), keywords.get("patternProperties", ())
+        spend(len(here) + len(matching))
+        for name in here:
             names.setdefault(name, []).append(condition)
-        for pattern in keywords.get("patternProperties", ()):
+        for pattern in matching:
             pointer = applied.pointer("patternProperties", pattern)
             patterns.setdefault(applied.lowering.regular(pattern, pointer), []).append(condition)
         if "additionalProperties" in keywords or (
@@ -67,6 +69,8 @@ def _properties(context: SchemaContext) -> Formula:
         return TRUE
 
     matched = {pattern: _matching_names(pattern, names) for pattern in patterns}
+    named = tuple((name, TRUE) for name in names)
+    sometimes = {name: held for name, held in names.items() if TRUE not in held}
 
     def with_patterns(evaluated: Sequence[Regular]) -> Iterator[Formula]:
         """Yield the formulas that must hold if only the ``evaluated`` patterns evaluate members.
@@ -76,19 +80,15 @@ def _properties(context: SchemaContext) -> Formula:
         ``rest``, or one of the conditions holds under which it is evaluated by name. ``_cases``
         joins these formulas by "and", and the cases by "or".
         """
-        yield formulas.leaf(
-            Members(
-                tuple((name, TRUE) for name in names),
-                tuple((pattern, TRUE) for pattern in evaluated),
-                rest,
-            )
-        )
-        for name, conditions in names.items():
-            if TRUE not in conditions and not any(name in matched[p] for p in evaluated):
+        matches = tuple((pattern, TRUE) for pattern in evaluated)
+        yield formulas.leaf(Members(named, matches, rest))
+        for name, conditions in sometimes.items():
+            if not any(name in matched[p] for p in evaluated):
                 unevaluated = formulas.leaf(Members(((name, rest),), (), TRUE))
                 yield formulas.any_of([unevaluated, *conditions])
 
-    cases = _cases(patterns, with_patterns, context, "unevaluatedProperties")
+    units = len(named) + len(sometimes)
+    cases = _cases(patterns, with_patterns, units, context, "unevaluatedProperties")
     return formulas.any_of([*everything, *cases])
 
 
@@ -117,7 +117,7 @@ def _items(context: SchemaContext) -> Formula:
     if rest is TRUE or TRUE in everything:
         return TRUE
     ends = sorted(lengths)
-    spend(sum(ends))
+    by_index = (TRUE,) * ends[-1]
 
     def with_contained(evaluated: Sequence[Formula]) -> Iterator[Formula]:
         """Yield the formulas that must hold if only the ``evaluated`` formulas evaluate items.
@@ -128,14 +128,14 @@ def _items(context: SchemaContext) -> Formula:
         these conditions holds.
         """
         other = formulas.any_of([rest, *evaluated])
-        yield formulas.leaf(Items((TRUE,) * ends[-1], other))
+        yield formulas.leaf(Items(by_index, other))
         for start, end in pairwise(ends):
             conditions = [c for length in ends if length >= end for c in lengths[length]]
             if TRUE not in conditions:
                 between = (TRUE,) * start + (other,) * (end - start)
                 yield formulas.any_of([formulas.leaf(Items(between, TRUE)), *conditions])
 
-    cases = _cases(contained, with_contained, context, "unevaluatedItems")
+    cases = _cases(contained, with_contained, sum(ends), context, "unevaluatedItems")
     return formulas.any_of([*everything, *cases])
 
 
@@ -188,6 +188,7 @@ def _evaluators(context: SchemaContext, keyword: str) -> Iterator[tuple[Formula,
 def _cases(
     conditions_by_item: Mapping[_T, Sequence[Formula]],
     formulas_for: Callable[[Sequence[_T]], Iterable[Formula]],
+    units: int,
     context: SchemaContext,
     keyword: str,
 ) -> Iterator[Formula]:
@@ -195,9 +196,10 @@ def _cases(
 
     ``conditions_by_item`` has the conditions under which each of them evaluates; one with TRUE
     among them is part of every set. The formula of a set says that one of the conditions of each
-    holds, and what ``formulas_for`` returns for the set. It does not say that the others do not
-    evaluate: they would evaluate more, so a formula without them is only stricter. ``context`` and
-    ``keyword`` are for errors: LimitExceededError past MAX_CASES.
+    holds, and what ``formulas_for`` returns for the set, which takes about ``units`` of work. It
+    does not say that the others do not evaluate: they would evaluate more, so a formula without
+    them is only stricter. ``context`` and ``keyword`` are for errors: LimitExceededError past
+    MAX_CASES.
 
     The smallest set comes first: its formula names all members, and an object takes the order of
     its names from where formulas first name them.
@@ -215,6 +217,7 @@ def _cases(
     formulas = context.formulas
     for size in range(len(sometimes) + 1):
         for chosen in combinations(sometimes, size):
+            spend(units)
             hold = [formulas.any_of(conditions_by_item[item]) for item in chosen]
             yield formulas.all_of([*hold, *formulas_for([*always, *chosen])])
 
