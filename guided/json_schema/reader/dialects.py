@@ -85,13 +85,13 @@ class Dialects:
             metaschema = self._documents.find(uri)
             if uri in self._started:
                 raise UnsupportedFeatureError(
-                    f"the metaschema {uri!r} leads back to itself by $schema",
+                    f"the metaschema {uri[:80]!r} leads back to itself by $schema",
                     pointer=pointer,
                     hint="let it name one of the drafts",
                 )
             if not isinstance(metaschema, dict):
                 raise UnsupportedFeatureError(
-                    f"the dialect {uri!r} is not known",
+                    f"the dialect {uri[:80]!r} is not known",
                     pointer=pointer,
                     hint="one of "
                     + ", ".join(draft.uri for draft in Draft)
@@ -131,7 +131,7 @@ class Dialects:
                 names |= included
             elif required is not False:
                 raise UnsupportedFeatureError(
-                    f"the vocabulary {vocabulary!r} is not known, and it is required",
+                    f"the vocabulary {vocabulary[:80]!r} is not known, and it is required",
                     pointer=child_pointer(f"{uri}#", "$vocabulary", vocabulary),
                 )
         return Dialect(

@@ -16,6 +16,7 @@ from guided.json_schema.formulas.formula import Formula, SchemaNode, postorder
 from guided.json_schema.reader.locations import Location
 from guided.json_schema.reader.schema_context import REFERENCES, Lowering
 from guided.json_schema.reader.schema_index import resolve_reference
+from guided.runtime.work_budget import with_pauses
 
 __all__ = ["can_be_lowered", "refuse_infinite_recursion"]
 
@@ -34,7 +35,7 @@ def can_be_lowered(lowering: Lowering) -> bool:
     applied: dict[int, list[int]] = {}
     try:
         # The list grows meanwhile: references lead to documents with further keywords.
-        for location, keyword in index.lowering_checks:
+        for location, keyword in with_pauses(index.lowering_checks):
             value = location.keywords[keyword]
             match keyword:
                 case "pattern":

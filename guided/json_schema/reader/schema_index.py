@@ -44,6 +44,10 @@ _NAME_BYTES_PER_UNIT: Final = 32
 schemas could take far more memory than the text itself."""
 
 
+_URI_CHARACTERS_PER_UNIT: Final = 30
+"""Characters of a URI, and of the reference to it, that are joined in a unit of work."""
+
+
 class SchemaIndex:
     """The schemas of a document and of those that it refers to, by identity, URI and anchor.
 
@@ -288,6 +292,7 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
     """
     if reference.startswith("#"):
         return base, reference[1:]
+    spend((len(base) + len(reference)) // _URI_CHARACTERS_PER_UNIT)
     try:
         uri, fragment = urldefrag(urljoin(base, reference) if reference else base)
     except ValueError as error:
@@ -396,7 +401,7 @@ def resolve_reference(
         anchor = resource.anchors.get(fragment)
         if anchor is None:
             raise _unresolved_error(
-                reference, f"no schema of {_describe(resource)} is {fragment!r}", here
+                reference, f"no schema of {_describe(resource)} is {fragment[:80]!r}", here
             )
         if keyword == "$dynamicRef" and resource.dynamic_anchors.get(fragment) is anchor:
             return dict(scope).get(fragment, anchor)
@@ -416,7 +421,8 @@ def _resolve_resource(
     resource = location.resource if reference.startswith("#") else index.resource(uri)
     if resource is None:
         raise InvalidConstraintError(
-            f"the reference {reference!r} leads to {uri!r}, which is not among the documents",
+            f"the reference {reference[:80]!r} leads to {uri[:200]!r}, "
+            "which is not among the documents",
             pointer=here,
             hint="pass it with the schema as a document: nothing is ever fetched",
         )
@@ -473,11 +479,11 @@ def _unresolved_error(reference: str, why: str, here: str) -> InvalidConstraintE
 
 def _ambiguous_error(reference: str, here: str) -> InvalidConstraintError:
     return InvalidConstraintError(
-        f"the reference {reference!r} names several schemas",
+        f"the reference {reference[:80]!r} names several schemas",
         pointer=here,
         hint="give each of them a name of its own",
     )
 
 
 def _describe(resource: Resource) -> str:
-    return repr(resource.uri) if resource.uri else "the schema"
+    return repr(resource.uri[:80]) if resource.uri else "the schema"

@@ -112,7 +112,7 @@ def _format(context: SchemaContext) -> Formula:
         return context.formulas.leaf(Matches(regular))
     if dialect.asserts_format:
         raise UnsupportedFeatureError(
-            f"the format {name!r} cannot be enforced, and the schema's metaschema requires it",
+            f"the format {name!r:.80} cannot be enforced, and the schema's metaschema requires it",
             pointer=context.pointer("format"),
             hint="write a pattern",
         )

@@ -115,7 +115,7 @@ def _format_enforcement(location: Location, options: JsonOptions) -> tuple[Enfor
     if not location.resource.dialect.enforces_format(options):
         return Enforcement.ANNOTATION, "the options make formats notes"
     if format_regular(name) is None:
-        return Enforcement.ANNOTATION, f"no rule for the format {name!r}"
+        return Enforcement.ANNOTATION, f"no rule for the format {name!r:.80}"
     narrowed = NARROWED_FORMATS.get(name)
     if narrowed is not None:
         return Enforcement.NARROWED, narrowed
