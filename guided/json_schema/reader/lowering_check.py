@@ -66,7 +66,7 @@ def _applied_schemas(lowering: Lowering, location: Location, keyword: str) -> It
     """
     value = location.keywords[keyword]
     if keyword in REFERENCES:
-        target = resolve_reference(lowering.index, location, keyword, frozenset())
+        target = resolve_reference(lowering.index, location, keyword, {})
         static = () if isinstance(target, bool) else (id(target.schema),)
         return static if keyword == "$ref" else (*static, _DYNAMIC_TARGETS)
     if isinstance(value, list):

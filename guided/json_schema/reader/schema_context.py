@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from guided.errors import LimitExceededError
@@ -59,6 +59,9 @@ class Lowering:
         """By schema and scope. The index keeps the schemas, so that identities stay theirs."""
         self._scope_by_key: dict[tuple[Scope, Resource, int], Scope] = {}
         """By outer scope, entered resource, and how many dynamic anchors that has so far."""
+        self._bound_by_scope: dict[Scope, dict[str, Location]] = {}
+        """The schemas that anchors are bound to, for the scopes in which references look for them.
+        """
         self._regular_by_pattern: dict[str, Regular] = {}
         """The parsed form of each pattern."""
 
@@ -81,6 +84,15 @@ class Lowering:
                 # Before anything is recorded, since this may raise and lowering be tried again.
                 self.index.count_bytes(sys.getsizeof(found) + bindings)
             self._scope_by_key[key] = found
+        return found
+
+    def bound(self, scope: Scope) -> Mapping[str, Location]:
+        """Return the schemas in a scope by their anchors."""
+        found = self._bound_by_scope.get(scope)
+        if found is None:
+            found = dict(scope)
+            self.index.count_bytes(sys.getsizeof(found))
+            self._bound_by_scope[scope] = found
         return found
 
     @property
@@ -165,7 +177,8 @@ class SchemaContext:
 
     def target(self, keyword: str) -> SchemaContext | bool:
         """Return the context of the target of a reference keyword; a Boolean if it is one."""
-        found = resolve_reference(self.lowering.index, self.location, keyword, self.scope)
+        bound = {} if keyword == "$ref" else self.lowering.bound(self.scope)
+        found = resolve_reference(self.lowering.index, self.location, keyword, bound)
         return found if isinstance(found, bool) else self._enter(found)
 
     def apply(self, schema: Json) -> Formula:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -383,18 +383,19 @@ def enter_resource(scope: Scope, resource: Resource) -> Scope:
 
 
 def resolve_reference(
-    index: SchemaIndex, location: Location, keyword: str, scope: Scope
+    index: SchemaIndex, location: Location, keyword: str, bound: Mapping[str, Location]
 ) -> Location | bool:
     """Resolve a reference keyword of a schema; returns the target, a Boolean if it is one.
 
-    Raises InvalidConstraintError for a reference without a target. May read further documents into
-    the index.
+    ``bound`` has the schemas of the dynamic scope by their anchors; only dynamic references look in
+    it. Raises InvalidConstraintError for a reference without a target. May read further documents
+    into the index.
     """
     reference = location.keywords[keyword]
     here = child_pointer(location.pointer, keyword)
     resource, fragment = _resolve_resource(index, location, reference, here)
     if keyword == "$recursiveRef" and RECURSIVE_ANCHOR in resource.dynamic_anchors:
-        return dict(scope).get(RECURSIVE_ANCHOR, resource.dynamic_anchors[RECURSIVE_ANCHOR])
+        return bound.get(RECURSIVE_ANCHOR, resource.dynamic_anchors[RECURSIVE_ANCHOR])
     if fragment and not fragment.startswith("/"):
         if fragment in resource.ambiguous_anchors:
             raise _ambiguous_error(reference, here)
@@ -404,7 +405,7 @@ def resolve_reference(
                 reference, f"no schema of {_describe(resource)} is {fragment[:80]!r}", here
             )
         if keyword == "$dynamicRef" and resource.dynamic_anchors.get(fragment) is anchor:
-            return dict(scope).get(fragment, anchor)
+            return bound.get(fragment, anchor)
         return anchor
     return _resolve_pointer(index, resource, fragment, reference, here)
 
