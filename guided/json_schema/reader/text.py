@@ -169,6 +169,8 @@ def _object_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]
 
 MAX_DEPTH: Final = 200
 MAX_NUMBER_DIGITS: Final = 400
+_TOKENS_PER_CHECK: Final = 500
+"""Tokens that are read again between two checks whether it is time to pause."""
 _DECODER = JSONDecoder()
 _SYNTAX = "JSON has double quotes, no comments, and no comma before a closing bracket"
 _TOKEN = re.compile(r'[\s,:]*(?:([\[{])|([\]}])|(")|([^\s,:\[\]{}"]+))')
@@ -208,7 +210,6 @@ def first_error(text: str, base: str) -> GuidedError | None:
 class _Container:
     """An object or array around the position of the scan."""
 
-    pointer: str
     is_object: bool
     names: set[str] = field(default_factory=set)
     """For an object, the names of the members so far."""
@@ -236,12 +237,15 @@ class _Scan:
 
         Between two members it is that of the object.
         """
-        if not self.stack:
-            return self.base
-        inner = self.stack[-1]
-        if not inner.is_object:
-            return child_pointer(inner.pointer, inner.index)
-        return inner.pointer if inner.key is None else child_pointer(inner.pointer, inner.key)
+        return self._pointer_in(self.stack)
+
+    def _pointer_in(self, containers: list[_Container]) -> str:
+        """Return the JSON pointer of what is being read in the last of some containers.
+
+        Only errors have one: a name around very many containers may be very long.
+        """
+        tokens = [each.key if each.is_object else each.index for each in containers]
+        return child_pointer(self.base, *(token for token in tokens if token is not None))
 
     def line_and_column(self, position: int) -> str:
         """Return the line and the column of a position, as the end of a message."""
@@ -255,14 +259,18 @@ class _Scan:
         Up to there the text has to be a prefix of JSON, so that brackets match. When the iterator
         is exhausted, ``pointer`` is that of the value at ``end``.
         """
-        position = 0
+        position, left = 0, 0
         while (token := _TOKEN.match(self.text, position)) and token.end() <= end:
+            left -= 1
+            if left < 0:
+                pause_if_due()
+                left = _TOKENS_PER_CHECK
             opening, closing, quote, word = token.groups()
             start, position = token.start(token.lastindex or 0), token.end()
             if opening:
                 if len(self.stack) == MAX_DEPTH:
                     yield self._depth_error(start)
-                self.stack.append(_Container(self.pointer, opening == "{"))
+                self.stack.append(_Container(opening == "{"))
             elif closing:
                 self.stack.pop()
                 self._end_value()
@@ -302,8 +310,8 @@ class _Scan:
             return
         if string in inner.names:
             yield InvalidConstraintError(
-                f"the object names the member {string!r} twice{self.line_and_column(start)}",
-                pointer=inner.pointer,
+                f"the object names the member {string[:80]!r} twice{self.line_and_column(start)}",
+                pointer=self._pointer_in(self.stack[:-1]),
                 position=start,
                 hint="keep one of the two",
             )
