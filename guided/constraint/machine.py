@@ -13,7 +13,7 @@ from guided.grammar.network import HoleText, network_from_grammar
 from guided.json_schema.machine.bare_strings import BareStringMachine
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.look_ahead import look_ahead
-from guided.json_schema.reader import LoweredSchema, lower_json_schema
+from guided.json_schema.reader import LoweredSchema, ParsedTexts, lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
@@ -83,6 +83,7 @@ class _Builder:
         self._unavailable_bytes = unavailable_bytes
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
+        self._parsed = ParsedTexts()
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
         """Each with its path, see ``BuiltMachine``; includes those that no document satisfies."""
 
@@ -126,7 +127,7 @@ class _Builder:
             case JsonSchema():
                 return self.json_machine(hole.filling, hole.path)
             case BareString(schema=schema):
-                lowered = lower_json_schema(schema)
+                lowered = lower_json_schema(schema, self._parsed)
                 self.schemas.append((hole.path, lowered))
                 return BareStringMachine(
                     hole.filling, lowered.grammar, self._unavailable_bytes, self._table
@@ -137,7 +138,7 @@ class _Builder:
 
         Raises UnsatisfiableError if there are no documents, and the other errors of ``machine_of``.
         """
-        lowered, options = lower_json_schema(schema), schema.options
+        lowered, options = lower_json_schema(schema, self._parsed), schema.options
         self.schemas.append((path, lowered))
         grammar = lowered.grammar
         try:

@@ -17,6 +17,7 @@ from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.applicators import APPLICATOR_FORMULAS
 from guided.json_schema.reader.container_keywords import ARRAY_FORMULAS, OBJECT_FORMULAS
+from guided.json_schema.reader.documents import ParsedTexts
 from guided.json_schema.reader.lowering_check import can_be_lowered, refuse_infinite_recursion
 from guided.json_schema.reader.schema_context import Lowering, SchemaContext
 from guided.json_schema.reader.schema_index import SchemaIndex
@@ -50,28 +51,31 @@ class LoweredSchema:
         return count_keywords(self.index)
 
 
-def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
+def lower_json_schema(schema: JsonSchema, shared: ParsedTexts | None = None) -> LoweredSchema:
     """Lower a schema to formulas.
 
-    Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, each with the JSON
+    ``shared`` has the documents that were parsed for other schemas of the constraint. Raises
+    InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, each with the JSON
     pointer of the keyword that causes it.
     """
+    parsed = ParsedTexts() if shared is None else shared
     root = read_schema(schema.text)
-    lowering, grammar = _begin(root, schema)
+    lowering, grammar = _begin(root, schema, parsed)
     can_be_made = can_be_lowered(lowering)
     if schema.options.unknown_keywords is UnknownKeywords.REFUSE:
         # In all documents: those of a second start are only the ones that the root reaches.
         refuse_unknown(lowering.index, schema.options)
     if not can_be_made:
         # Start over: what was recorded before an error is incomplete.
-        lowering, grammar = _begin(root, schema)
+        lowering, grammar = _begin(root, schema, parsed)
         refuse_infinite_recursion(lowering.nodes)
     return LoweredSchema(grammar, lowering.index, schema.options)
 
 
-def _begin(root: Json, schema: JsonSchema) -> tuple[Lowering, JsonGrammar]:
+def _begin(root: Json, schema: JsonSchema, parsed: ParsedTexts) -> tuple[Lowering, JsonGrammar]:
     """Return the lowering of a schema and its grammar, of which only the root is there yet."""
-    lowering = Lowering(SchemaIndex(root, schema.documents), schema.options, keyword_formulas)
+    index = SchemaIndex(root, schema.documents, parsed)
+    lowering = Lowering(index, schema.options, keyword_formulas)
     at_drop = AtDrop(lowering.release)
     formula = lowering.root()
     return lowering, JsonGrammar(lowering.formulas, formula, lambda: lowering.nbytes, at_drop)

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 from guided.errors import InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json, value_key
 from guided.json_schema.reader.dialects import Dialect, Dialects, draft_dialect, metaschema
-from guided.json_schema.reader.documents import Documents
+from guided.json_schema.reader.documents import Documents, ParsedTexts
 from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
 from guided.json_schema.reader.locations import Location, Resource
 from guided.json_schema.reader.text import child_pointer, json_nbytes, short_json
@@ -55,10 +55,13 @@ class SchemaIndex:
     dropped, so that identities of dictionaries can be keys.
     """
 
-    def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self, root: Json, documents: Iterable[tuple[str, str]], shared: ParsedTexts
+    ) -> None:
         """Read the root document; ``documents`` are URIs with texts, which are parsed when needed.
 
-        Raises what ``add`` and ``Dialects.find`` raise.
+        ``shared`` has those that were parsed for other schemas. Raises what ``add`` and
+        ``Dialects.find`` raise.
         """
         self.locations: dict[int, Location] = {}
         """By identity of the schema's dictionary, in the order of reading."""
@@ -66,7 +69,7 @@ class SchemaIndex:
         """Occurrences of keywords on which lowering may fail; ``can_be_lowered`` checks each."""
         self.ambiguous_uris: set[str] = set()
         """URIs that several schemas have, which is an error only if a reference names one."""
-        self._documents = Documents(documents)
+        self._documents = Documents(documents, shared)
         self._resources: dict[str, Resource] = {}
         """By URI; a document by the URI that was given with it and by its own. The first one stays.
         """
@@ -190,7 +193,7 @@ class SchemaIndex:
                 if self._resources.setdefault(resource.uri, resource) is not resource:
                     self.ambiguous_uris.add(resource.uri)
         if not is_standard:  # metaschemas are shared
-            self._document_bytes += json_nbytes(root)
+            self._document_bytes += self._documents.nbytes(root)
         self.add(root, pointer, resource)
         return resource
 
