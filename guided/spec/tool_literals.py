@@ -29,6 +29,7 @@ from guided.spec.special_token import SpecialToken
 from guided.spec.structure import Structure
 from guided.spec.tagged import FreeText
 from guided.spec.tools import Tool
+from guided.spec.whole_schema import WholeSchema
 
 __all__ = ["literals_of", "write_literals"]
 
@@ -87,8 +88,7 @@ class _GrammarWriter:
     """Writes a grammar with one rule per schema, by pointer, so that schemas may be recursive."""
 
     def __init__(self, schema: JsonSchema, uri: str, quote: SpecialToken, without: str) -> None:
-        self._text = schema.text
-        self._uri = uri
+        self._whole = WholeSchema(uri, schema.text)
         self._quote = quote
         self._without = without
         self._schema = LiteralSchema(schema.text)
@@ -283,8 +283,7 @@ class _GrammarWriter:
                 schema["$schema"] = self._schema.root["$schema"]
             typed = schema | {"type": types}
             return JsonSchema(write_exact({name: typed[name] for name in sorted(typed)}))
-        schema = {"$ref": f"{self._uri}#{parse.quote(pointer)}", "type": types}
-        return JsonSchema(json.dumps(schema), documents=((self._uri, self._text),))
+        return self._whole.at(parse.quote(pointer), type=types)
 
     def _add_rule(self, body: str) -> str:
         """Add a rule with this body, and return its name."""

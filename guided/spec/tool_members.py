@@ -28,6 +28,7 @@ from guided.spec.schema_shape import NOTES, check_shape
 from guided.spec.structure import Structure
 from guided.spec.tagged import Until
 from guided.spec.tools import Tool
+from guided.spec.whole_schema import WholeSchema
 
 __all__ = ["NULL", "MemberFormat", "members_of", "text_members", "write_members"]
 
@@ -64,25 +65,20 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
     if missing := [name for name in required if name not in properties]:
         raise _unsupported(f"no property says what {missing[0]!r} is", "/required")
     owed = frozenset(required)
-    texts, uri = _text_members(parsed), f"tool:{tool.name}"
+    texts, whole = _text_members(parsed), WholeSchema(f"tool:{tool.name}", schema.text)
     parts: list[Structure] = []
     for name, value_schema in properties.items():
         pointer = f"/properties/{name}"
         if not _NAME.fullmatch(name):
             raise _unsupported(f"the name {name[:80]!r} cannot stand in a tag", pointer)
         header = form.header(name)
-        # By reference, so that a member may refer to any part of the whole, and errors name its
-        # place.
-        value = JsonSchema(
-            json.dumps({"$ref": f"{uri}#{pointer}"}), documents=((uri, schema.text),)
-        )
         if name not in texts:
-            member: Structure = Sequence([header, value, form.end])
+            member: Structure = Sequence([header, whole.at(pointer), form.end])
         elif value_schema.keys() <= _ALLOWED_FOR_ANY_TEXT:
             member = Sequence([header, Until(form.end)])
         else:
             # One character of the header is the string's, so that no other part begins like it.
-            rest: Structure = BareString(header[-1], value, form.end)
+            rest: Structure = BareString(header[-1], whole.at(pointer), form.end)
             if texts[name]:
                 rest = AnyOf([rest, f"{header[-1]}{NULL}{form.end}"])
             member = Sequence([header[:-1], rest])
