@@ -48,6 +48,7 @@ __all__ = [
     "dfa_from_nfa",
     "dfa_from_regular",
     "length_dfa",
+    "too_many_states_error",
 ]
 
 DEAD: Final = -1

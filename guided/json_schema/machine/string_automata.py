@@ -37,10 +37,11 @@ from guided.machine.block import (
 from guided.machine.block_kernels import find_nearest_labels
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.codepoints import CodePoints
-from guided.regular.dfa import DEAD, Dfa, combine, length_dfa
+from guided.regular.determinize import MAX_CELLS
+from guided.regular.dfa import DEAD, Dfa, combine, length_dfa, too_many_states_error
 from guided.regular.reachability import relax_code_points
 from guided.regular.word_graph import without_texts
-from guided.runtime.work_budget import pause_if_due, spend, without_gil
+from guided.runtime.work_budget import pause_if_due, spend, with_pauses, without_gil
 
 __all__ = [
     "StringAutomata",
@@ -54,26 +55,35 @@ __all__ = [
 ]
 
 
-def choices_dfa(values: Mapping[str, int]) -> Dfa:
+_MAX_TRIE_CELLS: Final = 4 * MAX_CELLS
+"""The most cells of the table of a trie, a node each by a letter; far fewer are left in bytes."""
+
+
+def choices_dfa(values: Mapping[str, int], max_cells: int = _MAX_TRIE_CELLS) -> Dfa:
     """Return the automaton of some strings, each with its label: their trie.
 
     There has to be at least one, since every state of a ``Dfa`` must lead to acceptance. Labels are
-    numbers from 0 on, never DEAD.
+    numbers from 0 on, never DEAD. Raises LimitExceededError for a table of more than ``max_cells``.
     """
     children: list[dict[str, int]] = [{}]
     label_by_node: dict[int, int] = {}
-    for text, text_label in values.items():
+    for text, text_label in with_pauses(values.items()):
         node = 0
         for character in text:
             node = children[node].setdefault(character, len(children))
             if node == len(children):
+                # Before it takes memory, also what its row of the table takes later.
+                spend(4)
                 children.append({})
         label_by_node[node] = text_label
     letters = sorted({letter for edges in children for letter in edges})
     column = {letter: i for i, letter in enumerate(letters)}
+    num_cells = len(children) * len(letters)
+    if num_cells > max_cells:
+        raise too_many_states_error()
+    spend(num_cells // 64)
     table = np.full((len(children), len(letters)), DEAD, dtype=np.int32)
-    spend(len(children) * 4)
-    for node, edges in enumerate(children):
+    for node, edges in enumerate(with_pauses(children)):
         for letter, child in edges.items():
             table[node, column[letter]] = child
     label = np.full(len(children), DEAD, dtype=np.int32)
@@ -81,22 +91,23 @@ def choices_dfa(values: Mapping[str, int]) -> Dfa:
     return Dfa(tuple(map(CodePoints.single, letters)), table, label)
 
 
-def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
-    """Return the automaton of all strings that some assertions list.
+def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[tuple[int, ...]]]:
+    """Return the automaton of all strings that some assertions list; it is to be combined.
 
-    Also returns by label which of the assertions hold; the last entry, at DEAD (-1), is for strings
-    that none of them lists. Without any list the automaton is invalid and must not be used.
+    Also returns by label the indices of the assertions that hold; the last entry, at DEAD (-1), is
+    for strings that none of them lists. Without any list the automaton is invalid and must not be
+    used. Raises LimitExceededError where ``combine`` would, but before the table takes memory.
     """
     lists: dict[str, list[int]] = {}
     for index, leaf in enumerate(leaves):
-        for text in choices_in(leaf) or ():
+        values = choices_in(leaf) or ()
+        spend(len(values) // 8)
+        for text in values:
             lists.setdefault(text, []).append(index)
     labels: dict[tuple[int, ...], int] = {}
-    dfa = choices_dfa(
-        {text: labels.setdefault(tuple(held), len(labels)) for text, held in lists.items()}
-    )
-    holding = [[index in held for index in range(len(leaves))] for held in (*labels, ())]
-    return dfa, holding
+    by_text = {text: labels.setdefault(tuple(held), len(labels)) for text, held in lists.items()}
+    # A product has at least a state for each node of the trie, and a class for each letter.
+    return choices_dfa(by_text, MAX_CELLS), [*labels, ()]
 
 
 def choices_in(formula: Formula) -> tuple[str, ...] | None:
@@ -359,7 +370,9 @@ class StringAutomata:
         label_of = VectorLabels([*others, *lists], formulas, truth_vectors)
 
         def decide(labels: tuple[int, ...]) -> int:
-            fits = [label != DEAD for label in labels[: len(others)]]
-            return label_of(fits + holding[labels[-1] if lists else DEAD])
+            fits = [label != DEAD for label in labels[: len(others)]] + [False] * len(lists)
+            for index in holding[labels[-1] if lists else DEAD]:
+                fits[len(others) + index] = True
+            return label_of(fits)
 
         return combine([*dfas, listed] if lists else dfas, decide), label_of.vectors

@@ -1,0 +1,55 @@
+"""Work that grows with what a schema lists is counted, and takes memory only within its limits."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from guided.errors import LimitExceededError
+from guided.json_schema.formulas.assertions import StringChoices
+from guided.json_schema.formulas.formula import Formulas
+from guided.json_schema.machine.string_automata import choices_dfa, listed_dfa
+from guided.runtime.work_budget import limited_work
+
+
+def _peak_bytes(call: Callable[[], object]) -> int:
+    """Return how much memory a call takes that a limit ends."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitExceededError):
+            call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def _letters(count: int) -> str:
+    return "".join(map(chr, range(0x4E00, 0x4E00 + count)))
+
+
+def test_a_table_of_many_letters_is_refused_before_it_takes_memory() -> None:
+    assert _peak_bytes(lambda: choices_dfa({_letters(8_100): 0})) < 20_000_000
+    listed = Formulas().leaf(StringChoices((_letters(4_100),)))
+    assert _peak_bytes(lambda: listed_dfa([listed])) < 20_000_000
+    with limited_work(100_000):
+        assert _peak_bytes(lambda: choices_dfa({_letters(3_000): 0})) < 10_000_000
+
+
+def test_a_trie_is_counted_as_it_grows() -> None:
+    with limited_work(1_000):
+        assert _peak_bytes(lambda: choices_dfa({"ab" * 20_000: 0})) < 1_000_000
+
+
+def test_each_of_many_lists_is_kept_only_with_the_strings_in_it() -> None:
+    formulas = Formulas()
+    lists = [formulas.leaf(StringChoices((f"{n}", f"{n + 1}"))) for n in range(300)]
+    dfa, holding = listed_dfa(lists)
+    assert {text: holding[dfa.run(text)] for text in ("0", "1", "300", "301")} == {
+        "0": (0,),
+        "1": (0, 1),
+        "300": (299,),
+        "301": (),
+    }
+    assert sum(map(len, holding)) == 600
