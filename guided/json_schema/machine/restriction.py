@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from guided.json_schema.formulas.assertions import (
@@ -261,7 +262,7 @@ class Restriction:
         Other alternatives keep their order, and equal ones become one.
         """
         found: dict[Formula | type, Formula] = {}
-        listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
+        listed: dict[type[NumberChoices | StringChoices], list[tuple[Json, ...]]] = {}
         for part in alternatives:
             assertion = part.assertion if isinstance(part, Leaf) else None
             if not isinstance(assertion, NumberChoices | StringChoices):
@@ -269,11 +270,14 @@ class Restriction:
                 continue
             # The joined list stands where the first list of its kind stood.
             kind = type(assertion)
-            listed.setdefault(kind, {}).update(dict.fromkeys(assertion.values))
+            listed.setdefault(kind, []).append(assertion.values)
             found.setdefault(kind, part)
         # One list is one automaton; many lists side by side would be a product of them.
-        for kind, values in listed.items():
-            found[kind] = self.formulas.leaf(kind(tuple(values)))
+        for kind, lists in listed.items():
+            if len(lists) > 1:
+                spend(sum(map(len, lists)))
+                values = dict.fromkeys(chain.from_iterable(lists))
+                found[kind] = self.formulas.leaf(kind(tuple(values)))
         return list(found.values())
 
     def fits_null(self, formula: Formula) -> bool:

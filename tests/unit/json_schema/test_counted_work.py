@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from guided.errors import LimitExceededError
-from guided.json_schema.formulas.assertions import StringChoices
+from guided.json_schema.formulas.assertions import JsonType, StringChoices
 from guided.json_schema.formulas.formula import Formulas
+from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.string_automata import choices_dfa, listed_dfa
 from guided.runtime.work_budget import limited_work
 
@@ -53,3 +54,13 @@ def test_each_of_many_lists_is_kept_only_with_the_strings_in_it() -> None:
         "301": (),
     }
     assert sum(map(len, holding)) == 600
+
+
+def test_a_list_that_is_joined_to_others_is_counted_each_time() -> None:
+    formulas = Formulas()
+    long = formulas.leaf(StringChoices(tuple(map(str, range(2_000)))))
+    joined = formulas.all_of(
+        formulas.any_of([long, formulas.leaf(StringChoices((f"x{n}",)))]) for n in range(1_000)
+    )
+    with limited_work(100_000), pytest.raises(LimitExceededError):
+        Restriction(formulas).to_type(JsonType.STRING, joined)
