@@ -65,6 +65,7 @@ class JsonMachine(Recognizer):
             extra_nbytes=lambda: (
                 evaluation.grammar.nbytes
                 + evaluation.scalars.strings.nbytes
+                + evaluation.scalars.numbers.nbytes
                 + evaluation.objects.members.nbytes
                 + completions.nbytes
             ),

@@ -29,6 +29,7 @@ from guided.json_schema.formulas.numbers import (
     number_verdicts,
     omits_multiples,
 )
+from guided.json_schema.machine.listed_values import ListedValues
 from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
     REQUIRED,
@@ -41,6 +42,7 @@ from guided.machine.block import Block, make_block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.utf8 import utf8_sequences
+from guided.runtime.work_budget import with_pauses
 from guided.spec import JsonOptions
 
 __all__ = ["NumberRules"]
@@ -65,10 +67,23 @@ class NumberRules:
         self.options: Final = options
         self.unavailable_bytes: Final = unavailable_bytes
         self._signatures: Final = signatures
+        self._listed = ListedValues()
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the sets of listed numbers take."""
+        return self._listed.nbytes
 
     def fits(self, formula: Formula, value: Decimal) -> bool:
         """Return whether one number fits a formula over assertions about numbers."""
-        return evaluate(formula, lambda leaf: number_fits(_number_assertion(leaf), value))
+        return evaluate(formula, lambda leaf: self._number_holds(leaf, value))
+
+    def _number_holds(self, leaf: Leaf, value: Decimal) -> bool:
+        """Return whether an assertion about numbers holds of one (``number_fits``)."""
+        assertion = _number_assertion(leaf)
+        if isinstance(assertion, NumberChoices):
+            return self._listed.has(leaf, value)
+        return number_fits(assertion, value)
 
     def block(self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]) -> Block | None:
         """Return the block of the numbers whose truth vector is one of ``truth_vectors``.
@@ -152,7 +167,8 @@ class NumberRules:
                     break
         # Zero and the neighbours of bounds nearly always include the shortest: no automaton then.
         guesses = (Decimal(0), *_mentioned_numbers(formula))
-        for text in sorted({exact_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
+        texts = {exact_text(guess).encode() for guess in with_pauses(guesses)}
+        for text in sorted(texts, key=lambda t: (len(t), t)):
             value = Decimal(text.decode())
             if self.unavailable_bytes.isdisjoint(text) and self.fits(formula, value):
                 return text

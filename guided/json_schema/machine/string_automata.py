@@ -18,6 +18,7 @@ from guided.json_schema.formulas.formula import (
     evaluate,
     leaves_of,
 )
+from guided.json_schema.machine.listed_values import ListedValues
 from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
     REQUIRED,
@@ -296,12 +297,14 @@ class StringAutomata:
         self.formulas: Final = formulas
         self._dfas: dict[Leaf, Dfa] = {}
         """The automaton of each assertion about strings."""
+        self._listed = ListedValues()
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the automata take."""
+        """About how many bytes the automata and the sets of listed strings take."""
         # Copied first: another thread may add automata meanwhile.
-        return sum([_DFA_BYTES + dfa.next.nbytes for dfa in list(self._dfas.values())])
+        automata = [_DFA_BYTES + dfa.next.nbytes for dfa in list(self._dfas.values())]
+        return sum(automata) + self._listed.nbytes
 
     def fits(self, formula: Formula, text: str) -> bool:
         """Return whether one string fits a formula over assertions about strings."""
@@ -311,7 +314,7 @@ class StringAutomata:
         """Return whether an assertion about strings holds of one, as ``_build_leaf_dfa`` says."""
         assertion = leaf.assertion
         if isinstance(assertion, StringChoices):
-            return text in assertion.values
+            return self._listed.has(leaf, text)
         if isinstance(assertion, Length):
             return assertion.low <= len(text) and (
                 assertion.high is None or len(text) <= assertion.high

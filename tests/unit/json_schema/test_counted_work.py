@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from guided.errors import LimitExceededError
-from guided.json_schema.formulas.assertions import JsonType, StringChoices
+from guided.json_schema.formulas.assertions import (
+    JsonType,
+    NumberChoices,
+    StringChoices,
+)
 from guided.json_schema.formulas.formula import Formulas
 from guided.json_schema.machine.restriction import Restriction
+from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.string_automata import choices_dfa, listed_dfa
 from guided.runtime.work_budget import limited_work
+from guided.spec import JsonOptions
 
 
 def _peak_bytes(call: Callable[[], object]) -> int:
@@ -64,3 +72,33 @@ def test_a_list_that_is_joined_to_others_is_counted_each_time() -> None:
     )
     with limited_work(100_000), pytest.raises(LimitExceededError):
         Restriction(formulas).to_type(JsonType.STRING, joined)
+
+
+class _Read(tuple[Any, ...]):
+    """A list that counts how often it is read from its beginning."""
+
+    times = 0
+
+    def __contains__(self, value: object) -> bool:
+        self.times += 1
+        return super().__contains__(value)
+
+    def __iter__(self) -> Any:
+        self.times += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("value", ["17", Decimal(17)], ids=["strings", "numbers"])
+def test_a_long_list_is_not_read_again_for_each_value(value: Any) -> None:
+    formulas = Formulas()
+    scalars = Scalars(formulas, JsonOptions(), frozenset())
+    listed = _Read(type(value)(number) for number in range(100))
+    if isinstance(value, str):
+        leaf = formulas.leaf(StringChoices(listed))
+        assert scalars.strings.fits(leaf, value)
+        assert not any(scalars.strings.fits(leaf, f"{n}") for n in range(100, 200))
+    else:
+        leaf = formulas.leaf(NumberChoices(listed))
+        assert scalars.numbers.fits(leaf, value)
+        assert not any(scalars.numbers.fits(leaf, Decimal(n)) for n in range(100, 200))
+    assert listed.times == 1
