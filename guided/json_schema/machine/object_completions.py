@@ -23,6 +23,8 @@ MAX_TRIED_BREAKS: Final = 300
 MAX_COMPLETION_MEMBERS: Final = 1_000
 """The most additional names in the completion of one object."""
 _SUCH_MEMBERS: Final = "members in one object that the schema does not name"
+_NAMES_AT_ONCE: Final = 16
+"""Names tried between two times that work is counted; most take a quarter of a microsecond."""
 
 _NO_OTHER: Final = object()
 
@@ -259,7 +261,7 @@ class ObjectCompletion:
 
     def _break_members(self, leaf: Leaf) -> Iterator[None]:
         """Break a ``Members`` by each member, chosen or new, whose value may not fit it."""
-        for name in [*self.named, *self._unchosen_names()]:
+        for name in self._names_to_try():
             opposite = self.formulas.negate(self.members.leaf_formula(leaf, name))
             before = self.named.get(name)
             if opposite is not FALSE and self._add_named(name, opposite):
@@ -281,7 +283,7 @@ class ObjectCompletion:
         if any(not fits(assertion, found) for _, found in self.free.values()):
             yield
             return
-        for name in [*self.named, *self._unchosen_names()]:
+        for name in self._names_to_try():
             before = self.named.get(name)
             if not fits(assertion, name) and self._add_named(name):
                 yield
@@ -312,6 +314,16 @@ class ObjectCompletion:
         if len(self.free) >= MAX_COMPLETION_MEMBERS:
             self.objects.values.note_exceeded(MAX_COMPLETION_MEMBERS, _SUCH_MEMBERS)
         return False
+
+    def _names_to_try(self) -> Iterator[str]:
+        """Yield the names chosen so far, then those of the schema that may still be.
+
+        What the caller does with a name it has to undo before it requests the next one.
+        """
+        for tried, name in enumerate(chain([*self.named], self._unchosen_names()), 1):
+            if not tried % _NAMES_AT_ONCE:
+                spend(_NAMES_AT_ONCE // 4)
+            yield name
 
     def _unchosen_names(self) -> Iterator[str]:
         """Yield names of the schema that may still come and are not chosen, in its order.
