@@ -116,6 +116,7 @@ class _Search(Generic[_Found]):
         ``literals`` those chosen so far. ``agenda`` is emptied, and ``literals`` are added to.
         ``None`` if literals contradict each other, if ``realise`` refuses, or if tries ran out.
         """
+        more: list[AnyOf] = []
         while agenda:
             formula = agenda.pop()
             if isinstance(formula, Constant):
@@ -124,7 +125,7 @@ class _Search(Generic[_Found]):
             elif isinstance(formula, AllOf):
                 agenda.extend(reversed(formula.parts))
             elif isinstance(formula, AnyOf):
-                choices = [*choices, formula]
+                more.append(formula)
             elif isinstance(formula, Leaf):
                 # It is recorded as False: the leaf has to hold and to fail.
                 if not literals.setdefault(formula, True):
@@ -139,6 +140,7 @@ class _Search(Generic[_Found]):
                 elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
                     self._count_contradiction()
                     return None
+        choices = [*choices, *more]
         spend(1 + 3 * len(choices))
         # Literals that were chosen may settle other choices as well.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
@@ -184,6 +186,7 @@ class _Search(Generic[_Found]):
         ``others`` are the choices that are still open; ``literals`` are not changed.
         """
         for part in parts:
+            spend(len(literals) // 128)
             found = self.search([part], others, dict(literals))
             if found is not None or self.gave_up:
                 return found
@@ -197,6 +200,7 @@ class _Search(Generic[_Found]):
         alone = _Search(self.formulas, self.realise, self.searches, tries=1, checks_partial=True)
         # Or each part would in turn look ahead from its own choices, without end.
         alone._has_looked_ahead = True
+        spend(len(literals) // 128)
         found = alone.search([part], [], dict(literals))
         self.tries -= 1
         return found is not None or alone.gave_up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Contains, HasMember, ItemCount, MemberCount
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, evaluate
-from guided.json_schema.machine.search import MAX_TRIES, Literals, Searches, satisfy
-from guided.runtime.work_budget import limited_work
+from guided.json_schema.machine.search import MAX_TRIES, Literals, Searches, _Search, satisfy
+from guided.runtime.work_budget import limited_work, units_left
 from tests.kit.evaluate import exactly_one
 
 _F = Formulas()
@@ -50,6 +51,25 @@ def test_an_alternative_that_is_refused_is_passed_over() -> None:
 def test_literals_that_contradict_one_another_are_not_offered() -> None:
     formula = _F.all_of([_F.any_of([_A, _B]), _F.any_of([_F.negate(_A), _C]), _F.negate(_B)])
     assert _found(formula) == {_A: True, _B: False, _C: True}
+
+
+def test_many_choices_are_collected_once() -> None:
+    choices: list[Formula] = [_F.any_of([_A, _B])] * 80_000
+    search = _Search(_F, dict[Leaf, bool], Searches(), tries=1, checks_partial=False)
+    began = time.process_time()
+    assert search.search(choices, [], {}) == {_A: True}
+    # A tenth of a second; if they are copied for each, it takes many.
+    assert time.process_time() - began < 3
+
+
+def test_the_literals_are_counted_for_each_alternative_that_is_tried() -> None:
+    leaves = [_F.leaf(HasMember(str(number))) for number in range(1_000)]
+    formula = _F.all_of([*leaves, _F.any_of(map(_F.negate, leaves))])
+    with limited_work(10**6):
+        assert _found(formula) is None
+        left = units_left()
+    assert left is not None
+    assert 10**6 - left > 7_000
 
 
 COUNTS = [
