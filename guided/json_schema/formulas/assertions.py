@@ -6,9 +6,11 @@ types; only ``Types`` is about all of them. Formulas (``formula``) combine them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guided.regular.expression import Regular
@@ -26,6 +28,7 @@ __all__ = [
     "ItemCount",
     "Items",
     "JsonType",
+    "LaterFormulas",
     "Length",
     "Matches",
     "MemberCount",
@@ -37,6 +40,7 @@ __all__ = [
     "Types",
     "Unique",
     "inner_formulas",
+    "without_first",
 ]
 
 
@@ -149,11 +153,62 @@ class MemberCount:
     high: int | None
 
 
+MAX_COPIED_PREFIX: Final = 64
+"""The most formulas of a prefix that are copied after each item of an array."""
+
+
+class LaterFormulas:
+    """The formulas of a long prefix from a position on, which share one tuple.
+
+    Two are equal if they share it: so what is left after each of many items takes neither time nor
+    memory for all of them.
+    """
+
+    __slots__ = ("formulas", "start")
+
+    def __init__(self, formulas: tuple[Formula, ...], start: int) -> None:
+        self.formulas: Final = formulas
+        self.start: Final = start
+
+    def __len__(self) -> int:
+        return len(self.formulas) - self.start
+
+    def __getitem__(self, index: int) -> Formula:
+        """Return the formula at an index from 0 on."""
+        return self.formulas[self.start + index]
+
+    def __iter__(self) -> Iterator[Formula]:
+        return islice(self.formulas, self.start, None)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LaterFormulas)
+            and self.formulas is other.formulas
+            and self.start == other.start
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.formulas), self.start))
+
+
+Prefix: TypeAlias = "tuple[Formula, ...] | LaterFormulas"
+
+
+def without_first(prefix: Prefix) -> Prefix:
+    """Return a prefix, which must not be empty, without its first formula."""
+    count = len(prefix) - 1
+    if count > MAX_COPIED_PREFIX:
+        if isinstance(prefix, LaterFormulas):
+            return LaterFormulas(prefix.formulas, prefix.start + 1)
+        return LaterFormulas(prefix, 1)
+    return tuple(prefix)[1:]
+
+
 @dataclass(frozen=True, slots=True)
 class Items:
     """The items of an array fit the formulas of ``prefix`` by position, further ones ``rest``."""
 
-    prefix: tuple[Formula, ...]
+    prefix: Prefix
     rest: Formula
 
 

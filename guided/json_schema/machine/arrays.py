@@ -11,6 +11,7 @@ from guided.json_schema.formulas.assertions import (
     Items,
     JsonType,
     Unique,
+    without_first,
 )
 from guided.json_schema.formulas.formula import (
     FALSE,
@@ -184,7 +185,7 @@ class ArrayRules:
         if not assertion.prefix:
             return leaf
         if leaf not in self._without_first_cache:
-            rest = Items(assertion.prefix[1:], assertion.rest)
+            rest = Items(without_first(assertion.prefix), assertion.rest)
             trivial = not rest.prefix and rest.rest is TRUE
             self._without_first_cache[leaf] = TRUE if trivial else self.formulas.leaf(rest)
         return self._without_first_cache[leaf]

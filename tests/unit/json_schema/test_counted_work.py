@@ -14,9 +14,12 @@ import pytest
 from guided.constraint.machine import machine_of
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import (
+    Items,
     JsonType,
+    LaterFormulas,
     NumberChoices,
     StringChoices,
+    without_first,
 )
 from guided.json_schema.formulas.formula import Formulas
 from guided.json_schema.machine.restriction import Restriction
@@ -122,3 +125,41 @@ def test_each_name_that_may_break_a_schema_is_counted() -> None:
         machine.shortest_completion(machine.start)
     # It takes less than a second; uncounted, minutes.
     assert time.process_time() - began < 20
+
+
+def test_what_is_left_of_a_long_prefix_shares_it() -> None:
+    count = 5_000
+    schema = {
+        "type": "array",
+        "prefixItems": [{"const": n % 7} for n in range(count)],
+        "items": {"type": "null"},
+    }
+    machine = machine_of(JsonSchema(json.dumps(schema)))
+    state = machine.advance(machine.start, b"[0")
+    assert state is not None
+    tracemalloc.start()
+    try:
+        for number in range(1, 200):
+            assert machine.advance(state, b",%d" % ((number + 1) % 7)) is None
+            state = machine.advance(state, b",%d" % (number % 7))
+            assert state is not None
+        # A copy of the rest for each item would take 40 kB, and be kept.
+        assert tracemalloc.get_traced_memory()[0] < 199 * 20_000
+    finally:
+        tracemalloc.stop()
+    rest = b"".join(b",%d" % (number % 7) for number in range(200, count))
+    end = machine.advance(state, rest + b",null,null")
+    assert end is not None
+    assert machine.advance(end, b",0") is None
+    assert machine.advance(end, b"]") is not None
+
+
+def test_short_rests_of_a_prefix_are_equal_whatever_came_before() -> None:
+    formulas = Formulas()
+    leaves = [formulas.leaf(StringChoices((str(number),))) for number in range(80)]
+    rests: list[Any] = [Items(tuple(leaves), leaves[0]), Items(tuple(leaves[1:]), leaves[0])]
+    while len(rests[0].prefix) > 65:
+        rests = [Items(without_first(rest.prefix), leaves[0]) for rest in rests]
+        assert tuple(rests[0].prefix)[1:] == tuple(rests[1].prefix)
+        assert isinstance(rests[0].prefix, LaterFormulas) == (len(rests[0].prefix) > 64)
+    assert Items(without_first(rests[0].prefix), leaves[0]) == rests[1]
