@@ -22,7 +22,7 @@ from guided.json_schema.formulas.number_tables import (
     NumberTable,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.work_budget import spend
+from guided.runtime.work_budget import spend, with_pauses
 
 __all__ = [
     "exact_text",
@@ -122,20 +122,22 @@ def listed_numbers(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
     (``numbers._check_digits``), as values are written out in full.
     """
     trie = _Trie()
-    plain = [
-        text for value in values for text in (["0", "-0"] if value == 0 else [exact_text(value)])
-    ]
+    plain: list[str] = []
+    for value in with_pauses(values):
+        plain += ["0", "-0"] if value == 0 else [exact_text(value)]
     scientific = (
-        [] if shortest else [text for value in values for text in _exponent_spellings(value)]
+        []
+        if shortest
+        else [text for value in with_pauses(values) for text in _exponent_spellings(value)]
     )
     # The order matters: all texts share the node after zeros, so they must be inserted before it
     # is reached. And the nodes up to ``failed`` are those that are not inside an exponent.
-    holding = [trie.insert(text) for text in plain]
-    for text in scientific:
+    holding = [trie.insert(text) for text in with_pauses(plain)]
+    for text in with_pauses(scientific):
         trie.insert(text.partition("e")[0])
-    padded = {node for text in plain for node in trie.insert_padded(text)}
+    padded = {node for text in with_pauses(plain) for node in trie.insert_padded(text)}
     failed = trie.add_node()
-    holding += [trie.insert(text) for text in scientific]
+    holding += [trie.insert(text) for text in with_pauses(scientific)]
     spend(trie.size)
 
     table = np.full((trie.size, WIDTH), DEAD, dtype=np.int32)
@@ -190,6 +192,8 @@ class _Trie:
 
         The trie does not record where texts end; the caller does.
         """
+        # Most spellings are short, and the nodes that they add are counted.
+        spend(len(text) // 16)
         node = 0
         for character in text:
             cell = node * WIDTH + _COLUMN[character]

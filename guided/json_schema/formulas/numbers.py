@@ -45,7 +45,7 @@ from guided.json_schema.formulas.number_spellings import (
 from guided.json_schema.formulas.number_tables import NumberTable, drop_failures, intersect
 from guided.regular.dfa import Dfa
 from guided.regular.minimize import minimize
-from guided.runtime.work_budget import spend, without_gil
+from guided.runtime.work_budget import spend, with_pauses, without_gil
 from guided.spec import Spelling
 from guided.spec.json_options import MAX_DIGITS
 
@@ -141,12 +141,12 @@ def digit_limits(values: Iterable[Decimal], max_digits: int | None) -> tuple[int
     Raises LimitExceededError for a value of too many digits in any case.
     """
     values = tuple(values)
-    for value in values:
+    for value in with_pauses(values):
         _check_digits(value)
     if max_digits is None:
         return None
     most_whole, most_fraction = max_digits, max_digits
-    for value in values:
+    for value in with_pauses(values):
         # One digit more: between 99.9 and 100 lies 99.91, above 99 lies 100.
         whole, _, fraction = exact_text(value.copy_abs()).partition(".")
         most_whole = max(most_whole, len(whole) + 1 if len(whole) >= max_digits else 0)

@@ -22,6 +22,7 @@ from guided.json_schema.formulas.assertions import (
     without_first,
 )
 from guided.json_schema.formulas.formula import Formulas
+from guided.json_schema.formulas.number_spellings import listed_numbers
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.string_automata import choices_dfa, listed_dfa
@@ -163,3 +164,9 @@ def test_short_rests_of_a_prefix_are_equal_whatever_came_before() -> None:
         assert tuple(rests[0].prefix)[1:] == tuple(rests[1].prefix)
         assert isinstance(rests[0].prefix, LaterFormulas) == (len(rests[0].prefix) > 64)
     assert Items(without_first(rests[0].prefix), leaves[0]) == rests[1]
+
+
+def test_long_spellings_of_numbers_are_counted_where_they_share_their_beginning() -> None:
+    values = [Decimal(f"{number}.5e-390") for number in range(1_000)]
+    with limited_work(40_000), pytest.raises(LimitExceededError):
+        listed_numbers(values, shortest=False)
