@@ -89,7 +89,7 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
     the shortest values that a search finds.
     """
     if not isinstance(value, dict | list):
-        return _one_of_scalars([value], formulas)
+        return _scalar(value, formulas)
     leaf = formulas.leaf
     inner = value.values() if isinstance(value, dict) else value
     parts = tuple([formula_of_value(item, formulas) for item in inner])
@@ -101,6 +101,21 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
         kind = JsonType.OBJECT
         assertions = [leaf(members), *(leaf(HasMember(name)) for name in value)]
     return formulas.all_of([leaf(Types(frozenset({kind}))), *assertions])
+
+
+def _scalar(value: Json, formulas: Formulas) -> Formula:
+    """Return what ``_one_of_scalars`` returns for one value, of which a document may have many."""
+    spend(2)
+    leaf = formulas.leaf
+    if value is None:
+        return leaf(Types(frozenset((JsonType.NULL,))))
+    if isinstance(value, bool):
+        kind, listed = JsonType.BOOLEAN, leaf(Booleans(frozenset((value,))))
+    elif isinstance(value, str):
+        kind, listed = JsonType.STRING, leaf(StringChoices((value,)))
+    else:
+        kind, listed = JsonType.NUMBER, leaf(NumberChoices((Decimal(value),)))
+    return formulas.all_of([leaf(Types(frozenset((kind,)))), listed])
 
 
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:

@@ -23,6 +23,7 @@ from guided.json_schema.formulas.assertions import (
 )
 from guided.json_schema.formulas.formula import Formulas
 from guided.json_schema.formulas.number_spellings import listed_numbers
+from guided.json_schema.formulas.values import formula_of_value, one_of_values
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.string_automata import choices_dfa, listed_dfa
@@ -170,3 +171,14 @@ def test_long_spellings_of_numbers_are_counted_where_they_share_their_beginning(
     values = [Decimal(f"{number}.5e-390") for number in range(1_000)]
     with limited_work(40_000), pytest.raises(LimitExceededError):
         listed_numbers(values, shortest=False)
+
+
+def test_the_items_of_a_constant_are_counted() -> None:
+    with limited_work(25_000), pytest.raises(LimitExceededError):
+        formula_of_value([0] * 10_000, Formulas())
+
+
+@pytest.mark.parametrize("value", [None, True, False, 0, Decimal("1.50"), "", "a"], ids=repr)
+def test_a_value_alone_has_the_formula_of_a_list_of_it(value: Any) -> None:
+    formulas = Formulas()
+    assert formula_of_value(value, formulas) is one_of_values([value], formulas)
