@@ -19,7 +19,7 @@ from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import count_texts
-from guided.runtime.work_budget import pause_if_due, without_gil
+from guided.runtime.work_budget import pause_if_due, with_pauses, without_gil
 
 __all__ = ["NameStates"]
 
@@ -66,7 +66,8 @@ class NameStates:
         unknown = [name for name in names if name not in self._chain_by_name]
         if unknown:
             texts = [
-                (json_literal(name)[1:], self.exit_actions.action_of_key(name)) for name in unknown
+                (json_literal(name)[1:], self.exit_actions.action_of_key(name))
+                for name in with_pauses(unknown)
             ]
             added = self.chains.get_or_add(texts)
             self._chain_by_name.update(zip(unknown, added, strict=True))
@@ -102,7 +103,8 @@ class NameStates:
         """
         found = self._not_spelled.get((content, names))
         if found is None:
-            trie = build_trie(self.table, content, [json_literal(n)[1:-1] for n in names])
+            texts = [json_literal(name)[1:-1] for name in with_pauses(names)]
+            trie = build_trie(self.table, content, texts)
             found = frozenset(
                 name for name, node in zip(names, trie.last_nodes, strict=True) if node < 0
             )
@@ -111,7 +113,8 @@ class NameStates:
 
     def _add_overlay(self, content: int, names: Sequence[str]) -> int:
         """Add names as overlays on the states of the content; return the row of the root."""
-        texts = [(json_literal(n)[1:], self.exit_actions.action_of_key(n)) for n in names]
+        action_of_key = self.exit_actions.action_of_key
+        texts = [(json_literal(name)[1:], action_of_key(name)) for name in with_pauses(names)]
         trie = build_trie(self.table, content, [text[:-1] for text, _ in texts])
         return add_overlay(self.chains, trie, texts)
 

@@ -17,6 +17,7 @@ from guided.json_schema.machine.objects import PlainGoal
 from guided.json_schema.machine.scalar_blocks import json_literal
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.json_schema.machine.value_stacks import ValueStacks
+from guided.runtime.work_budget import with_pauses
 
 __all__ = ["NextNames"]
 
@@ -148,7 +149,7 @@ class NextNames:
         owed = None if self.objects.any_order else self.objects.first_owed_index(frame, plain)
         possible = self._possible.setdefault(plain.members, {})
         names: list[str] = []
-        for index in order.indices_ahead(frame.names_passed, last=owed):
+        for index in with_pauses(order.indices_ahead(frame.names_passed, last=owed)):
             name = order.names[index]
             if name not in possible:
                 possible[name] = self._is_possible(plain.members, name)

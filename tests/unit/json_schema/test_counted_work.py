@@ -27,8 +27,8 @@ from guided.json_schema.formulas.values import formula_of_value, one_of_values
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.string_automata import choices_dfa, listed_dfa
-from guided.runtime.work_budget import limited_work
-from guided.spec import JsonOptions, JsonSchema
+from guided.runtime.work_budget import PauseHooks, limited_work, use_pause_hooks
+from guided.spec import JsonOptions, JsonSchema, KeyOrder
 
 
 def _peak_bytes(call: Callable[[], object]) -> int:
@@ -182,3 +182,17 @@ def test_the_items_of_a_constant_are_counted() -> None:
 def test_a_value_alone_has_the_formula_of_a_list_of_it(value: Any) -> None:
     formulas = Formulas()
     assert formula_of_value(value, formulas) is one_of_values([value], formulas)
+
+
+def test_work_can_pause_between_the_names_that_may_come_next() -> None:
+    count = 10_000
+    schema = {"type": "object", "properties": {f"a{number}": True for number in range(count)}}
+    machine = machine_of(
+        JsonSchema(json.dumps(schema), options=JsonOptions(key_order=KeyOrder.ANY))
+    )
+    pauses: list[int] = []
+    hooks = PauseHooks(10**9, pauses.append, lambda _: None, lambda: None)
+    with use_pause_hooks(hooks):
+        assert machine.advance(machine.start, b'{"a1') is not None
+    # Judged, compared and spelled, and several times as states are made: a pause every 500.
+    assert len(pauses) > 6 * count // 500
