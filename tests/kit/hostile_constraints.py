@@ -71,6 +71,20 @@ def _tools(count: int) -> Tagged:
     return Tagged([Tag(f"<tool_{n}>", body, "</tool>") for n, body in enumerate(arguments)])
 
 
+def _letters(count: int) -> str:
+    """Ideographs, each followed by one that is half of the alphabet away."""
+    return "".join(chr(0x4E00 + (n * 10_007) % 20_000) for n in range(count))
+
+
+def _many_closing_rows() -> Ebnf:
+    """One rule after which more texts may follow than the search for an outline has room for."""
+    letters = [chr(code) for code in (*range(65, 91), *range(97, 119))]
+    pairs = [first + second for first in letters for second in letters][:2_047]
+    words = [f'"{pair}" x "{n:04d}"' for n, pair in enumerate(pairs)]
+    ends = " | ".join(f'"{letter}" x "E{n}"' for n, letter in enumerate(letters))
+    return Ebnf(f'root ::= {" | ".join(words)} | "~" ({ends})?\nx ::= "(" x ")" | "."')
+
+
 HOSTILE: Final[Mapping[str, Callable[[], Structure]]] = {
     "classes repeated 4,000 times": lambda: _pattern(r"(\w|\d|\s|é){1,4000}"),
     "classes repeated 4,000 times, a regex": lambda: Regex(r"(\w|\d|\s|é){1,4000}"),
@@ -138,6 +152,88 @@ HOSTILE: Final[Mapping[str, Callable[[], Structure]]] = {
     "free text without 3,000 texts": lambda: Sequence(
         [FreeText([f"{n * 7919:x}" for n in range(3_000)]), "end"]
     ),
+    "a text of 20,000 letters beside a pattern": lambda: _schema(
+        {"type": "string", "anyOf": [{"enum": [_letters(60_000)]}, {"pattern": "^a+$"}]}
+    ),
+    "9,000 references to 100,000 schemas, unevaluated": lambda: _schema(
+        {
+            "unevaluatedProperties": False,
+            "$defs": {"w": {"allOf": [True] * 100_000}},
+            "anyOf": [{"$ref": "#/$defs/w"}] * 9_000,
+        }
+    ),
+    "512 cases of 60,000 names, unevaluated": lambda: _schema(
+        {
+            "unevaluatedProperties": False,
+            "properties": {f"n{n}": True for n in range(60_000)},
+            "anyOf": [
+                {"required": [f"z{n}"], "patternProperties": {f"^{n}": {}}} for n in range(9)
+            ],
+        }
+    ),
+    "7,000 lists that are each joined to a long one": lambda: _schema(
+        {
+            "$defs": {"e": {"enum": [f"{n:x}" for n in range(50_000)]}},
+            "allOf": [
+                {"anyOf": [{"$ref": "#/$defs/e"}, {"const": f"x{n}"}]} for n in range(7_000)
+            ],
+        }
+    ),
+    "1,000 references from a long URI": lambda: _schema(
+        {
+            "$id": "http://x/" + "a/" * 150_000 + "b",
+            "$defs": {"q": True},
+            "anyOf": [{"$ref": "b#/$defs/q"} for _ in range(1_000)],
+        }
+    ),
+    "a repeated name after 160,000 lists": lambda: JsonSchema(
+        '{"' + "n" * 300_000 + '":[' + ",".join(["[]"] * 160_000) + '],"a":1,"a":2}'
+    ),
+    "8 patterns of 4,900 classes of any case": lambda: _schema(
+        {
+            "$defs": {
+                str(k): {"pattern": "(?i)" + "".join(f"[{a}{a}b]" for a in _letters(4_900))}
+                for k in range(8)
+            }
+        }
+    ),
+    "30,000 names by 1,000 patterns": lambda: _schema(
+        {
+            "properties": {f"n{n}": True for n in range(30_000)},
+            "patternProperties": {f"^x{n}$": True for n in range(1_000)},
+        }
+    ),
+    "a name of 20,000 letters by a pattern of 1,400": lambda: _schema(
+        {
+            "unevaluatedProperties": False,
+            "properties": {_letters(1_399)[-1] * 20_000: True},
+            "patternProperties": {
+                "^(" + "|".join(_letters(1_400)[n] + "x?" for n in range(1_400)) + ")*$": True
+            },
+        }
+    ),
+    "8,000 rules imported by a long name": lambda: Lark(
+        f"%import {'p' * 150_000}.x\nstart: x",
+        imports=(
+            (
+                "p" * 150_000,
+                f"x: {' '.join(f'r{n}' for n in range(8_000))}\n"
+                + "\n".join(f'r{n}: "a"' for n in range(8_000)),
+            ),
+        ),
+    ),
+    "3,000 copies of a choice of 20,000 letters": lambda: Repeat(
+        Choice(tuple(chr(0x4E00 + n) for n in range(20_000))), 1, 3_000
+    ),
+    "300 patterns of one name each, 290 members owed": lambda: _schema(
+        {
+            "type": "object",
+            "patternProperties": {f"^n{n}$": {"type": "null"} for n in range(300)},
+            "additionalProperties": False,
+            "minProperties": 290,
+        }
+    ),
+    "2,048 texts that may follow a rule": _many_closing_rows,
     "3,000 ends of a text": lambda: Until([f"{n * 7919:x}!" for n in range(3_000)]),
 }  # fmt: skip
 """By description; made on demand, because some are large."""
