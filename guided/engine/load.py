@@ -286,16 +286,17 @@ def _build_engine(
 ) -> Engine:
     """Build the engine from loaded parts, with its cache opened and the runner warmed up."""
     texts, limits = parts.texts, cache_request.limits
+    bound = prompt_bound(texts, parts.runner.context_window(texts.context_window))
     engine = Engine(
         model_name=texts.name,
         runner=parts.runner,
         vocabulary=texts.vocabulary,
         context_window=texts.context_window,
-        render=partial(render_prompt, texts),
+        render=partial(render_prompt, texts, bound=bound),
         tool_format=tool_format(texts),
-        thinking=ChatThoughts(texts),
+        thinking=ChatThoughts(texts, bound),
         adapters=parts.adapters,
-        prompt_bound=prompt_bound(texts, parts.runner.context_window(texts.context_window)),
+        prompt_bound=bound,
         start=parts.compiler.start,
         max_batch=limits.max_batch,
         cache_tokens=parts.plan.cache_tokens,

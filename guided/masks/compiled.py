@@ -23,7 +23,7 @@ from guided.masks.token_completions import TokenCompletions
 from guided.masks.token_steps import TokenSteps
 from guided.masks.walker import Walker
 from guided.runtime.at_drop import AtDrop
-from guided.runtime.work_budget import LimitedSteps, limited_work, take_lock
+from guided.runtime.work_budget import LimitedSteps, limited_work, pause_if_due, take_lock
 from guided.spec import Forcing, TokenId
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher", "Position"]
@@ -388,6 +388,7 @@ class ConstraintMatcher:
         ):
             run.append(TokenId(token))
             position = constraint.advance(position, run[-1])
+            pause_if_due()
         return tuple(run)
 
     def shortest_completion(self) -> tuple[TokenId, ...]:

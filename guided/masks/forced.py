@@ -20,6 +20,7 @@ from guided.masks.splitting import Cuts, Splitting, SplitUncertainError
 from guided.masks.trie import TokenTrie
 from guided.masks.vocabulary import Vocabulary
 from guided.masks.walker import Walker
+from guided.runtime.work_budget import pause_if_due
 from guided.spec import TokenId
 
 __all__ = ["RunSpeller"]
@@ -242,6 +243,7 @@ class _Tail:
         remaining: dict[Cuts, None] = {}
         for byte in range(0x80):
             if machine.advance(end, bytes((byte,))) is not None:
+                pause_if_due()
                 # A cut at the very end stays: the next character begins a piece, and the open piece
                 # is empty.
                 for cuts in splitting.possible_cuts(text + chr(byte)):

@@ -13,15 +13,20 @@ from guided.spec.thoughts import FORMATS, split_at_tokens
 
 if TYPE_CHECKING:
     from guided.model.load import ModelTexts
+    from guided.spec.prompt_bound import PromptBound
 
 __all__ = ["ChatThoughts"]
 
 
 class ChatThoughts:
-    """Prompts after which a model thinks first; may be used from several threads."""
+    """Prompts after which a model thinks first; may be used from several threads.
 
-    def __init__(self, model: ModelTexts) -> None:
+    ``bound`` is as in ``render_prompt``.
+    """
+
+    def __init__(self, model: ModelTexts, bound: PromptBound | None = None) -> None:
         self._model = model
+        self._bound = bound
 
     def render(
         self,
@@ -34,7 +39,13 @@ class ChatThoughts:
     ) -> tuple[TokenId, ...]:
         """Return the tokens of a prompt; a template with a switch is told whether to think."""
         return render_prompt(
-            self._model, prompt, schema, allow_special_tokens, tools, thinks=thinks
+            self._model,
+            prompt,
+            schema,
+            allow_special_tokens,
+            tools,
+            thinks=thinks,
+            bound=self._bound,
         )
 
     def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from guided.model.load import ModelTexts
+    from guided.spec.prompt_bound import PromptBound
 
 __all__ = ["encoder_of", "render_prompt", "tool_format"]
 
@@ -29,6 +30,7 @@ def render_prompt(
     tools: tuple[Tool, ...] = (),
     *,
     thinks: bool | None = None,
+    bound: PromptBound | None = None,
 ) -> tuple[TokenId, ...]:
     """Return the tokens of a plain text, or of messages in the model's chat template.
 
@@ -37,7 +39,8 @@ def render_prompt(
     ``allow_special_tokens`` is the request's option of that name. ``tools`` are described by the
     template if it supports tools, else by words of ours; RequestError if it writes calls in a
     format that is unknown here. ``thinks`` tells a template with a switch whether the model thinks
-    before its answer. May be called from any thread.
+    before its answer. ``bound`` refuses messages that are too long before they are tokenised, as
+    rendered with calls, tools and a schema. May be called from any thread.
     """
     encoder, longest = encoder_of(model, thinks=thinks), model.context_window
     if isinstance(prompt, str):
@@ -57,6 +60,8 @@ def render_prompt(
             encoder.check_tools()
         messages, tools = without_tools(messages, tools), ()
     messages, text = _render_messages(encoder, model, messages, tools)
+    if bound is not None:
+        bound.check(text)
     allowed = bool(allow_special_tokens)
     return _ids(
         encoder.encode_messages(

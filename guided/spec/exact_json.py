@@ -3,13 +3,51 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
-__all__ = ["parse_decimal", "read_exact", "refuse_constant", "write_exact"]
+from guided.errors import LimitExceededError
 
+__all__ = [
+    "check_text_values",
+    "has_more_values",
+    "parse_decimal",
+    "read_exact",
+    "refuse_constant",
+    "write_exact",
+]
+
+MAX_TEXT_VALUES: Final = 200_000
+"""The most values of a JSON text inside a message: Python parses it at once, without a pause."""
+_OF_A_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def has_more_values(text: bytes, most: int) -> bool:
+    """Return whether a JSON text has more than ``most`` values, before any is made.
+
+    Lists, objects, members and all elements of a list but the first count.
+    """
+    if len(text) <= most or _num_signs(text) <= most:
+        return False
+    return _num_signs(_OF_A_TEXT.sub(b'""', text)) > most
+
+
+def _num_signs(text: bytes) -> int:
+    return sum(map(text.count, (b",", b":", b"[", b"{")))
+
+
+def check_text_values(text: str, subject: str, field: str) -> None:
+    """Raise LimitExceededError for a JSON text of very many values; ``subject`` is a plural."""
+    if has_more_values(text.encode(errors="replace"), MAX_TEXT_VALUES):
+        raise LimitExceededError(
+            f"{subject} have more than {MAX_TEXT_VALUES} values",
+            limit=MAX_TEXT_VALUES,
+            field=field,
+            hint="send less at once",
+        )
 
 
 def read_exact(text: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
-from guided.spec.exact_json import read_exact, refuse_constant
+from guided.spec.exact_json import check_text_values, read_exact, refuse_constant
 
 __all__ = ["MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
 
@@ -98,6 +98,7 @@ def check_call(call: object) -> None:
         raise RequestError(f"a call names {call.name[:80]!r}, which is no tool's name", field=field)
     check_call_id(call.id, field)
     subject = f"the arguments of the call {call.id or call.name!r}"
+    check_text_values(call.arguments, subject, field)
     try:
         parsed = _parse(call.arguments)
     except (ValueError, RecursionError):
@@ -149,6 +150,7 @@ def _check_parameters(text: str, subject: str) -> None:
 
     Keywords are not checked here. Raises InvalidConstraintError, or LimitExceededError.
     """
+    check_text_values(text, subject, "tools")
     try:
         parsed = _parse(text)
         read_exact(text)  # as it will be read for the constraint

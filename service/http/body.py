@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from starlette.datastructures import Headers
 from starlette.types import Receive
 
 from guided.errors import LimitExceededError, RequestCancelledError, RequestError
+from guided.spec.exact_json import has_more_values
 from guided_service.config import ServerConfig
 from guided_service.held_bytes import CALL_BYTES, count_held
 from guided_service.http.errors import RefusedCallError, TooLargeError
 from guided_service.http.members import may_repeat_members, repeated_member
 
 __all__ = ["check_values", "read_body", "read_json"]
-
-_OF_A_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 async def read_body(headers: Headers, receive: Receive, config: ServerConfig) -> bytes:
@@ -87,22 +85,13 @@ def read_json(body: bytes, most_values: int) -> dict[str, Any]:
 
 
 def check_values(body: bytes, most: int) -> None:
-    """Raise LimitExceededError for a body of more than ``most`` values, before any is made.
-
-    Lists, objects, members and all elements of a list but the first count.
-    """
-    if len(body) <= most or _signs(body) <= most:
-        return
-    if _signs(_OF_A_TEXT.sub(b'""', body)) > most:
+    """Raise LimitExceededError for a body of more than ``most`` values, before any is made."""
+    if has_more_values(body, most):
         raise LimitExceededError(
             f"the body of the call has more than {most} values",
             limit=most,
             hint="send less in one call, or raise the server's max_message_fields",
         )
-
-
-def _signs(body: bytes) -> int:
-    return sum(map(body.count, (b",", b":", b"[", b"{")))
 
 
 def _check_kind(headers: Headers) -> None:

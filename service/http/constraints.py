@@ -15,7 +15,7 @@ from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
-from guided.spec.exact_json import parse_decimal
+from guided.spec.exact_json import check_text_values, parse_decimal
 from guided.spec.structural_tags import read_structural_tag
 from guided_service.http.fields import GenerationFields, Given, Listed, On
 from guided_service.http.members import repeated_member
@@ -170,6 +170,7 @@ def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
 def _json(given: Schema | str, field: str) -> JsonSchema:
     if isinstance(given, dict):
         return schema_of(given, strict=None)
+    check_text_values(given, f"the parts of {field}", field)
     try:
         read = _SCHEMA_TEXT.decode(given)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from guided.errors import RequestError
 from guided.spec import Message, ToolCall
+from guided.spec.exact_json import check_text_values
 from guided_service.http.constraints import Wanted
 from guided_service.http.fields import Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
@@ -153,6 +154,7 @@ def _call(call: CallMade, place: str) -> ToolCall:
 
 def written_arguments(told: str, call_id: str, field: str) -> str:
     """Return a call's arguments on one line, as calls are written here; raises RequestError."""
+    check_text_values(told, f"the arguments of the call {call_id[:80]!r}", field)
     try:
         # Not the body's parser: the text must stay as the client received it.
         written = json.dumps(json.loads(told), ensure_ascii=False, separators=(",", ":"))

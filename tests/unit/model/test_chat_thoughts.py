@@ -5,17 +5,31 @@ from __future__ import annotations
 import copy
 from functools import cache, partial
 from importlib.resources import files
+from typing import Any
 
 import pytest
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding.choice import advance
 from guided.engine.prompts import PreparedPrompt, Prompts
+from guided.errors import LimitExceededError
 from guided.masks.thinking import ThinkingMatcher
+from guided.model.chat_encoder import ChatEncoder
 from guided.model.chat_thoughts import ChatThoughts
 from guided.model.load import ModelTexts
 from guided.model.prompt import render_prompt
-from guided.spec import Forcing, GenerationRequest, JsonSchema, Message, Reasoning, TokenId
+from guided.model.prompt_bound import prompt_bound
+from guided.spec import (
+    Forcing,
+    GenerationRequest,
+    JsonSchema,
+    Message,
+    Reasoning,
+    TokenId,
+    Tool,
+    ToolCall,
+    ToolUse,
+)
 from guided.spec.thoughts import AfterThoughts
 from guided.spec.tool_format import HERMES
 from tests.kit.tokenizers import gemma4_tokenizer, real_tokenizer, real_vocabulary
@@ -147,3 +161,34 @@ def test_calls_of_tools_tell_themselves_from_answers() -> None:
     assert [getattr(piece, "name", "") or getattr(piece, "text", "") for piece in pieces] == [
         *("<|end|>", "<|start|>", "assistant"),
     ]
+
+
+@pytest.mark.parametrize("reasoning", [None, Reasoning()])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {
+            "prompt": (
+                *ASKED,
+                Message("assistant", "", tool_calls=(ToolCall("f", {"a": "x" * 10**6}),)),
+            )
+        },
+        {"tools": ToolUse((Tool("f", "x" * 10**6),))},
+        {"constraint": JsonSchema('{"const": "' + "x" * 10**6 + '"}'), "show_schema": True},
+    ],
+    ids=["call", "tool", "schema"],
+)
+def test_what_a_template_writes_besides_contents_is_bounded_before_it_is_tokenised(
+    asked: dict[str, Any], reasoning: Reasoning | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = texts_of("qwen3", "qwen3")
+    bound = prompt_bound(model, 500)
+    assert bound is not None
+    monkeypatch.setattr(ChatEncoder, "encode_messages", lambda *_, **__: pytest.fail("tokenised"))
+    prompts = Prompts(
+        partial(render_prompt, model, bound=bound), bound, HERMES, lambda: 0.0,
+        ChatThoughts(model, bound),
+    )  # fmt: skip
+    request = GenerationRequest(**{"prompt": ASKED, "reasoning": reasoning} | asked)
+    with pytest.raises(LimitExceededError, match=r"the prompt has 1000\d\d\d bytes"):
+        prompts.prepare(request, None)
