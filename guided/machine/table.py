@@ -50,7 +50,7 @@ from guided.machine.table_layout import (
     WIDTH,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.work_budget import without_gil
+from guided.runtime.work_budget import spend, without_gil
 
 __all__ = [
     "CLOSE_STRING",
@@ -82,6 +82,10 @@ __all__ = [
 END_ROW: Final = 0
 """The row after a whole value: nothing may follow. Machines that fill holes add it first."""
 _ROW: Final = struct.Struct(f"{WIDTH}i")
+
+
+_CORRECTION_WORK: Final = 10
+"""Units of work for the NEXT_BYTE of one row that is searched again."""
 
 
 class TransitionTable(TableArrays):
@@ -340,6 +344,7 @@ class TransitionTable(TableArrays):
         lead only to later ones: the last row is corrected first, so that DISTANCE and MIN_REMAINING
         of a row's targets are final when they are read.
         """
+        spend(len(rows) // 4)
         for row in reversed(rows):
             next_byte = int(self.next_byte[row])
             if next_byte == STOP:
@@ -347,15 +352,13 @@ class TransitionTable(TableArrays):
             ahead = self.step(row, next_byte)
             if ahead == DEAD or self._code_points_needed(ahead) != self.min_remaining[row]:
                 edges = self.edges(row)
+                spend(_CORRECTION_WORK)
+                targets = np.fromiter(edges.values(), dtype=np.int64, count=len(edges))
+                needed = self.min_remaining[targets] + (self.count_event[targets] == CODE_POINT_END)
                 # By code points first, as the path has to stay within the bound on them.
-                self.next_byte[row] = min(
-                    edges,
-                    key=lambda byte: (
-                        self._code_points_needed(edges[byte]),
-                        self.distance[edges[byte]],
-                    ),
-                )
-                ahead = edges[int(self.next_byte[row])]
+                nearest = int(np.lexsort((self.distance[targets], needed))[0])
+                self.next_byte[row] = [*edges][nearest]
+                ahead = int(targets[nearest])
                 self.min_remaining[row] = self._code_points_needed(ahead)
             self.distance[row] = self.distance[ahead] + 1
 

@@ -43,7 +43,7 @@ from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.reachability import states_reaching_cycle
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
-from guided.runtime.work_budget import with_pauses
+from guided.runtime.work_budget import spend, with_pauses
 from guided.spec import JsonOptions, Spelling
 
 __all__ = ["StringRules", "longest_listed_length"]
@@ -317,12 +317,10 @@ def longest_listed_length(formulas: Iterable[Formula]) -> int:
 
     Lists under a negation count too; -1 without lists.
     """
-    return max(
-        (
-            len(text)
-            for leaf in leaves_of(formulas)
-            if isinstance(leaf.assertion, StringChoices)
-            for text in leaf.assertion.values
-        ),
-        default=-1,
-    )
+    longest = -1
+    for leaf in leaves_of(formulas):
+        if isinstance(leaf.assertion, StringChoices):
+            values = leaf.assertion.values
+            spend(len(values) // 16)
+            longest = max(longest, max(map(len, values)))
+    return longest

@@ -198,3 +198,13 @@ def test_work_can_pause_between_the_names_that_may_come_next() -> None:
         assert machine.advance(machine.start, b'{"a1') is not None
     # Judged, compared and spelled, and several times as states are made: a pause every 500.
     assert len(pauses) > 6 * count // 500
+
+
+def test_strings_that_differ_are_counted_by_the_rows_that_each_of_them_changes() -> None:
+    """The work was undercounted tenfold: 800 strings took half a minute within all limits."""
+    schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 100}
+    constraint = JsonSchema(json.dumps(schema))
+    with limited_work(32_000), pytest.raises(LimitExceededError):
+        machine_of(constraint)
+    with limited_work(100_000):
+        machine_of(constraint)

@@ -21,7 +21,7 @@ _MANY = '{"a":[' + "[]," * (MAX_TEXT_VALUES // 2) + '"b"]}'
         lambda: Message("assistant", "", tool_calls=(ToolCall("f", _MANY),)),
         lambda: Tool("f", parameters=_MANY),
         lambda: written_arguments(_MANY, "c", "messages"),
-        lambda: _of_outputs(StructuredOutputs(**{"json": _MANY}), ""),
+        lambda: _of_outputs(StructuredOutputs.model_validate({"json": _MANY}), ""),
     ],
     ids=["call", "tool", "call over HTTP", "schema over HTTP"],
 )
