@@ -36,7 +36,6 @@ class ValueEvent:
 class Node:
     """A value that has begun; it is complete if it has an end."""
 
-    pointer: str
     start: int
     end: int | None = None
     value: Any = None
@@ -90,6 +89,9 @@ class GrowingJson:
         """The open objects and arrays, outermost first."""
         self._names: list[str] = []
         """For each open object or array, the last name read in it."""
+        self._path: list[str] = []
+        """The same as parts of a pointer, ``/name`` or ``/index``. A pointer is joined where a
+        value is complete: many values below a long name would take much memory for theirs."""
         self._growing: Node | None = None
         """The string, number or word that has begun and not ended."""
         self._known_text: tuple[Node | None, int, str] = (None, 0, "")
@@ -179,6 +181,7 @@ class GrowingJson:
             node.inside = {} if is_object else []
             self._open.append(node)
             self._names.append("")
+            self._path.append("")
             self._growing = None
             self._due = _Due.NAME_OR_END if is_object else _Due.ITEM_OR_END
             self._at += 1
@@ -192,16 +195,17 @@ class GrowingJson:
     def _begin(self) -> Node:
         """Make a node for the value that begins here."""
         if not self._open:
-            node = self.root = Node("", self._at)
+            node = self.root = Node(self._at)
         else:
             parent = self._open[-1]
             if isinstance(parent.inside, dict):
                 name = self._names[-1]
-                escaped = name.replace("~", "~0").replace("/", "~1")
-                node = parent.inside[name] = Node(f"{parent.pointer}/{escaped}", self._at)
+                self._path[-1] = "/" + name.replace("~", "~0").replace("/", "~1")
+                node = parent.inside[name] = Node(self._at)
             else:
                 assert parent.inside is not None, "an open array without items"
-                node = Node(f"{parent.pointer}/{len(parent.inside)}", self._at)
+                self._path[-1] = f"/{len(parent.inside)}"
+                node = Node(self._at)
                 parent.inside.append(node)
         self._growing = node
         return node
@@ -229,6 +233,7 @@ class GrowingJson:
     def _close(self, events: list[ValueEvent]) -> bool:
         node = self._open.pop()
         self._names.pop()
+        self._path.pop()
         inside = node.inside
         if isinstance(inside, dict):
             value: Any = {name: one.value for name, one in inside.items()}
@@ -238,19 +243,19 @@ class GrowingJson:
         return True
 
     def _read_to(self, end: int, node: Node) -> ValueEvent:
-        return self._ended(node, end, self._loads(self.text[node.start : end], node.pointer))
+        return self._ended(node, end, self._loads(self.text[node.start : end]))
 
     def _ended(self, node: Node, end: int, value: Any) -> ValueEvent:
         node.end, node.value, node.inside = end, value, None
         self._growing = None
         self._at = end
         self._due = _Due.COMMA_OR_END if self._open else _Due.NOTHING
-        return ValueEvent(node.pointer, value)
+        return ValueEvent("".join(self._path), value)
 
     def _is_at(self, signs: str) -> bool:
         return bool(signs) and self.text[self._at] in signs
 
-    def _loads(self, text: str, pointer: str = "") -> Any:
+    def _loads(self, text: str) -> Any:
         try:
             return json.loads(text)
         except json.JSONDecodeError as error:
@@ -261,7 +266,7 @@ class GrowingJson:
                 f"the answer has an integer of {len(text.lstrip('-'))} digits, and Python reads up "
                 f"to {limit}",
                 limit=limit,
-                pointer=pointer,
+                pointer="".join(self._path),
                 hint="give it a maximum, or call sys.set_int_max_str_digits",
             ) from error
 

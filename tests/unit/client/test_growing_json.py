@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,3 +193,14 @@ def test_a_long_string_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert document.root is not None
         document.growing_text(document.root)
     assert decoded < 3 * len(written)
+
+
+def test_many_values_below_a_long_name_do_not_keep_it_each() -> None:
+    reader = GrowingJson()
+    reader.feed('{"' + "n" * 20_000 + '":[')
+    tracemalloc.start()
+    for _ in range(2_000):
+        assert len(reader.feed("1,")) == 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4_000_000
