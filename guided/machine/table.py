@@ -82,8 +82,6 @@ __all__ = [
 END_ROW: Final = 0
 """The row after a whole value: nothing may follow. Machines that fill holes add it first."""
 _ROW: Final = struct.Struct(f"{WIDTH}i")
-
-
 _CORRECTION_WORK: Final = 10
 """Units of work for the NEXT_BYTE of one row that is searched again."""
 

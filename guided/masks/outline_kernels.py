@@ -108,9 +108,8 @@ def search_outline(
     room for 259 numbers per place in ``queue``, gets the record, and ``numbers``, all zero at
     first, the number of each row. ``queue`` gets the rows in the order of their numbers, and
     ``closing_rows`` the closing ones: those that ``is_closing`` names and, for each exit action met
-    elsewhere, the first row with it. Where either gets full there is no outline. Nothing is
-    searched from ``max_bytes`` bytes on. ``runs``, int32 ``[a power of two, 258]``, keeps where the
-    classes of maps end.
+    elsewhere, the first row with it. If either gets full there is no outline. Nothing is searched
+    from ``max_bytes`` bytes on. ``runs``, int32 ``[a power of two, 258]``, is for ``_runs_of``.
     """
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
     # A table has thousands of rows but few maps: the runs of a map are found once per search.

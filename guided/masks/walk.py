@@ -18,7 +18,8 @@ __all__ = ["KeptWalk", "Walk"]
 class Walk:
     """What a walk found; its fields never change."""
 
-    # No named tuple, here and below: one is made for every mask, and takes ten times as long.
+    # No named tuple, here and below: one is made for every mask, and named tuples took 6 % of the
+    # time of masks.
     __slots__ = ("base", "is_stack_independent", "mask", "uncertain")
 
     def __init__(

@@ -105,9 +105,9 @@ def _append_anything(regular: Regular) -> Regular:
     """Return the expression followed by any text, which a look-ahead at its end may be about.
 
     Argument and result are matched against whole texts; the caller anchors the result for a search.
-    The last line would be right for every expression; the other cases
-    only remove look-around at the end. All other options share one ``ANYTHING``: with one each, the
-    subsets would tell apart which of the options matched.
+    The last line would be right for every expression; the other cases only remove look-around at
+    the end. All other options share one ``ANYTHING``: with one each, the subsets would tell apart
+    which of the options matched.
     """
     match regular:
         case Concat(parts) if parts and _ends_in_look(parts[-1]):

@@ -33,7 +33,10 @@ class HoleState(NamedTuple):
 
 
 class _Remembered:
-    """How many kilobytes of texts the states in holes remember, as the size of a pool."""
+    """How many kilobytes of texts the states in holes remember, as the size of a pool.
+
+    ``MachineParts.nbytes`` takes each item of a pool for about a thousand bytes.
+    """
 
     def __init__(self) -> None:
         self.nbytes = 0

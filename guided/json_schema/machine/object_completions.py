@@ -248,9 +248,8 @@ class ObjectCompletion:
 
     def _count_unbroken(self, candidate: tuple[int, NameClass]) -> int:
         """Return how many of ``names_to_break`` the names of a class do not break."""
-        return sum(
-            self.members.name_fits(assertion, candidate[1]) for assertion in self.names_to_break
-        )
+        fits = self.members.name_fits
+        return sum(fits(assertion, candidate[1]) for assertion in self.names_to_break)
 
     def _break(self, leaf: Leaf) -> Iterator[None]:
         """Break a ``Names`` or ``Members`` in one way after another; undo each before the next."""
@@ -309,17 +308,13 @@ class ObjectCompletion:
             self._add_named(name)
         if len(self.named) + len(self.free) < low:
             self._add_free(min(low - len(self.named), MAX_COMPLETION_MEMBERS))
-        if len(self.named) + len(self.free) >= low:
-            return True
-        if len(self.free) >= MAX_COMPLETION_MEMBERS:
+        is_enough = len(self.named) + len(self.free) >= low
+        if not is_enough and len(self.free) >= MAX_COMPLETION_MEMBERS:
             self.objects.values.note_exceeded(MAX_COMPLETION_MEMBERS, _SUCH_MEMBERS)
-        return False
+        return is_enough
 
     def _names_to_try(self) -> Iterator[str]:
-        """Yield the names chosen so far, then those of the schema that may still be.
-
-        What the caller does with a name it has to undo before it requests the next one.
-        """
+        """Yield the names chosen so far, then those of the schema that may still be."""
         for tried, name in enumerate(chain([*self.named], self._unchosen_names()), 1):
             if not tried % _NAMES_AT_ONCE:
                 spend(_NAMES_AT_ONCE // 4)

@@ -42,8 +42,6 @@ _LOCATION_BYTES: Final = 400
 _NAME_BYTES_PER_UNIT: Final = 32
 """Bytes of pointers, URIs and scopes per unit of work: without this, a long name around many
 schemas could take far more memory than the text itself."""
-
-
 _URI_CHARACTERS_PER_UNIT: Final = 30
 """Characters of a URI, and of the reference to it, that are joined in a unit of work."""
 

@@ -446,9 +446,9 @@ def test_deep_expressions_are_made_or_refused() -> None:
 
 @given(st.lists(_SETS, min_size=1, max_size=4), st.text(_CHARACTERS, max_size=3), st.data())
 def test_texts_run_through_the_classes_that_hold_their_characters(
-    sets: list[object], text: str, data: st.DataObject
+    sets: list[list[tuple[int, int]]], text: str, data: st.DataObject
 ) -> None:
-    chars = [CodePoints.from_ranges(ranges) for ranges in sets]  # type: ignore[arg-type]
+    chars = [CodePoints.from_ranges(ranges) for ranges in sets]
     edges = [edge for each in chars for pair in each.ranges for edge in pair]
     if edges:
         text += "".join(map(chr, data.draw(st.lists(st.sampled_from(edges), max_size=2))))
