@@ -29,8 +29,10 @@ class ProcessFacts:
 
 
 def facts_of(process: int) -> ProcessFacts:
-    """The figures of a process now."""
+    """The figures of a process now; raises ProcessLookupError or another OSError if it has ended."""
     status = _status(process)
+    if "VmRSS" not in status:
+        raise ProcessLookupError(f"the process {process} has ended")
     return ProcessFacts(
         mebibytes=int(status["VmRSS"].split()[0]) / _KIB_PER_MIB,
         threads=int(status["Threads"]),
