@@ -29,7 +29,7 @@ class ProcessFacts:
 
 
 def facts_of(process: int) -> ProcessFacts:
-    """The figures of a process now; raises ProcessLookupError or another OSError if it has ended."""
+    """The figures of a process now; raises an OSError (ProcessLookupError, say) if it has ended."""
     status = _status(process)
     if "VmRSS" not in status:
         raise ProcessLookupError(f"the process {process} has ended")
