@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from guided.errors import LimitExceededError
 from guided.model.control_tokens import ControlTokens
@@ -11,10 +11,17 @@ from guided.model.tokenizer_copy import rename_entry, without_control
 from guided.spec.option import check_characters
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerBase
 
 __all__ = ["TextEncoder"]
+
+_LONG: Final = 8
+"""The characters for each token of the window above which a text is tried from its beginning; few
+texts of any language have as many."""
+_GROWTH: Final = 4
+"""How much longer each beginning is than the one before, so that all together take little more
+than the text itself."""
 
 
 class TextEncoder:
@@ -75,14 +82,39 @@ def _ids(
     RequestError for half of a surrogate pair.
     """
     check_characters(text, "the prompt", "prompt")
-    # This method releases the interpreter to other threads, and keeps no offsets.
-    (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+    if longest is not None:
+        _check_beginnings(tokenizer, text, longest)
+    encoding = _encode(tokenizer, text, add_special_tokens)
     if longest is not None and len(encoding) > longest:
-        raise LimitExceededError(
-            f"the prompt has {len(encoding)} tokens, but the context window holds {longest}",
-            limit=longest,
-            field="prompt",
-            hint="shorten the prompt",
-        )
+        raise _too_long(f"the prompt has {len(encoding)}", longest)
     ids: list[int] = encoding.ids
     return ids
+
+
+def _check_beginnings(tokenizer: Tokenizer, text: str, longest: int) -> None:
+    """Raise LimitExceededError if a part of a long text has far more tokens than may be.
+
+    So refusing a text takes time and memory by ``longest``, not by the text: a million tokens take
+    seconds and 300 MB. Where a text is cut, tokens differ, but not half of them.
+    """
+    length = _LONG * longest
+    while length < len(text):
+        tokens = len(_encode(tokenizer, text[:length], False))
+        if tokens > 2 * longest:
+            raise _too_long(f"{length} characters of the prompt alone have {tokens}", longest)
+        length *= _GROWTH
+
+
+def _encode(tokenizer: Tokenizer, text: str, add_special_tokens: bool) -> Encoding:
+    # This method releases the interpreter to other threads, and keeps no offsets.
+    (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+    return encoding
+
+
+def _too_long(found: str, longest: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"{found} tokens, but the context window holds {longest}",
+        limit=longest,
+        field="prompt",
+        hint="shorten the prompt",
+    )

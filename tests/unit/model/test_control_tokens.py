@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
 from guided.errors import LimitExceededError, RequestError
+from guided.model import text_encoder
 from guided.model.chat_encoder import ChatEncoder
 from guided.model.control_tokens import ControlTokens
 from guided.model.load import ModelTexts
@@ -256,3 +257,35 @@ def test_a_prompt_of_too_many_tokens_is_refused_before_they_are_listed() -> None
     assert str(caught.value) == (
         "the prompt has 7 tokens, but the context window holds 5; shorten the prompt"
     )
+
+
+def test_a_long_prompt_is_refused_by_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it costs what the context window does, and not what the text is long."""
+    tokenised = record_tokenised(monkeypatch)
+    with pytest.raises(LimitExceededError) as caught:
+        render_prompt(replace(model(), context_window=100), "7 " * 1_000_000)
+    assert str(caught.value) == (
+        "800 characters of the prompt alone have 800 tokens, but the context window holds 100; "
+        "shorten the prompt"
+    )
+    assert tokenised == [800]
+
+
+def test_a_long_prompt_of_long_tokens_is_tokenised_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenised = record_tokenised(monkeypatch)
+    text = " responsibility" * 100
+    assert len(render_prompt(replace(model(), context_window=100), text)) == 100
+    assert tokenised == [800, len(text)]
+
+
+def record_tokenised(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The list to which the length of each text is added that becomes tokens."""
+    lengths: list[int] = []
+    encode = vars(text_encoder)["_encode"]
+
+    def recorded(tokenizer: object, text: str, add_special_tokens: bool) -> object:
+        lengths.append(len(text))
+        return encode(tokenizer, text, add_special_tokens)
+
+    monkeypatch.setattr(text_encoder, "_encode", recorded)
+    return lengths
