@@ -106,7 +106,8 @@ class _LimitSearch:
                 except LimitExceededError as error:
                     num_reported += 1
                     yield LikelyLimit("" if place is None else place.pointer, str(error))
-                # None are left after a limit was hit, though the last spending may exceed it.
+                # Below zero if the last spending went past the limit; what the caller's limit has
+                # for each step is no more than ``step_work``.
                 spent = self.limits.step_work - max(0, units_left() or 0)
             self.work -= spent
             # Each step has its own work budget, usually too small for work to pause in it. So the

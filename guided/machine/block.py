@@ -41,7 +41,8 @@ class Block:
 
     All arrays have one entry per state. ``distance`` int64 is the number of bytes to the nearest
     state with a label, ``next_byte`` int16 the first of them or STOP, ``nearest_label`` int32 that
-    label. ``only`` int16 is the only byte that may follow, DEAD for none or several.
+    label. ``only`` int16 is the only byte that may follow, DEAD for none or several. ``exits`` bool
+    says of a state with a label that no byte may follow.
 
     Blocks that count code points have ``count_event`` int8 and ``min_remaining`` int32, the least
     number of code points still to come. There ``next_byte`` leads along a path with only

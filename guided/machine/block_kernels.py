@@ -27,7 +27,9 @@ def find_nearest_labels(
     ``only`` and ``exits``.
 
     ``table`` is int32 ``[states, classes]``, ``label`` int32 ``[states]``, both with DEAD for
-    none; ``byte_class`` is uint8 ``[256]``. Every state must lead to a label.
+    none; ``byte_class`` is uint8 ``[256]``. Every state must lead to a label. Of equally short ways
+    to labels any may be taken, but ``next_byte`` and ``nearest_label`` must be of the same one;
+    another choice changes the text of completions.
     """
     count, width = table.shape
     # The number of bytes in each class, and the lowest of them, which stands for the class.
@@ -59,10 +61,10 @@ def find_nearest_labels(
     into = moves_into(moves_by_state(table))
     # Breadth first against the moves, from the states with a label: a state is first met on a
     # shortest path.
-    for head in range(count):
-        if head == tail:
-            break
+    head = 0
+    while head < tail:
         state = queue[head]
+        head += 1
         for at in range(into.first[state], into.first[state + 1]):
             source, index = into.sources[at], into.classes[at]
             if distance[source] == -1 and sizes[index]:

@@ -338,6 +338,8 @@ class TransitionTable(TableArrays):
     def recompute_next_bytes(self, rows: range) -> None:
         """Correct NEXT_BYTE, DISTANCE and MIN_REMAINING of overlays whose NEXT_BYTE may be closed.
 
+        A NEXT_BYTE that still leads on with as few code points stays, even if another byte is
+        nearer now: DISTANCE is then the length of the way along it, which need not be the shortest.
         Every overlay whose NEXT_BYTE is not STOP must still lead on by some byte. Overlays must
         lead only to later ones: the last row is corrected first, so that DISTANCE and MIN_REMAINING
         of a row's targets are final when they are read.

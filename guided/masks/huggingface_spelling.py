@@ -316,8 +316,9 @@ def _hide_textless_tokens(
 ) -> tuple[Description, set[str]]:
     """Return the model without the tokens that no text may become, and the names of these.
 
-    They are special tokens, those beyond the logits, and the tokens of bytes: unknown text becomes
-    the token of the byte 0 instead, which ``_Spelling`` replaces.
+    They are special tokens, those beyond the logits, and the tokens of bytes: where there are any,
+    unknown text becomes the token of the byte 0 instead, which ``_Spelling`` replaces. BPE is kept
+    from leaving out merges at random, too (``dropout``).
     """
     hidden = {token for token, text in enumerate(token_bytes) if text is None}
     hidden.update(byte_tokens.values())
@@ -330,8 +331,10 @@ def _hide_textless_tokens(
         return changed, names
     changed["dropout"] = None
     if not is_byte_level:
-        unknown = f"{_NEVER_IN_TEXT}{byte_tokens[0]}"
+        unknown = _hidden_name(byte_tokens[0], _NEVER_IN_TEXT)
         changed |= {"unk_token": unknown, "byte_fallback": False}
+    # BPE refers to its unknown token by a name, which it has no longer; Unigram by an id, which
+    # stays. Text that is unknown nevertheless is noticed when it is spelled.
     elif model["unk_token"] in names:
         changed["unk_token"] = None
     return changed, names
@@ -349,16 +352,20 @@ def hide_tokens(
         return {**model}
     if model["type"] == "Unigram":
         pieces = [
-            [f"{never}{token}" if name in names else name, score]
+            [_hidden_name(token, never) if name in names else name, score]
             for token, (name, score) in enumerate(model["vocab"])
         ]
         return {**model, "vocab": pieces}
     vocab = {
-        f"{never}{token}" if name in names else name: token
+        _hidden_name(token, never) if name in names else name: token
         for name, token in model["vocab"].items()
     }
     merges = [merge for merge in model["merges"] if not _merges_any(merge, names)]
     return {**model, "vocab": vocab, "merges": merges}
+
+
+def _hidden_name(token: int, never: str) -> str:
+    return f"{never}{token}"
 
 
 def token_names(model: Description) -> Iterable[tuple[str, int]]:

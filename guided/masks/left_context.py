@@ -16,7 +16,9 @@ from guided.spec import TokenId
 __all__ = ["UNKNOWN_CONTEXT", "LeftContexts"]
 
 UNKNOWN_CONTEXT: Final = b"\xff"
-"""The left context when nothing is known about splitting: no text contains this byte."""
+"""The left context when nothing is known about splitting: no text contains this byte.
+
+It stays, even where a special token would end it: runs are then shorter, which is always right."""
 _MAX_CACHED: Final = 65_536
 _MOST_UNCERTAIN: Final = 256
 """Bytes of a left context that is still uncertain; a longer one becomes unknown."""
@@ -62,7 +64,9 @@ class LeftContexts:
         if splitting is None or before == UNKNOWN_CONTEXT:
             return UNKNOWN_CONTEXT
         # An added token, or the letter for spaces, ends the pieces before it. So does a special
-        # token: texts are split at those first.
+        # token: texts are split at those first. The letter has no token of its own always, so its
+        # bytes are looked for. The text of an added token that others spell is ordinary text, as it
+        # is for the model, which reads tokens.
         text = self._token_bytes[token]
         if token in self._added_tokens or text is None:
             return b""

@@ -101,7 +101,10 @@ class MachineArrays(NamedTuple):
 
 @inlined
 def machine_at(addresses: Addresses) -> MachineArrays:
-    """Return the arrays of a ``PackedMachine`` at their addresses."""
+    """Return the arrays of a ``PackedMachine`` at their addresses, in the order of the fields.
+
+    Types and widths are those of the table above, and unchecked: what ``addresses`` says is read.
+    """
     return MachineArrays(
         table_at(addresses[0, 0], addresses[0, 1], WIDTH, np.int32),
         table_at(addresses[1, 0], addresses[1, 1], None, np.int32),

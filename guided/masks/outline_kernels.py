@@ -82,7 +82,7 @@ def _runs_of(byte_maps: NDArray[np.uint8], kind: int, runs: NDArray[np.int32]) -
 def _closing_with(
     action: int, closing_rows: NDArray[np.int32], num_closing_rows: int, rows: NDArray[np.int32]
 ) -> int:
-    """Return the index of the closing row with an exit action; ``num_closing_rows`` for none."""
+    """Return the index of the first closing row with this exit action, or ``num_closing_rows``."""
     number = 0
     while number < num_closing_rows and rows[closing_rows[number], LABEL] != action:
         number += 1

@@ -121,7 +121,12 @@ class SpellingRules:
 
 
 def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
-    """Return the rules of a vocabulary that defines only how it spells."""
+    """Return the rules of a vocabulary that defines only how it spells.
+
+    Its speller may know texts of tokens that are special for a constraint, as
+    ``Vocabulary.with_named_as_special`` makes them.
+    """
+    special = [token for token, text in enumerate(vocabulary.token_bytes) if text is None]
 
     def join_part(text: bytes) -> Sequence[int] | None:
         try:
@@ -129,7 +134,7 @@ def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
         except UnicodeDecodeError:
             return None
 
-    return SpellingRules(Splitting(()), join_part)
+    return SpellingRules(Splitting(()), join_part).without(frozenset(map(TokenId, special)))
 
 
 def whole_size(text: bytes) -> int:

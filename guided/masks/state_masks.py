@@ -67,10 +67,10 @@ class StateMasks:
         self._by_key.clear()
 
     def mask(self, state: State) -> tuple[HeldMask, MaskDelta]:
-        """Return the tokens that may follow a state, and where the mask is held.
+        """Return where the mask of a state is held, and the tokens that may follow it.
 
         End-of-sequence tokens are among them where the state accepts. Raises LimitExceededError
-        if the machine is too full to make another mask.
+        if the machine is too full to make another mask, or one takes too much work.
         """
         parses = self._machine.sharing.parses(state)
         if parses:

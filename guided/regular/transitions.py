@@ -82,7 +82,7 @@ def list_moves(table: NDArray[np.int32]) -> NDArray[np.int32]:
 
 @allocating_kernel
 def list_moves_on(table: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the moves on some classes as a list, class by class.
+    """Return the moves on some classes as a list: class by class, then by state.
 
     In place of its class a move has the index of the class in ``classes``.
     """

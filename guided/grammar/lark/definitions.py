@@ -321,8 +321,8 @@ class _ExtentMeter:
     def __init__(self) -> None:
         self._cache: dict[Definition, _Extent] = {}
         """The extents of terminals that were measured."""
-        self._open: set[Definition] = set()
-        """Terminals being measured, one inside another: to find cycles."""
+        self._open: dict[Definition, None] = {}
+        """Terminals being measured, one inside another, the outermost first: to find cycles."""
 
     def measure(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
         """Return the extent of a part of a terminal; its names are those of ``source``.
@@ -374,8 +374,9 @@ class _ExtentMeter:
         spend(5)
         # Checked before recursing, as nothing else limits the recursion.
         if depth > _MAX_DEPTH:
-            raise _limit_error(definition, _MAX_DEPTH, "parts inside of one another")
-        self._open.add(definition)
+            outermost = next(iter(self._open), definition)
+            raise _limit_error(outermost, _MAX_DEPTH, "parts inside of one another")
+        self._open[definition] = None
         extent = _enclosing_extent(
             [self.measure(tree, where, depth + 1) for tree, where in definition.bodies]
         )
@@ -383,7 +384,7 @@ class _ExtentMeter:
             raise _limit_error(definition, _MAX_SIZE, "parts")
         if extent.depth > _MAX_DEPTH:
             raise _limit_error(definition, _MAX_DEPTH, "parts inside of one another")
-        self._open.remove(definition)
+        del self._open[definition]
         self._cache[definition] = extent
         return extent
 

@@ -69,14 +69,15 @@ class CompositeCalls(Calls):
         """Return the state that is in a hole, if it is the only one to keep, else ``None``.
 
         ``closure`` has the continuation of each state, those that are called included, and at least
-        one to keep (``must_keep``). ``None`` also for a fork (see ``Holes.is_fork``), which is
-        handled as several parses, as the text of its hole may end or go on.
+        one to keep (``must_keep``). ``None`` also for a fork (see ``Holes.leads_to_fork``), which
+        is handled as several parses, as the text of its hole may end or go on.
         """
         kept = [state for state in closure if self.must_keep(state)]
         # END is below all states of holes too.
         if len(kept) > 1 or kept[0] < self._network.first_hole:
             return None
-        return None if self._holes.is_fork(self._holes.hole_state(kept[0]), self._rows) else kept[0]
+        hole_state = self._holes.hole_state(kept[0])
+        return None if self._holes.leads_to_fork(hole_state, self._rows) else kept[0]
 
     def full_closure(self, configuration: dict[int, int]) -> dict[int, int]:
         """Return the closure of a configuration under calls, and under returns if it has END."""

@@ -143,9 +143,9 @@ class CompositeMachine(GrammarMachine):
     def state_inside(self, inside: Inside, state: State) -> State:
         """Return the state of this machine for a single parse that was inside a hole.
 
-        ``state`` is that of the machine in the hole, and no fork (``Holes.is_fork``). In END_ROW
-        its text is complete, and the result is the state after the hole. ``inside`` has the hole
-        and its continuation; its stack is not read.
+        ``state`` is that of the machine in the hole, and no fork (``Holes.leads_to_fork``). In
+        END_ROW its text is complete, and the result is the state after the hole. ``inside`` has the
+        hole and its continuation; its stack is not read.
         """
         if state.row == END_ROW:
             return self._state_after_hole(inside.continuation)
@@ -349,7 +349,7 @@ class _ParseSharing(StateSharing):
 
         Together the states allow the same bytes as ``state``; for the end of the text the caller
         uses ``is_accepting``. Empty if the state is not a set of parses, or none is in a hole but
-        forks (``Holes.is_fork``), which are among the others: so these are not divided again.
+        forks (``Holes.leads_to_fork``), which are among the others: so these are not divided again.
         """
         machine, stacks = self._machine, self._machine.hole_stacks
         several = stacks.several.get(state.stack)
@@ -362,7 +362,7 @@ class _ParseSharing(StateSharing):
         for number, continuation in several.items():
             if number >= first_hole:
                 at = machine.holes.hole_state(number)
-                if machine.holes.is_fork(at, machine.rows):
+                if machine.holes.leads_to_fork(at, machine.rows):
                     others[number] = continuation
                 else:
                     stack = stacks.intern_inside(Inside(at.hole, at.state.stack, continuation))

@@ -119,12 +119,16 @@ class Holes:
                 found.update((moves != DEAD).nonzero()[0].tolist())
         return found
 
-    def is_fork(self, at: HoleState, rows: GrammarRows) -> bool:
-        """Return whether the text may reach a byte that may be read in the hole or after it.
+    def leads_to_fork(self, at: HoleState, rows: GrammarRows) -> bool:
+        """Return whether the text may reach a *fork*: a byte that may be read in the hole or after
+        it.
 
-        For example a number, ``1``, before a ``2``. Such a text is treated as one of several parses
-        from its start. Only states with the stack of the start can be forks: inside a container the
-        text cannot end. ``rows`` are those of the composite machine, which are made after this.
+        For example a number, ``1``, before a ``2``. A single parse is moved by its row alone, where
+        no exit is tried if the byte is read, and is not examined again. So such a text is one of
+        several parses from its start, and what leads to no fork now never becomes one. True without
+        need costs only time; False must be right. Only a state with the stack of the start can be a
+        fork: inside a container the text cannot end. ``rows`` are those of the composite machine,
+        which are made after this.
         """
         at_start = at.state.stack == self.fillings[at.hole].start.stack
         return at_start and at.state.row in self._fork_rows(at.hole, rows)
@@ -145,7 +149,7 @@ class Holes:
         for number in states:
             at = self.hole_state(number)
             hole, state = at
-            if state.count != first.count or state.texts or self.is_fork(at, rows):
+            if state.count != first.count or state.texts or self.leads_to_fork(at, rows):
                 return None
             each = self._isomorphic.find(first.row, state.row)
             if each is None:

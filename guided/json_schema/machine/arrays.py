@@ -122,11 +122,13 @@ class ArrayRules:
     def finish_item(
         self, awaited: AwaitedValue, truth_vector: int, text: bytes | None
     ) -> ArrayFrame | None:
-        """Return the array after an item with this truth vector; ``None`` if it does not fit.
+        """Return the array after an item with this truth vector; ``None`` if the item does not fit.
 
-        ``text`` is the item as it was written, ``None`` if it is not known. Then later items are
-        not compared with it, and if they had to be, the frame says so (``has_unknown_item``). An
-        ``ItemCount`` was lowered when the item began.
+        A frame may be returned whose required goal is FALSE by now, as after one item too many that
+        contains something: whether it can be completed, callers ask separately. ``text`` is the
+        item as it was written, ``None`` if it is not known. Then later items are not compared with
+        it, and if they had to be, the frame says so (``has_unknown_item``). An ``ItemCount`` was
+        lowered when the item began.
         """
         frame = awaited.frame
         assert isinstance(frame, ArrayFrame)
@@ -153,7 +155,7 @@ class ArrayRules:
             goals,
             frame.required,
             has_items=True,
-            has_unknown_item=awaited.remembers_text and text is None,
+            has_unknown_item=awaited.has_unknown_item or (awaited.remembers_text and text is None),
         )
 
     def _remember(self, assertion: Unique, text: bytes) -> Formula:
@@ -195,7 +197,8 @@ def holds_at_close(leaf: Leaf) -> bool:
     """Return whether an assertion that is still open holds of an array that closes.
 
     Each item lowered the counts (``decrement_count``): what is left of ``low`` is missing, and a
-    count whose ``high`` was passed is FALSE by now, so ``high`` need not be checked.
+    count whose ``high`` was passed is FALSE by now, so ``high`` need not be checked. An ``Items``
+    or a ``Unique`` that an item did not fit is FALSE by now, too, so one that is open holds.
     """
     assertion = leaf.assertion
     if isinstance(assertion, ItemCount | Contains):

@@ -91,7 +91,8 @@ class DocumentRows:
         """Return the row before the next member or the closing brace.
 
         Objects with a plain goal share a row by their frame and whether they may close, which is
-        all that it depends on; other objects have a row for each stack.
+        all that it depends on; of other objects each stack is looked at. A stack with a completion
+        has a next member or may close.
         """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame

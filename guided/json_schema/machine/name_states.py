@@ -146,8 +146,8 @@ def _add_closing_quotes(
     The labels of ``content`` are ids of classes of names. Here a state for each class, after all
     states of ``content``, has the label: the closing quote of its names leads there. Also returns
     by state the columns ROLE and NAMES_LEFT, for ``TransitionTable.add_block``; a key is rare where
-    it can become only finitely many names. Cached by the identity of ``content``, so the results
-    must not be changed.
+    it can become only finitely many names. Cached by the identity of ``content``, as all schemas
+    share the block of any name, so the results must not be changed.
     """
     dfa = content.dfa
     pause_if_due()
@@ -168,6 +168,7 @@ def _add_closing_quotes(
     closed = make_block(
         ByteDfa(byte_class, table, label), truth_vectors=tuple(name_class_ids.tolist())
     )
+    # A name has one spelling, so as many names are left as texts.
     with without_gil(table.size // 16):
         names_left = count_texts(table, byte_class, label != DEAD, NO_BOUND)
     role = np.where(names_left < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)

@@ -255,6 +255,7 @@ class _Parser(CharacterReader):
         end = self.text.index("}", self.position)
         first, comma, last = self.text[self.position : end].partition(",")
         self.position = end + 1
+        first, last = (bound.lstrip("0") or bound[-1:] for bound in (first, last))
         # By length first: Python takes long to parse numbers of very many digits, or refuses to.
         if max(len(first), len(last)) > len(str(MAX_REPEAT)):
             raise self.too_many_repeats_error(max(first, last, key=len)[:20], start)

@@ -111,6 +111,26 @@ def test_a_special_token_is_one_by_its_id(
     assert (matcher is not None and matcher.is_accepting) == fits
 
 
+@pytest.mark.parametrize(
+    ("constraint", "run"),
+    [
+        (Text("<n>"), [N]),
+        # Of each part one token alone is allowed.
+        (Sequence(["<n>", N]), ["<", "n", ">", N]),
+        (Sequence([N, "<n>"]), [N]),
+        (Sequence(["b<n>", N]), ["b"]),
+    ],
+)
+def test_no_token_is_forced_as_text_that_the_constraint_names(
+    constraint: Structure, run: list[str | SpecialToken]
+) -> None:
+    """Though the tokenizer would spell the text as that token."""
+    matcher = _COMPILER.start(constraint)
+    forced = matcher.forced_run(Forcing.CANONICAL)
+    assert list(forced) == tokens_from(*run)
+    assert read(forced, constraint) is not None
+
+
 _AB = JsonSchema('{"const": {"b": 0}}')
 _AC = JsonSchema('{"enum": [[], [0]]}')
 _INTEGER = JsonSchema('{"enum": [1, 10]}')

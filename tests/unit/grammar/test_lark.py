@@ -209,6 +209,11 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "locale": ("start: /a/l", UnsupportedFeatureError, ["line 1, column 8", "locale"]),
     "no text": ('start: "a" start', UnsatisfiableError, ["no text"]),
     "depth": ("start: " + "(" * 200 + '"a"' + ")" * 200, LimitExceededError, ["nests deeper"]),
+    "depth of terminals": (
+        "start: LONG\nLONG: T0\n" + "".join(f"T{n}: T{n + 1}\n" for n in range(200)) + 'T200: "a"',
+        LimitExceededError,
+        ["the terminal 'LONG' has more than 150 parts inside of one another"],
+    ),
     "a long number": ('start: "a"~12345678901', LimitExceededError, ["than 9 digits"]),
     "a long priority": ('start.-1234567890: "a"', LimitExceededError, ["than 9 digits"]),
     "a number of nine digits": ('start.-123456789: "a" start', UnsatisfiableError, ["no text"]),
