@@ -34,6 +34,7 @@ from guided_service.encode import encode_event, encode_model, encode_result, enc
 from guided_service.grammar_servicer import Inspector, report_beside
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
+from guided_service.large_answers import encode_answer
 from guided_service.object_sizes import memory_of
 from guided_service.repeats import Repeats, digest_of, key_of
 from guided_service.request_ids import check_request_id
@@ -176,11 +177,14 @@ class GenerationServicer(GenerationServiceServicer):
         ):
             reader = self._reader(request)
             async for event in events:
-                told = None
                 if isinstance(event, GenerationResult):
                     admitted.answered(event)
                     told = None if report is None else await report
-                await self._write(encode_event(event, told, reader), context)
+                    encode = partial(encode_event, report=told, reader=reader)
+                    encoded = await encode_answer(encode, event)
+                else:
+                    encoded = encode_event(event, reader=reader)
+                await self._write(encoded, context)
 
     def _streamed(self, admitted: Admitted, client: str) -> AsyncGenerator[StreamEvent, None]:
         return self._maker.stream(_unreported(admitted.request), admitted.received, client)
@@ -266,7 +270,7 @@ class GenerationServicer(GenerationServiceServicer):
             admitted.answered(result)
             told = None if report is None else await report
         # The place is free by now: an answer that waits to be read delays nobody else.
-        return encode_result(result, told, reader)
+        return await encode_answer(partial(encode_result, report=told, reader=reader), result)
 
     def _reader(self, request: GenerationRequest) -> ReaderOf | None:
         """Return a maker of readers for answers, if the request gave tools."""

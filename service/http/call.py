@@ -35,6 +35,7 @@ from guided_service.http.body import read_body, read_json
 from guided_service.http.connection import cut, identity_of
 from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
 from guided_service.intake import Readers
+from guided_service.large_answers import encode_answer
 from guided_service.object_sizes import memory_of
 from guided_service.request_record import (
     RequestRecord,
@@ -242,10 +243,10 @@ class Answers:
             admitted.answered(result)
         # The place is free by now: an answer that waits to be read delays nobody else.
         if asked.is_streamed:
-            await response.piece(form.ended(result))
+            await response.piece(await encode_answer(form.ended, result))
             await response.end()
         else:
-            await response.whole(form.whole(result))
+            await response.whole(await encode_answer(form.whole, result))
 
     async def _grown(
         self, admitted: Admitted, client: str, form: Form, response: Response

@@ -193,7 +193,8 @@ class _Choice:
             message["reasoning_content"] = one.reasoning
         if calls:
             message["tool_calls"] = [_call(call.name, call.arguments) for call in calls]
-        return {"index": self._index, "message": message, **self._end(one)}
+        end = self._end(one, one.logprobs[one.reasoning_tokens :])
+        return {"index": self._index, "message": message, **end}
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> list[JsonObject]:
         if self._style.tells_logprobs:
@@ -210,11 +211,11 @@ class _Choice:
 
     def ended(self, one: One) -> list[JsonObject]:
         left = [self._delta(piece) for piece in self._rest()]
-        last: JsonObject = {"index": self._index, "delta": self._begun({}), **self._end(one)}
-        if self._num_scored:
-            rest = (*self._untold, *one.logprobs[one.reasoning_tokens + self._num_scored :])
-            last["logprobs"] = chat_logprobs(rest) if rest else None
-        return [*left, last]
+        rest = (*self._untold, *one.logprobs[one.reasoning_tokens + self._num_scored :])
+        end = self._end(one, rest)
+        if self._num_scored and not rest:
+            end["logprobs"] = None
+        return [*left, {"index": self._index, "delta": self._begun({}), **end}]
 
     def _read(self, text: str) -> Iterable[Piece]:
         if self._reader is None:
@@ -255,11 +256,10 @@ class _Choice:
         self._is_begun = True
         return {"role": "assistant", "content": None if "tool_calls" in delta else "", **delta}
 
-    def _end(self, one: One) -> JsonObject:
+    def _end(self, one: One, scored: tuple[TokenLogprobs, ...]) -> JsonObject:
         reason, style = one.finish_reason, self._style
-        of_answer = one.logprobs[one.reasoning_tokens :]
         return {
-            "logprobs": chat_logprobs(of_answer) if style.tells_logprobs else None,
+            "logprobs": chat_logprobs(scored) if style.tells_logprobs else None,
             "finish_reason": style.finish(reason, self._reader),
             "guided": {"finish_reason": reason.value},
         }
