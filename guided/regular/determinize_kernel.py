@@ -63,12 +63,12 @@ def minimal_automaton(
     one after another, and ``sizes`` the length of each: the ends of the ranges of all sets, and how
     many ranges each set has; sources, targets and sets of moves; sources and targets of epsilons,
     of those at the start, and of those at the end. ``bulk`` is a list of more moves, of
-    which the first ``bulk_size`` count. ``limits`` are the greatest numbers of steps, members
-    of classes (``class_intervals``), moves over classes, and cells.
+    which the first ``bulk_size`` count. ``limits`` are the greatest work of ``build_subsets``, and
+    the greatest numbers of members of classes (``class_intervals``), moves over classes, and cells.
 
     Returns the outcome; the steps it took; the table, int32 ``[states, columns]``, and the labels,
     0 or -1; and the ranges of the columns as ``ranges_by_group`` has them, int32 ``[columns + 1]``
-    and ``[2, ranges]``.
+    and ``[2, ranges]``. All arrays are empty unless the outcome is COMPLETE.
     """
     max_work, max_members, max_moves, max_cells = limits
     # Where each list begins in ``numbers``: passing one array takes less time than eleven.

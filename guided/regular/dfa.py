@@ -60,6 +60,7 @@ MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 MAX_INTERSECTIONS: Final = 200
 """Most ``Intersection`` nested in each other. In compiled code, recursion has no other limit."""
 _AFTER_CODE_POINTS: Final = sys.maxunicode + 1
+"""Greater than the end of every range, so ``run`` also finds one that begins at the character."""
 _COUNTED_NUMBERS: Final = 1_000
 """A table of this many counters always costs less than sorting."""
 
@@ -179,12 +180,18 @@ class Dfa:
         return self.run(text) != DEAD
 
     def relabel(self, labels: Mapping[int, int]) -> Dfa:
-        """Return the automaton with other labels; texts with unlisted labels are not accepted."""
+        """Return the automaton with other labels; texts with unlisted labels are not accepted.
+
+        The result is minimal, whatever this automaton is.
+        """
         renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
         return _minimize(self.classes, self.next, np.array(renamed, dtype=np.int32))
 
     def to_regular(self) -> Regular:
-        """Return the automaton as an expression: a graph whose single end has no moves."""
+        """Return the automaton as an expression: a graph whose single end has no moves.
+
+        It does not say with which label a text is accepted.
+        """
         if not len(self):
             return Alternate(())
         end = len(self)
@@ -209,7 +216,8 @@ class Dfa:
 def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
     """Return the automaton of the texts that match as a whole or, with ``search``, contain a match.
 
-    Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
+    Subset construction (Rabin and Scott, 1959). All accepting states have the label 0. Raises
+    LimitExceededError past MAX_DFA_STATES, or if a step before takes too much.
     """
     try:
         return _dfa_from_regular(regular, search, 0)
@@ -291,7 +299,8 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     ``decide`` gets, for each automaton in order, the label as which it accepts a text, or DEAD. It
     returns the label of the product, or DEAD. It is called once for each combination that some text
     leads to, so it may accept if none of them does (a complement); without automata it is called as
-    ``decide(())``. Raises LimitExceededError past MAX_DFA_STATES.
+    ``decide(())``. Raises LimitExceededError past MAX_DFA_STATES, and where ``partition`` and
+    ``_multiply`` do.
     """
     parts = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
     width = len(parts.classes)
@@ -362,10 +371,11 @@ def _multiply(left: _Product, right: _Product) -> _Product:
     MAX_DFA_STATES of them. Raises LimitExceededError if their table would have more than
     MAX_CELLS cells.
     """
+    most_pairs = MAX_CELLS // left.table.shape[1]
     with without_gil(left.table.size + right.table.size):
-        pairs = product_table(left.table, right.table, MAX_CELLS // left.table.shape[1])
+        pairs = product_table(left.table, right.table, most_pairs)
     if pairs is None:
-        raise too_many_states_error()
+        raise too_many_states_error(most_pairs)
     table, lefts, rights = pairs
     # A pair of label tuples as one number, so that ``_index_distinct`` finds the distinct pairs.
     width = len(right.label_tuples)

@@ -311,7 +311,6 @@ def texts_without(part: Regular, texts: Regular = ANYTHING) -> Regular:
     return Intersection(texts, Concat((ANYTHING, part, ANYTHING)), negative=True)
 
 
-@functools.lru_cache(maxsize=32)
 def contains_end(node: Regular) -> bool:
     """Return whether an ``End`` (``$``, ``\\Z``) occurs in an expression, also in look-around.
 
@@ -329,6 +328,7 @@ def contains_end(node: Regular) -> bool:
             return False
 
 
+@functools.lru_cache(maxsize=32)
 def short_match(regular: Regular) -> str | None:
     """Return a short text that the expression matches as a whole, found without an automaton.
 

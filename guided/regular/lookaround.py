@@ -179,9 +179,10 @@ class LookaroundSubsets:
         return self._make_state(self._close([(0, _NO_OBLIGATIONS)], here), here)
 
     def step(self, state: State, index: int) -> State | None:
-        """Return the state after a code point of a class, None if no match can follow.
+        """Return the state after a code point of a class, None if no thread is left.
 
-        ``index`` is the index of the class in ``parts.classes``.
+        ``index`` is the index of the class in ``parts.classes``. A state that is returned may still
+        be one that no match follows; the caller removes these when it minimizes.
         """
         if state == _MATCHED:
             return _MATCHED

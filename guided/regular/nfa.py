@@ -34,6 +34,7 @@ MAX_NFA_STATES: Final = 100_000
 MAX_NFA_MOVES: Final = 16_000_000
 """Most moves of the graphs in one expression, with its repeats unrolled; twelve bytes each."""
 _MOVES_PER_UNIT: Final = 100
+"""Moves that are added to ``bulk`` for one unit of work."""
 _MANY_PARTS: Final = 100
 """Parts of a node above which the construction may pause between them."""
 _NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
@@ -267,7 +268,7 @@ def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
     copies = low if high is None else high
     sizes_before = _list_sizes(nfa)
     exit_ = _build(nfa, repeat.item, entry)
-    if copies == 1:
+    if copies == 1:  # x+, as upper bounds of 0 and 1 do not get here
         nfa.epsilons.add(exit_, entry)
         return exit_
     # Every copy begins with its own entry, so that copies differ only by ``size``.

@@ -32,10 +32,11 @@ def class_intervals(
     """Return the classes of which every set is a union.
 
     ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` the
-    number of ranges of each set; those of one set must be disjoint, as an end toggles whether the
-    set is active. Returns the intervals that lie in one class, ascending: first and last code point
-    and class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
-    ``first[set]`` on. There are -1 classes if ``members`` would be longer than ``max_members``.
+    number of ranges of each set; those of one set must neither overlap nor adjoin, as in
+    ``CodePoints``: an end toggles whether the set is active. Returns the intervals that lie in one
+    class, ascending: first and last code point and class, int32 ``[3, intervals]``; the number of
+    classes; and by set its classes, from ``first[set]`` on. There are -1 classes if ``members``
+    would be longer than ``max_members``.
     """
     ends = _sort_ends(ranges, sizes)
     sets, events = len(sizes), len(ends)
@@ -85,16 +86,9 @@ def class_intervals(
             num_classes += 1
             begin[num_classes] = begin[index] + size
         last = (ends[event + 1] >> 32) - 1
-        if (
-            num_intervals
-            and intervals[2, num_intervals - 1] == index
-            and intervals[1, num_intervals - 1] + 1 == code_point
-        ):
-            intervals[1, num_intervals - 1] = last
-        else:
-            intervals[0, num_intervals], intervals[1, num_intervals] = code_point, last
-            intervals[2, num_intervals] = index
-            num_intervals += 1
+        intervals[0, num_intervals], intervals[1, num_intervals] = code_point, last
+        intervals[2, num_intervals] = index
+        num_intervals += 1
     begin = begin[: num_classes + 1]
     first, order = group_by_key(sets, members[: begin[num_classes]])
     return intervals[:, :num_intervals], num_classes, first, keys_of(begin)[order]

@@ -96,8 +96,8 @@ class _Progress(NamedTuple):
     num_moves: int
     work: int  # states and moves of the NFA visited
     stamp: int
-    """The last one used. Each subset takes one to three new ones, so that marks need not be
-    cleared; bounded by the work, they stay within int32."""
+    """The last one used. Finding the target of a move takes at most two new ones, so that marks
+    need not be cleared; bounded by the work, they stay within int32."""
 
 
 @allocating_kernel

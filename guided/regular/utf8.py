@@ -62,6 +62,7 @@ def json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
     Each code point has exactly one: raw where that is allowed, else the short escape, else
     ``\\u00xx`` in lower case, which is what ``json.dumps(..., ensure_ascii=False)`` writes.
+    None may be a surrogate, and ranges are disjoint, as for ``utf8_sequences``.
     """
     start = low
     for code_point in (*range(0x20), 0x22, 0x5C):

@@ -53,6 +53,7 @@ def word_graph(texts: Collection[str]) -> Regular:
     of the one before, the later nodes of that path can get no more edges, and equal nodes are
     merged. Raises LimitExceededError past MAX_DFA_STATES.
     """
+    # In the order of their numbers, as ``_graph`` takes them.
     numbers: dict[_Node, int] = {}
     # The open nodes along the previous text, ``before``: node ``i`` follows ``i`` of its
     # characters.

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _FEW: Final = 64
-"""Code points of a set that are looked up one by one."""
+"""Most code points of a set that are looked up one by one, only for speed."""
 _CACHED_RANGES: Final = 100_000
 """Ranges of the sets in a cache, some hundred bytes each; a set may have hundreds of them."""
 

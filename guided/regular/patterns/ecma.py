@@ -163,8 +163,9 @@ class _Parser(CharacterReader):
         start = self.position
         self.position += 1 + len(prefix)
         item = self.group_body(start)
-        if not ahead and contains_end(item):  # see guided/regular/lookaround.py
-            self.raise_unsupported("'$' inside of a look-behind", start)
+        # See ``guided.regular.lookaround``.
+        if not ahead and negative and contains_end(item):
+            self.raise_unsupported("'$' inside of a negative look-behind", start)
         return Look(item, ahead, negative)
 
     def group(self, start: int) -> Regular:

@@ -114,6 +114,7 @@ class CharacterReader:
             after_dash = self.position
             high = self.class_member()
             if not isinstance(low, int) or not isinstance(high, int):
+                # ``--`` after a class, by which the flag v writes a difference of sets.
                 if self.text[after_dash] == "-" and not self.text.startswith("]", self.position):
                     self.raise_invalid("a range from or to a class", here, SET_NOTATION_HINT)
                 # [\w-.] -> [\w\-.], since no range begins or ends with a class.
@@ -123,7 +124,7 @@ class CharacterReader:
             else:
                 ranges.append((low, high))
         chars = CodePoints.from_ranges(ranges)
-        if not negated and ((ranges and not chars) or lone_surrogate(ranges) is not None):
+        if not negated and lone_surrogate(ranges) is not None:
             self.raise_unsupported("surrogates, which no text holds alone,", start)
         chars = self.apply_ignore_case(chars)
         return ~chars if negated else chars

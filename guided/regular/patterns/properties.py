@@ -38,6 +38,7 @@ _KIND_BY_PROPERTY: Final = {
 }
 """The kind in the table of each property that has values, by each of its names."""
 _NAME_PREFIXES: Final = {"": "", "gc": "", "sc": "Script="}
+"""What hints put before a name, by kind; without ``scx``, whose names are those of ``sc``."""
 _BINARY, _FOLD = "", "fold"
 
 

@@ -355,8 +355,8 @@ def _unroll_lazy(item: Regular, low: int, high: int | None, rest: Regular) -> Re
     """Compute ``without_lazy`` for a repeat whose item may contain lazy repeats.
 
     Every round is followed by the rounds that are left, then by ``rest``, so a bounded repeat is
-    unrolled. Above _MAX_UNROLLED rounds each counts as followed by any number of
-    them.
+    unrolled. Above _MAX_UNROLLED rounds each counts as followed by any number of them: a lazy
+    repeat may then have to end too early, which loses texts but adds none.
     """
     if not _has_lazy(item):
         return Repeat(item, low, high)
