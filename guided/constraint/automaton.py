@@ -34,6 +34,7 @@ def automaton_of(constraint: Structure) -> Automaton:
     limits = ConstraintLimits()
     with limited_work(limits.compile_work, "drawing the automaton"):
         machine = machine_of(constraint, limits=limits.recognizer)
+        # Only then is every backslash that of an escape; elsewhere it is drawn as a character.
         has_escapes = isinstance(constraint, JsonSchema)
         return _draw(_merge_equal_states(character_graph(machine, has_escapes=has_escapes)))
 

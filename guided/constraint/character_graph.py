@@ -57,6 +57,9 @@ class Graph:
 def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
     """Return the graph of a recogniser, breadth first; ``has_escapes`` says that it reads JSON.
 
+    Then a backslash that begins no escape of JSON has no move, so ``machine`` must be that of a
+    schema alone.
+
     There are at most ``MAX_STATES`` states; those with further successors are in
     ``Graph.truncated``. Raises LimitExceededError if the recogniser grows too large or this takes
     too much work.

@@ -212,7 +212,11 @@ class ConstraintCompiler:
         return None if compiled is not None and _is_full(compiled) else compiled
 
     def _compile_and_complete(self, constraint: Structure) -> CompiledConstraint:
-        """Compile, and search the first completion while no other thread can use the constraint."""
+        """Compile, and search the first completion while no other thread can use the constraint.
+
+        A limit that the search hits refuses the constraint, and is cached as that. A constraint
+        that ``compile`` cached is searched only when its completion is first needed.
+        """
         compiled = self._compile(constraint)
         compiled.start().can_complete_within(_UNLIMITED_BUDGET)
         return compiled

@@ -25,6 +25,7 @@ MAX_REPORT_BYTES = 2**20
 _VERDICT_BYTES = 100
 """Bytes of a verdict besides its texts, so that there are at most ten thousand."""
 _STACK_BYTES = 300
+"""As in ``RecognizerLimits``: of a stack alone, without what is known about it."""
 
 
 def check_structure(

@@ -214,8 +214,8 @@ class _Composer:
     def _lower_tagged(self, tagged: Tagged, path: tuple[str, ...]) -> cf.Body:
         """Return free text with tagged calls: ``(text up to a trigger, rest of the call)* text``.
 
-        Free text contains no trigger, so the grammar is unambiguous: every trigger begins a call.
-        Tags with the same trigger are distinguished by the rest of ``tag.begin`` after it.
+        Free text contains no trigger, so every trigger begins a call. Tags with the same trigger
+        are distinguished by the rest of ``tag.begin`` after it.
         """
         free = _free_text(tagged.triggers)
         any_trigger = _any_of(tagged.triggers)
@@ -243,7 +243,7 @@ class _Composer:
 
         What the grammar ignores is inserted before each terminal and at the end, as other parts of
         the constraint do not ignore it. ``Alone`` keeps its look-arounds from seeing the text of
-        other parts.
+        other parts; no other place of a composition makes terminals with look-arounds.
         """
         ignored = (
             cf.Repetition(cf.Alternation(grammar.ignored), 0, None) if grammar.ignored else None

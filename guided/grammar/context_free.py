@@ -118,7 +118,11 @@ class Repetition(Value):
 
 
 class Alone(Value):
-    """A text of ``item`` whose look-arounds see nothing outside it."""
+    """A text of ``item`` whose look-arounds see nothing outside it.
+
+    A grammar that has any must have all its look-arounds inside such items: the automaton of
+    assertions has no level outside them (``network.lookarounds``).
+    """
 
     __slots__ = ("item",)
     __match_args__: Final = ("item",)

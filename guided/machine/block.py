@@ -45,9 +45,10 @@ class Block:
     says of a state with a label that no byte may follow.
 
     Blocks that count code points have ``count_event`` int8 and ``min_remaining`` int32, the least
-    number of code points still to come. There ``next_byte`` leads along a path with only
-    ``min_remaining`` code points, which may be longer in bytes than the shortest: ``distance`` is
-    the length of that path. When a string begins, the least count is added to it.
+    number of code points still to come; where only the options bound the count it may be more.
+    There ``next_byte`` leads along a path with only ``min_remaining`` code points, which may be
+    longer in bytes than the shortest: ``distance`` is the length of that path. In the states in
+    which nothing is counted yet, whoever sets ``bounds`` has added the least count to it.
     """
 
     dfa: ByteDfa

@@ -32,7 +32,8 @@ def find_nearest_labels(
     another choice changes the text of completions.
     """
     count, width = table.shape
-    # The number of bytes in each class, and the lowest of them, which stands for the class.
+    # The number of bytes in each class, and the lowest of them, which stands for the class. There
+    # may be none: a byte that was split off may have been the only one.
     sizes = np.zeros(width, dtype=np.int32)
     byte_of = np.full(width, DEAD, dtype=np.int16)
     for byte in range(255, -1, -1):
@@ -120,6 +121,7 @@ def _rule_classes(
     width = len(ambiguous)
     class_of = np.empty(width, dtype=np.uint8)
     column_of = np.empty(width, dtype=np.int32)
+    # By class of the rule plus one, as ``own`` is DEAD for bytes that lead nowhere.
     class_of_own = np.full(width + 1, DEAD, dtype=np.int32)
     classes = 0
     for index in range(width):

@@ -152,7 +152,8 @@ _shared = ByteMaps()
 def shared_byte_maps() -> ByteMaps:
     """Return the maps for a new table.
 
-    Existing tables keep the maps that they began with, so a full set of maps is simply dropped.
+    Existing tables keep the maps that they began with, so a full set of maps is dropped. There is
+    no lock: two threads may each begin a new set, which costs only memory.
     """
     global _shared
     if len(_shared) >= _MAX_SHARED_MAPS:

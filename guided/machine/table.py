@@ -250,6 +250,7 @@ class TransitionTable(TableArrays):
                 next_byte,
                 flat[ahead + NEAREST_LABEL],
             )
+        # STOP equals DEAD: so ONLY is DEAD in a row with a label, and in one with a loop alone.
         only = first_byte if len(bytes_) == 1 else DEAD
         exits = label != DEAD and not bytes_
         count_event, (low, high) = (
@@ -311,10 +312,10 @@ class TransitionTable(TableArrays):
     def add_overlays_from_edges(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
         """Add overlays: copies of the rows ``under`` with other targets for some bytes.
 
-        ``under`` are rows of one block. ``edges`` is int32 ``[edges, 3]``: the index in ``under``,
-        the byte and the target, sorted by index. An overlay has no LABEL and no NEAREST_LABEL.
-        DISTANCE, NEXT_BYTE and MIN_REMAINING are copied: if an edge closes a NEXT_BYTE, the caller
-        has to call ``recompute_next_bytes``. Returns the first overlay.
+        ``under`` are rows of one block, at least one. ``edges`` is int32 ``[edges, 3]``: the index
+        in ``under``, the byte and the target, sorted by index. An overlay has no LABEL and no
+        NEAREST_LABEL. DISTANCE, NEXT_BYTE and MIN_REMAINING are copied: if an edge closes a
+        NEXT_BYTE, the caller has to call ``recompute_next_bytes``. Returns the first overlay.
 
         The cells of the rows ``under`` must not change: they are copied, so later changes are not
         seen.

@@ -162,6 +162,7 @@ class TableArrays:
             if self.next_byte[row] == STOP:
                 assert self.nearest_label[row] in (self.label[row], DEAD), row
             else:
+                # More where a count begins: DISTANCE has the least count there (``Block``).
                 ahead = edges[int(self.next_byte[row])]
                 assert self.distance[row] >= self.distance[ahead] + 1, row
                 assert self.nearest_label[row] in (self.nearest_label[ahead], DEAD), row
@@ -172,7 +173,7 @@ class TableArrays:
 
         Returns the first row. The new cells are the last ``cells`` up to ``num_cells``. Arrays
         that were read before the call may have been replaced. Raises LimitExceededError past
-        ``max_cells``, and then nothing has changed.
+        ``max_cells`` or MAX_ROWS, and then nothing has changed.
 
         The new rows and cells are not cleared: every column and cell has to be written before it is
         read.

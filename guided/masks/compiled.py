@@ -41,8 +41,9 @@ _MAX_UNREAD: Final = 16
 class Position:
     """A state with its mask and the positions after it, so far as they have been requested.
 
-    Two positions are equal when their states are. Everything else follows from the state and only
-    saves work: it may be forgotten, or worked out by two threads at once with the same result.
+    Two positions of one constraint are equal when their states are. Everything else follows from
+    the state and only saves work: it may be forgotten, or worked out by two threads at once with
+    the same result.
     """
 
     __slots__ = ("after", "has_forced_byte", "held", "is_accepting", "is_complete", "runs", "state")
@@ -164,7 +165,7 @@ class CompiledConstraint:
         """Return the position after ``token``; raises TokenRejectedError if it is not allowed.
 
         End-of-sequence tokens lead nowhere, so they are rejected even if a mask has them. Raises
-        LimitExceededError if the machine would grow too large.
+        LimitExceededError if the machine would grow too large, or the step takes too much work.
 
         The result is remembered in ``position.after``, where ``ConstraintMatcher.advance`` looks
         first.
@@ -290,7 +291,7 @@ def _unlink(positions: dict[State, Position]) -> None:
 
 
 class ConstraintMatcher:
-    """A position in a document; two are equal when the same tokens may follow them."""
+    """A position in a document; equal ones have the same masks and runs from there on."""
 
     __slots__ = ("_answer", "constraint", "position")
 

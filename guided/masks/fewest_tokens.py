@@ -103,7 +103,10 @@ def _collect_tokens(
     place: int,
     tokens: NDArray[np.int32],
 ) -> None:
-    """Fill ``tokens`` with the tokens of the steps from a place on."""
+    """Fill ``tokens`` with the tokens of the steps from a place on.
+
+    Of tokens with the same bytes it takes the one with the lowest id.
+    """
     nodes, token_ids = arrays[0], arrays[1]
     for number in range(len(tokens)):
         node = first_nodes[place]

@@ -72,6 +72,7 @@ class RunSpeller:
         if end is None or splitting is None:
             return head
         try:
+            # Nothing may follow, so no piece is open: the spelling of the whole text is certain.
             if walker.machine.parts.table.is_end(end.row):
                 return head + _before_uncertain(self._speller.spell(text, len(context)))
             tail = _Tail(self._speller, splitting, walker, end, text, len(context))

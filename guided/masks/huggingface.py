@@ -115,7 +115,10 @@ def vocabulary_from_description(
 
 
 def _is_marker(text: str) -> bool:
-    """Return whether an added token that is text occurs in no other text, such as ``<think>``."""
+    """Return whether an added token that is text is a name in brackets, such as ``<think>``.
+
+    Other texts hardly contain such a name.
+    """
     return _MARKER.fullmatch(text) is not None
 
 

@@ -46,6 +46,9 @@ def added_tokens_of(
     stand for no text, and no text contains ``space_letter``, which the tokenizer writes for spaces:
     a token with the letter is found only where spaces are already written as it.
 
+    No token of ``description`` that stands for text takes in the white space beside it (``lstrip``,
+    ``rstrip``). That is not checked here: ``_usable_added_tokens`` sees to it.
+
     The list always has these two entries, though they may be empty. It is fresh: the caller may
     change it.
     """
@@ -70,7 +73,8 @@ def splitting_of(description: Description, space_letter: str | None) -> Splittin
     """Return how the tokenizer splits texts, ``None`` if that is not known.
 
     ``space_letter`` is what it writes for spaces, in the normalizer or by a Metaspace step; texts
-    themselves do not contain it.
+    themselves do not contain it. ``description`` has a lossless normalizer, and no step of it adds
+    a space before a text (``_exact_description``): other steps of a normalizer are not noticed.
 
     It has a stage, though the tokenizer may have none, if the tokenizer looks up whole pieces.
 

@@ -30,7 +30,8 @@ from guided.runtime.kernel import allocating_kernel, inlined, kernel
 __all__ = ["MAX_COUNT", "keep_within", "sort_by_entry", "walk_inside"]
 
 MAX_COUNT: Final = 2**16 - 1
-"""More code points than an automaton has states, plus those that tokens add to them."""
+"""More code points than an automaton has states (MAX_DFA_STATES), plus those that tokens add to
+them. Greater counts would be taken for this one, so strings could get too long."""
 
 _ROW: Final = 0
 _COUNT: Final = 1
@@ -124,6 +125,7 @@ def walk_inside(
         if node == last:
             continue
         _write_path_row(level, target, count, least, rows, path)
+        # A row inside a character never leads to itself.
         if count_event != NO_EVENT and count_event != CODE_POINT_END:
             continue
         if not loops_on(machine, target, trie.bytes_below[node - 1]):

@@ -38,7 +38,8 @@ class Outline(NamedTuple):
 
     digest: bytes
     """The hash of all that the search found. Rows with equal digests share their masks, so
-    everything that a mask inside the string depends on is in it; the other fields may differ."""
+    everything that a mask inside the string depends on is in it, and for one trie their ``horizon``
+    is the same; the other fields may differ."""
     closing_rows: NDArray[np.int32]
     """The rows after closing quotes or at exit actions, in the order of the search.
 

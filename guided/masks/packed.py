@@ -27,7 +27,8 @@ class Scratch:
         """See ``walk_path``."""
         self.words: Mask = np.empty(trie.words, dtype=np.int32)
         self.uncertain: NDArray[np.int32] = np.zeros((len(trie), SITE_WIDTH), dtype=np.int32)
-        """Sites to be walked once more is known."""
+        """Sites to be walked once more is known. It begins as zeros, since ``record_uncertain``
+        writes only the node and the entry of each."""
         self.deferred: NDArray[np.int64] = np.empty((LARGE_SHARE, DEFERRED_WIDTH), dtype=np.int64)
         """Nodes with a state each; none is below another, which bounds their number."""
         self.addresses = addresses_of((self.path, self.words, self.uncertain, self.deferred))

@@ -197,6 +197,7 @@ class _Reader:
             raise UnknownPatternError(self.pattern)
         text = self.pattern[begin : self.at]
         if ignores_case:
+            # One character beyond ASCII may match two letters, such as ``ß`` the text ``ss``.
             if not all(sign.isascii() for sign in text):
                 raise UnknownPatternError(self.pattern)
             text = f"(?i:{text})"

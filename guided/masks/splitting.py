@@ -62,7 +62,11 @@ class Splitting:
         return self._stages[-1].match(text, begin)[0] if self._stages else DEAD
 
     def may_extend_over(self, state: int, rest: str) -> bool:
-        """Return whether the open piece may extend over all of ``rest``, and possibly further."""
+        """Return whether the open piece may extend over all of ``rest``, and possibly further.
+
+        Only the last stage is asked, so True may be wrong; False never is for an open piece that
+        has a character.
+        """
         # A piece without a match stands between matches, about which nothing is known here.
         return state == DEAD or self._stages[-1].may_consume(state, rest)
 

@@ -132,6 +132,7 @@ class StateMasks:
         cached = self._find_walk(key) or self._find_walk(anywhere)
         if cached is not None:
             return cached
+        # Where work is counted already, room was checked before that began.
         if not self._step_limit.is_counting:
             self._machine.parts.check_room()
         found = self._walk_truncated_stack(state, key)
@@ -146,6 +147,7 @@ class StateMasks:
         if self._machine.is_accepting(state):
             walk = self._walker.with_ends(walk, self._ends)
         elif walk.is_stack_independent:
+            # Such a row has no exit action, so it accepts in no other stack either.
             key = anywhere
         return self._remember(key, walk)
 
@@ -154,7 +156,8 @@ class StateMasks:
         stack = self._machine.sharing.truncate(key.stack)
         if stack == key.stack:
             return None
-        # Whether the text may end is cut off with the callers, so it is part of the key.
+        # Whether the text may end is cut off with the callers, so it is part of the key, in place
+        # of ``left``: machines that truncate stacks count nothing.
         is_accepting = self._machine.is_accepting(state)
         short = mask_key(stack, key.row, key.missing, int(is_accepting))
         found = self._find_walk(short)

@@ -126,8 +126,9 @@ class TokenCompletions:
     def tokens_within(self, state: State, mask: Mask, budget: int) -> list[NDArray[np.int64]]:
         """Return tokens in the mask of a state after which fewer than ``budget`` more end the text.
 
-        Returned in groups, in no order; where a state has several parses a token may occur more
-        than once. End-of-sequence tokens are left out.
+        Returned in groups, in no order; where a state has several parses, their own masks are used
+        in place of ``mask``, and a token may occur more than once. End-of-sequence tokens are left
+        out.
         """
         parses = self._machine.sharing.parses(state)
         if parses:

@@ -50,7 +50,8 @@ class Vocabulary:
     """Tokens that constraints may ask for by name: special ones, and those that the tokenizer has
     besides the tokens of text, though it reads and writes them as their names."""
     digest: str = field(init=False)
-    """SHA-256 of bytes, end ids and names; the key of what is compiled for this vocabulary."""
+    """SHA-256 of bytes, end ids and names, to recognise the same tokens again, as in files; how
+    texts are spelled is not in it."""
     read_as: tuple[bytes | None, ...] = field(init=False)
     """By token, the bytes that recognisers read for it: its text, or its name by ``special_bytes``;
     ``None`` for what is never part of an answer that fits a constraint."""
@@ -64,8 +65,8 @@ class Vocabulary:
 
         Also raises it where a printable ASCII character has no token of its own.
 
-        This is the only place that writes to a frozen vocabulary: ``digest`` is the key of what is
-        compiled for it, so nothing that goes into it may change afterwards.
+        This is the only place that writes to a frozen vocabulary: what is made from it
+        (``TokenBinding``) relies on all fields staying as they are.
         """
         self._check_tokens()
         byte_ids = _single_bytes(self.token_bytes, self.spell)
@@ -93,9 +94,8 @@ class Vocabulary:
     def with_named_as_special(self) -> Vocabulary:
         """Return the same tokens, except that those with a name are special: they have no text.
 
-        Constraints that ask for a token by name are bound to these, so that no token is read in two
-        ways. Token ids stay as they are. If a token was text, the digest differs, so what is
-        compiled for the two is kept apart.
+        Constraints that name a token which is text are bound to these, so that no token is read in
+        two ways. Token ids stay as they are. The result needs a ``TokenBinding`` of its own.
         """
         special = frozenset(self.named.values())
         token_bytes = [None if t in special else text for t, text in enumerate(self.token_bytes)]

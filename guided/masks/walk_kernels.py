@@ -149,7 +149,8 @@ def _enter_site(
 
     Sites come sorted by entry, and those of one entry have the same state, unless it is that after
     the bytes of the node. So the state is found for the first of them and left in the path for the
-    others (``ENTRY``, ``ENTRY_STATUS``).
+    others (``ENTRY``, ``ENTRY_STATUS``). ``_look_at_child`` may replace it there by that after the
+    exit action of a row that reads no byte, from which the same may follow.
     """
     nodes, path = walk.trie.nodes, walk.path
     top, code_points, least, entry = site[0], site[1], site[2], site[3]
@@ -184,6 +185,7 @@ def _enter_site(
             defer_node(top, path[OUTSIDE + 1, STACK], row, path[OUTSIDE + 1, COUNT], walk)
             return ALLOWED, NOWHERE, DEAD, OUTSIDE
     begin_children(OUTSIDE + 1, top, walk)
+    # All children of a row that reads no byte come after its exit action, so there ALL is right.
     if is_below and not walk.machine.rows[row, EXITS]:
         path[OUTSIDE + 1, PART] = BEYOND
     return ALLOWED, NOWHERE, DEAD, OUTSIDE + 1
@@ -269,8 +271,8 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     """Look at the next child of a level, or go back to the level above.
 
     Sets the tokens of the child if it may follow, and goes down to its children, or takes all that
-    is below at once. Returns what
-    ``_enter_site`` does; after UNRESOLVED the same child is looked at again.
+    is below at once, or defers it. Returns what ``_enter_site`` does; after UNRESOLVED the same
+    child is looked at again.
     """
     nodes, path, machine = walk.trie.nodes, walk.path, walk.machine
     stack, row, count = path[level, STACK], path[level, ROW], path[level, COUNT]

@@ -88,7 +88,7 @@ _WIDE_SHARE: Final = 4
 """A row is wide at a node if one in this many of the children may follow."""
 
 _NO_ENTRY: Final = -1000
-"""In place of ENTRY: the state of the next site has to be found anew."""
+"""In place of ENTRY: the state of the next site has to be found anew. No site has this entry."""
 SITE: Final = 0
 LEVEL: Final = 1
 NUM_UNCERTAIN: Final = 2

@@ -15,6 +15,7 @@ from guided.spec.source_position import SourcePosition
 
 __all__ = ["error_at", "parse_class", "parse_literal", "tokenize"]
 
+# The first that matches wins: a macro or a dotted name before a name, and ``(=`` before ``(``.
 _TOKEN: Final = re.compile(
     r"""
     (?P<blank>(?:[ \t\r\n]|\#[^\r\n]*)+)

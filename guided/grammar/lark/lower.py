@@ -72,6 +72,7 @@ def lower_lark(
 
 
 def _lower(definitions: Definitions, start: str, holes: Mapping[str, Body]) -> ContextFreeGrammar:
+    """Compute ``lower_lark`` from definitions, which must not be released before."""
     by_name = definitions.by_name
     first = by_name.get(start)
     if first is None or first.is_terminal or first.parameters or not first.bodies:

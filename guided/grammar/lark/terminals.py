@@ -174,7 +174,8 @@ def parse_literal(tree: Literal, source: Source) -> Regular:
     if quote == '"':
         if any(is_surrogate(ord(character)) for character in text):
             raise source.error(position, f"{tree.text} has a surrogate, half of a character")
-        # ``_unescape`` keeps escaped backslashes, for patterns.
+        # ``_unescape`` keeps escaped backslashes, for patterns. As in Lark, an escape that means
+        # nothing, such as \., stays two characters.
         regular = literal(text.replace("\\\\", "\\"))
         # The parser accepts no flag but "i" after a quoted text.
         return _ignore_case(regular) if flags else regular
@@ -196,7 +197,8 @@ def parse_literal(tree: Literal, source: Source) -> Regular:
 def parse_range(tree: Range, source: Source) -> Regular:
     """Return the expression of a range of characters; raises as ``parse_literal`` does.
 
-    As in Lark an escaped backslash is two characters here, so it cannot be an end of a range.
+    As in Lark an escaped backslash is two characters here, so it cannot be an end of a range, and
+    flags are not split off.
     """
     whole, position = tree.text, tree.position
     try:

@@ -25,11 +25,11 @@ def write_shortest_text(
     """Write the bytes of a shortest path from a state to the end of its rule, or to a hole.
 
     ``network`` is ``Network.shortest_moves``, the first states of rules, and the first state of a
-    hole. Of ``text`` the first ``size`` bytes are written already; it must have room for
-    ``Network.distance`` more of the state in which the outermost rule began. ``returns`` is the
-    call stack, of ``depth`` states to return to; a shortest path is not recursive, so there are at
-    most as many as rules. Returns the state in which the path ends, that of the hole or the last
-    one of the rule, and the new ``size`` and ``depth``.
+    hole. Of ``text`` the first ``size`` bytes are written already; its length must be at least the
+    ``Network.distance`` of the state in which the first of the calls for one text began.
+    ``returns`` is the call stack, of ``depth`` states to return to; a shortest path is not
+    recursive, so there are at most as many as rules. Returns the state in which the path ends, that
+    of the hole or the last one of the rule, and the new ``size`` and ``depth``.
     """
     shortest_moves, starts, first_hole = network
     while state < first_hole:

@@ -74,6 +74,7 @@ class Completions:
         """Return the bytes from a state to the end of its rule, in pieces."""
         network = self._network
         left = network.distance[state]
+        # Before ``text`` is allocated, as the distance may be up to MAX_DISTANCE.
         spend(1 + left // _BYTES_A_UNIT)
         # Room enough: the distance includes the shortest texts of holes, which are not written.
         text, size = np.empty(left, np.uint8), 0

@@ -227,8 +227,8 @@ class GrammarMachine(Recognizer):
     def _close_and_place(self, configuration: dict[int, int]) -> tuple[int, int]:
         """Return stack and row of a configuration, whose calls are added here.
 
-        NEEDS_EXACT_STATE in place of the stack if the configuration is UNKNOWN; the row then means
-        nothing.
+        NEEDS_EXACT_STATE in place of the stack if the configuration has UNKNOWN; the row is then
+        one without an exit action, so that ``_settle`` stops there.
         """
         if UNKNOWN in configuration:
             return NEEDS_EXACT_STATE, self.rows.end

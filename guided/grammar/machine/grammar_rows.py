@@ -291,6 +291,7 @@ class GrammarRows:
         # The label of Return first, as it may be new, and the others have to be consecutive.
         end, num_labels = self._intern_label(Return((slot,))), len(block.exits) - 1
         label = FIRST_CONDITIONAL + len(self._exit_actions)
+        # By label of the block; the last is for states without one, see ``add_block``.
         labels = np.array([end, *range(label, label + num_labels), DEAD], dtype=np.int32)
         first = self.table.add_block(block.block, labels)
         self._exit_actions += [None] * num_labels

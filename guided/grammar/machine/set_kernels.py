@@ -128,8 +128,9 @@ class Explored(NamedTuple):
     num_sets: int
     """The number of all sets now, -1 if there was no room for more."""
     becomes_row: NDArray[np.bool_]
-    """By set from ``first_set`` on, whether it becomes a row. The others call rules, have a state
-    in two slots, or there was no room for more rows; they are not explored further."""
+    """By set from ``first_set`` on, whether it becomes a row. The first does: the items that its
+    calls add are in it. The others do not if they call rules, have a state in two slots, or there
+    was no room for more rows; these are not explored further."""
     ending_slots: NDArray[np.bool_]
     """The slots of the rules that end, by row; bool ``[rows, slots]``."""
     byte_classes: NDArray[np.uint8]
@@ -255,7 +256,8 @@ def _intern_set(
 
     It is that of an equal set, or ``count``, which the caller then increments. ``has_room`` says
     whether there may be one more row. A new set that becomes a row is marked in ``becomes_row``;
-    only such sets are put into the hash table.
+    only such sets are put into the hash table, as later look-ups need a row. The others are added
+    anew each time that bytes lead to them.
     """
     bucket = _find_bucket(sets, sets.first[count], top)
     if sets.buckets[bucket] != -1:

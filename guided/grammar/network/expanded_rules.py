@@ -92,7 +92,8 @@ def choose_expanded_rules(
         if len(callers[name]) > 1:
             if parts[name] > _FEW_PARTS:
                 continue
-            # Neither a cycle of rules may be expanded, nor what might still become one.
+            # Neither a cycle of rules may be expanded, nor what might still become one. Each cycle
+            # has a rule with several callers, as it is entered from outside: others need no check.
             if name in calls[name] or calls[name] & undecided:
                 continue
         found[name] = grammar.rules[name]

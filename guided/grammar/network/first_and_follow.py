@@ -37,7 +37,8 @@ def call_order(network: Network) -> list[int]:
 def follow_sets(network: Network) -> NDArray[np.bool_]:
     """Return the FOLLOW set of each rule as classes of bytes, bool ``[rules, classes]``.
 
-    A set is the union over all call sites of the rule. Holes are rules too.
+    A set is the union over all call sites of the rule. Holes are rules too. A class too many costs
+    only time, as the stack then decides; one too few would lose parses.
     """
     # The start states of rules, and the states that calls return to. ``is_read`` and
     # ``read_sets`` have the classes read there without a call; for a hole, its first bytes.

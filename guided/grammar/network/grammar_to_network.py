@@ -85,6 +85,7 @@ def network_from_grammar(
         callable_terminals = set()  # the product has split the automata of terminals too
     productive = remove_empty_texts(automata, START)
     if not productive.automata:
+        # Without the holes, as rule 0 would be the first of them.
         return network_from_automata({}, productive.accepts_empty, ())
     simplified = simplify(productive.automata, callable_terminals)
     return network_from_automata(simplified, productive.accepts_empty, holes)
@@ -99,7 +100,8 @@ def simplify(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dict[
     try:
         return remove_left_recursion(inline_calls(automata, START, terminals), START)
     except LimitExceededError:
-        # Removing left recursion copies rules, so try again with smaller ones.
+        # Removing left recursion copies rules, so try again with smaller ones. If the work for the
+        # constraint is used up, this raises again.
         return remove_left_recursion(inline_calls(automata, START, terminals, LITTLE_GROWTH), START)
 
 
@@ -123,8 +125,8 @@ def automata_from_grammar(
     if expanded:
         automata = _build_automata(grammar, expressions, numbers, expanded, determinize_if_small)
     if automata is None:
-        # A rule grew too much by expansion, so nothing is expanded now. Terminals of the first try
-        # that are not called any more are dropped later, as unreachable rules are.
+        # A rule grew much, most likely by expansion, so nothing is expanded now. Terminals of the
+        # first try that are not called any more are dropped later, as unreachable rules are.
         automata = _build_automata(grammar, expressions, numbers, {}, determinize)
     # ``determinize`` returns an automaton or raises at a limit; it never returns ``None``.
     assert automata is not None, "a limit raises"

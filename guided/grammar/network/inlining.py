@@ -122,7 +122,8 @@ class _Inlining:
             for _, rule, _ in edges_over(dfa, Kind.CALL):
                 self.num_sites[rule] = self.num_sites.get(rule, 0) + 1
         self.inlined: set[int] = set()
-        """Rules that are inlined in all their callers."""
+        """Rules that are inlined in all their callers. Calls of them stay where a caller would grow
+        much, and calls of terminals that ``_choose_terminals`` does not choose."""
         self.simplified: set[int] = set()
         """Rules that ``_simplify`` has done, and in which nothing was inlined since."""
 

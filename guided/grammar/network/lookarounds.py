@@ -222,8 +222,9 @@ class AssertionAutomaton:
     def after_hole(self, state: _Levels, hole: HoleText) -> _Levels | None:
         """Return the state after a hole, whose texts are not empty.
 
-        ``None`` if every text of the hole breaks an obligation. Raises UnsupportedFeatureError if
-        that depends on the text of the hole.
+        ``None`` if every text of the hole breaks an obligation. Raises UnsupportedFeatureError
+        unless the first byte decides all obligations, and all first bytes alike: this may refuse
+        without need.
         """
         # All first bytes must lead to the same state, without open obligations. Look-behinds may be
         # in any state after the hole.

@@ -35,9 +35,10 @@ class HoleText(NamedTuple):
     """What a network knows about the texts that fill a hole."""
 
     first: frozenset[int]
-    """The bytes that they may begin with."""
+    """The bytes that they may begin with, at least one."""
     shortest: int
-    """The length of the shortest one in bytes."""
+    """The length in bytes of the completion from the start of the hole: at least 1, and that of the
+    shortest text or not much more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +50,8 @@ class Network:
     """
 
     starts: tuple[int, ...]
-    """The first state of each rule; its states are those before the next rule's."""
+    """The first state of each rule; its states are those before the next rule's. Empty if there is
+    no text but the empty one."""
     byte_class: NDArray[np.uint8]
     """uint8 ``[256]``: bytes of one class lead to the same states everywhere. Each byte that holes
     may begin with is a class of its own."""
@@ -63,7 +65,8 @@ class Network:
     accepting: NDArray[np.bool_]
     """bool ``[states]``: whether the rule may end in the state."""
     distance: tuple[int, ...]
-    """By state the least number of bytes to the end of its rule, at most MAX_DISTANCE."""
+    """By state the least number of bytes to the end of its rule, at most MAX_DISTANCE; a hole
+    counts as ``HoleText.shortest``."""
     shortest_moves: NDArray[np.int32]
     """int32 ``[states, 3]``: by state the first move of a shortest path to the end of its rule: a
     byte or a called rule, and the state after it in the same rule; DEAD for what does not apply."""

@@ -195,7 +195,10 @@ Prefix: TypeAlias = "tuple[Formula, ...] | LaterFormulas"
 
 
 def without_first(prefix: Prefix) -> Prefix:
-    """Return a prefix, which must not be empty, without its first formula."""
+    """Return a prefix, which must not be empty, without its first formula.
+
+    A short rest is a tuple: it equals all others of the same formulas, so they share results.
+    """
     count = len(prefix) - 1
     if count > MAX_COPIED_PREFIX:
         if isinstance(prefix, LaterFormulas):

@@ -179,7 +179,7 @@ def postorder(
     """Yield a formula after all formulas ``inside`` it, except for those in ``visited``.
 
     The caller adds each to ``visited`` before it requests the next one. Iterative, because formulas
-    may nest deeper than the call stack.
+    may nest deeper than the call stack. ``inside`` must not lead from a formula back to itself.
     """
     stack = [formula]
     while stack:
@@ -197,7 +197,7 @@ class Formulas:
     """Makes and interns formulas.
 
     Every formula is kept as long as this object, keyed by its operands, so equal formulas are the
-    same object.
+    same object. Methods raise LimitExceededError for formulas nested deeper than MAX_DEPTH.
     """
 
     def __init__(self) -> None:
@@ -296,10 +296,10 @@ class Formulas:
         """Return the conjunction or disjunction of formulas, simplified and interned.
 
         ``neutral`` parts are left out; the result is ``absorbing`` if that is a part, or if a part
-        and its negation are: ``formulas`` is read lazily and no further than that, so that readers
-        of schemas need not lower the rest. Parts of the same kind are flattened. The order is kept,
-        since members are written in the order in which parts name them; so the same parts in
-        another order make another formula.
+        and its negation are. ``formulas`` is read lazily, no further than an ``absorbing`` part, so
+        that readers of schemas need not lower the rest. Parts of the same kind are flattened. The
+        order is kept, since members are written in the order in which parts name them; so the same
+        parts in another order make another formula.
         """
         parts: dict[Formula, None] = {}
         for formula in formulas:
@@ -374,7 +374,7 @@ def pack_truth_vector(holding: Iterable[bool]) -> int:
 
 
 def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
-    """Return the truth value of a formula; ``leaf`` decides each leaf, and is called once for it.
+    """Return the truth value of a formula; ``leaf`` decides a leaf, at most once each.
 
     Only for formulas without schema nodes, as ``Restriction.to_type`` makes them.
     """

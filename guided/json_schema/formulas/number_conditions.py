@@ -93,6 +93,7 @@ def _order_table(value: Decimal) -> NumberTable:
     table[wholes[:-1], ANY_DIGIT] = wholes[1:, None] + _digit_orders(whole)
     for order in (_LESS, _MORE):
         table[wholes[:-1] + order, ANY_DIGIT] = wholes[1:, None] + order
+    # No number begins with needless zeros, so one with more digits is greater.
     table[wholes[-1] + np.arange(3), ANY_DIGIT] = more
     table[first : wholes[-1], POINT] = less
     table[wholes[-1] + np.arange(3), POINT] = after[0], less, more
@@ -110,7 +111,7 @@ def _order_table(value: Decimal) -> NumberTable:
     else:
         flipped = np.array((_EQUAL, _MORE, _LESS), dtype=np.int32)
         label = flipped[label]
-        table[start, ANY_DIGIT] = less  # a number with a smaller absolute value is greater
+        table[start, ANY_DIGIT] = less  # labelled _MORE by now: without a minus it is greater
         table[start, MINUS] = first
     return NumberTable(table, label)
 

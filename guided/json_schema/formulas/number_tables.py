@@ -93,9 +93,10 @@ def intersect(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
 
     With ``fails`` it also accepts those for which one of the tables fails, labelled FAILS. It
     rejects numbers for which one is undecided. Raises LimitExceededError if there may be too many
-    states. The given tables are not changed, and their order does not matter. How many states the
-    result has without ``fails`` decides which multiples are listed (``numbers._is_small``), so that
-    merging more or fewer of them may change which numbers are allowed.
+    states, which may depend on the order of the tables; the result does not. The tables are not
+    changed. How many states the result has without ``fails`` decides which multiples are listed
+    (``numbers._is_small``), so that merging more or fewer of them may change which numbers are
+    allowed.
     """
     if not fails:
         tables = [drop_failures(table) for table in tables]

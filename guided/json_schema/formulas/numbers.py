@@ -6,8 +6,8 @@ zeros at the end of a fraction are free: a model that writes ``19.90`` must not 
 ``-0``. A spelling with exponent is followed where that takes a small automaton:
 
 - where no condition is set, or only bounds of zero, which are about the sign;
-- under ``integer``, and under a ``multiple_of`` that divides 1, for numbers that are whole by their
-  spelling: digits with an exponent that is not negative;
+- without bounds, under ``integer`` and under a ``multiple_of`` that divides 1, for numbers that are
+  whole by their spelling: digits with an exponent that is not negative;
 - for listed numbers, in the spellings that programs write: ``1e-07``, ``1.5e+16``.
 
 Integers of draft 4 are recognised by their spelling: only digits, so that ``1.0`` and ``1e0`` are
@@ -108,7 +108,7 @@ def _follows_exponents(assertion: NumberAssertion) -> bool:
     """Return whether numbers with an exponent are decided, or at least ``whole_exponents``.
 
     Exponents are not followed under a bound other than 0, for which the sign is enough. Multiples
-    are decided if every whole number is one, as for 1 and 0.25.
+    are decided if there are no bounds and every whole number is one, as for 1 and 0.25.
     """
     if isinstance(assertion, NumberChoices):
         return False

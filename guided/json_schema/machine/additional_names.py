@@ -96,9 +96,10 @@ class AdditionalNames:
         return key not in taken
 
     def _closing_texts(self, row: int) -> Iterator[bytes]:
-        """Yield the texts from ``row`` to the end of the closing quote, shortest first.
+        """Yield the texts from ``row`` to the end of the closing quote, about the shortest first.
 
-        There may be infinitely many. Names that the schema spells out are included.
+        There may be infinitely many. Names that the schema spells out are included. They may come
+        late: DISTANCE of an overlay is that of the row below, which need not spell them.
         """
         # The order: bytes in all, minus those so far, a counter for ties. Then the row and the
         # text.

@@ -63,8 +63,9 @@ class ArrayCompletion:
 
     Each item first does as much of what is owed as it can, and less after a dead end. Items that
     have to differ are found by ``DistinctTexts``. The search is exhaustive unless it meets
-    MAX_DEAD_ENDS, which is counted (``Searches.num_missed``). Use an object once, for ``text`` or
-    for ``item_formulas``.
+    MAX_DEAD_ENDS, which is counted (``Searches.num_missed``). Counts and indices are those of the
+    items to come: ``literals`` are what earlier items have left of the assertions. Use an object
+    once, for ``text`` or for ``item_formulas``.
     """
 
     def __init__(
@@ -269,6 +270,8 @@ class ArrayCompletion:
             if step.helps:
                 if not helps_too_late:
                     yield step
+            # One that does not help is only needed for the least count, to get past a place that
+            # is distinguished, or to be repeated later.
             elif index < max(self.low, self.num_distinguished) or last.unique_to_break:
                 yield step
 
@@ -304,8 +307,9 @@ class ArrayCompletion:
         """Yield steps for each choice of the ``Contains`` assertions that the item counts for.
 
         ``counts`` has the counts after the item for those decided so far, ``items_to_break`` what
-        is still to break after it, and ``formula`` is what the item has to fit so far. Whether the
-        item counts does not matter to one that is met and has no upper bound.
+        is still to break after it, and ``formula`` is what the item has to fit so far. An item that
+        is not counted may fit all the same where there is no upper bound: a count that is too low
+        only leads to more items.
         """
         if self.values.text(formula) is None:
             return

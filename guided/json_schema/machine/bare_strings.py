@@ -103,6 +103,7 @@ class BareStringMachine(Recognizer):
 
     def _enter_row(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
         """Return the state after a byte that leads to a row, ``None`` if a string gets too long."""
+        # At the end no count is left to check: the least one is 0 (``_build_block``).
         if self.table.label[row] != DEAD:
             return _END
         count = self._update_count(row, before.count)

@@ -248,8 +248,9 @@ class DocumentCompletions:
     def _path_to_exit(self, row: int) -> bytes:
         """Return the bytes from a row to the nearest exit action.
 
-        They end early in a state where ``_next_bytes`` does not follow the table: inside a free
-        name, or in a string that owes code points.
+        They end early in a state where ``_next_bytes`` does not follow the table: inside an
+        additional name, or where a string begins that owes code points. Which stack it is does not
+        matter to either.
         """
         text = bytearray()
         while (byte := int(self._table.next_byte[row])) != STOP:

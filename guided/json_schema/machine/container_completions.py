@@ -118,8 +118,8 @@ class ContainerCompletions:
     def shortest_of_frame(self, frame: Frame, parent: int) -> bytes | None:
         """Return the completion of a container inside ``parent``, ``None`` if none was found.
 
-        Cached, except for very long ones. Where ``can_complete`` has returned ``False``, no further
-        search is made.
+        Cached, except for very long ones, which would evict many others. Where ``can_complete`` has
+        returned ``False``, no further search is made.
         """
         assert not isinstance(frame, AwaitedValue)
         required_formula = self.required_formula(frame, parent)
@@ -223,8 +223,9 @@ class ContainerCompletions:
     def reuse_completion(self, awaited: AwaitedValue, frame: ArrayFrame, truth_vector: int) -> None:
         """Set the completion of an array after an item, if a recorded one begins with such an item.
 
-        ``frame`` is the array after an item with this truth vector. Without a record nothing is
-        set, and ``can_complete`` searches.
+        ``frame`` is the array after an item with this truth vector; where its text matters and is
+        known, it is the one that ``values.text`` returns for the vector. Without a record nothing
+        is set, and ``can_complete`` searches.
         """
         assert isinstance(awaited.frame, ArrayFrame)
         recorded = self._recorded_items.get(awaited.frame)

@@ -33,11 +33,11 @@ def derive_value_formulas(
 
     Of the assertions in the ``goals`` of the container's frame, ``universal`` are those about each
     value, ``counting`` those that count the values that fit, both with the formula that they ask of
-    this value. If ``required``, the only goal has to
-    hold, and all that it asks of the value in any case becomes the first formula. The others are
-    in the order in which they first occur, each linked to its assertions. Of assertions that are
-    neither linked nor failed, a universal one holds of any value that is written, and a counting
-    one counts it if its formula is TRUE.
+    this value. If ``required``, the only goal has to hold, and all that it asks of the value in any
+    case becomes the first formula. If that is FALSE no value fits, which the caller has to check.
+    The others are in the order in which they first occur, each linked to its assertions. Of
+    assertions that are neither linked nor failed, a universal one holds of any value that is
+    written, and a counting one counts it if its formula is TRUE.
     """
     # The conjuncts of the goal have to hold, so what they ask of the value is required. All other
     # assertions depend on a formula, and hold or fail with it.

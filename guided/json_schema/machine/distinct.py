@@ -29,7 +29,8 @@ class DistinctTexts:
     """Different JSON texts for positions that are added one by one.
 
     A position has as many candidates as there are positions, or all its values if these are fewer.
-    So if a position cannot be added, there is no choice of different values for all positions.
+    So if a position cannot be added, there is no choice of different values for all positions,
+    unless a search gave up (``_Candidates.get``).
     """
 
     def __init__(self, formulas: Formulas, text: Callable[[Formula], bytes | None]) -> None:

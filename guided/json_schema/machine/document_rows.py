@@ -141,7 +141,8 @@ class DocumentRows:
         """Return the stack and the row after the opening bracket of an array.
 
         ``item`` is the stack of the first item, ``None`` if there must not be one: then the array
-        may close, or it would not have been opened.
+        may close, or it would not have been opened. With an item its stack is returned, in which
+        the array closes by ``EmptyArray``, not by CLOSE.
         """
         closable = self.evaluation.value_stacks.may_close(stack)
         if item is None:

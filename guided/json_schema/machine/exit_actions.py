@@ -25,7 +25,8 @@ ITEM: Final = 2
 OPEN_OBJECT: Final = 3
 OPEN_ARRAY: Final = 4
 """A value that fits its only formula is complete; a container closes; an item follows; an object or
-an array opens."""
+an array opens. They are at most ``LAST_UNCONDITIONAL``: where a token ends, walks take them to be
+allowed, so a row may lead to one only in stacks where it may be taken."""
 
 
 @dataclass(frozen=True, slots=True)

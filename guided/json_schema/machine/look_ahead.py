@@ -30,7 +30,10 @@ object the first name comes before all."""
 
 
 def look_ahead(machine: JsonMachine) -> None:
-    """Resolve transitions of a new machine, as far as that takes little work."""
+    """Resolve transitions of a machine, as far as that takes little work.
+
+    It must be new: no transition may be added twice (``StackTransitions.put``).
+    """
     with suppress(LimitExceededError), limited_work(_WORK, "looking ahead"):
         _follow(machine)
 
@@ -38,7 +41,8 @@ def look_ahead(machine: JsonMachine) -> None:
 def _follow(machine: JsonMachine) -> None:
     """Resolve the transitions of each stack along one path, which takes the first of each stack.
 
-    The path ends where a stack comes again or a transition must not be taken (DEAD).
+    The path ends where a stack comes again, or where a transition must not be taken or depends on a
+    text (both have the row DEAD).
     """
     stack, row, seen = machine.start.stack, machine.start.row, set[int]()
     while len(machine.parts.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:

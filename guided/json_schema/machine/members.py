@@ -20,7 +20,9 @@ class MemberRules:
     """The formulas of members' values by name, and the classes of additional names.
 
     A name is either a ``str`` that the schema spells out, or a class of additional names, for which
-    the same holds as they match the same patterns and fit the same formulas.
+    the same holds as they match the same patterns and fit the same formulas. A class is only asked
+    about assertions in the goals that its space was made from: it knows no other patterns and
+    formulas for names.
     """
 
     def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
@@ -91,10 +93,7 @@ class MemberRules:
         return self.scalars.strings.leaf_dfa(self.formulas.leaf(Matches(pattern)))
 
     def name_fits(self, assertion: Names, name: str | NameClass) -> bool:
-        """Return whether a name fits what an assertion asks of all names.
-
-        For a class, ``assertion`` has to be part of the goals from which its space was made.
-        """
+        """Return whether a name fits what an assertion asks of all names."""
         as_string = self.restriction.to_type(JsonType.STRING, assertion.name)
         if isinstance(name, NameClass):
             return as_string is TRUE or as_string in name.formulas
@@ -103,8 +102,8 @@ class MemberRules:
     def name_space(self, goals: tuple[Formula, ...]) -> NameSpace:
         """Return the classes of additional names for the goals of an object.
 
-        Goals with the same patterns and formulas for names have the same space. The id of a
-        class is valid only in its space.
+        Goals with the same patterns and formulas for names, in the same order, have the same space.
+        The id of a class is valid only in its space.
         """
         found = self._spaces_by_goals.get(goals)
         if found is None:

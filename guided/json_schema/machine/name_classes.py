@@ -220,7 +220,7 @@ class ShortestTexts:
                 self._text_bytes += len(text)
                 return True
             if self._dfa.label[at] != DEAD:
-                # Back into the heap, or a longer text might come before a shorter one.
+                # Back into the heap, ahead of all longer texts: its moves are to be followed first.
                 self._push(text, b"", at, ended=True)
             for byte_class, target in enumerate(self._dfa.next[at].tolist()):
                 if target != DEAD:

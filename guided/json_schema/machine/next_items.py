@@ -84,6 +84,7 @@ class NextItems:
             if completion is None and _may_need_repeat(
                 self.completions.required_formula(awaited.frame, parent)
             ):
+                # Of the values with this vector, only those that a completion follows.
                 again = self.completions.completable_items(stack, formula)
                 more[self.formulas.any_of([self.formulas.negate(formula), again])] = None
             # Only a value that also occurs in that completion may leave none.
@@ -104,18 +105,19 @@ class NextItems:
     def ignores_text(self, stack: int) -> bool:
         """Return whether what may follow an item does not depend on its text.
 
-        So it is if later items only have to differ from it, and infinitely many values fit. A
-        needless ``False`` only costs time: a mask is then made for each text of the item.
+        It is taken to be so if later items only have to differ from it, and infinitely many values
+        fit. A needless ``False`` only costs time: a mask is then made for each text of the item.
         """
         awaited = self.value_stacks.awaited_value(stack)
         assert isinstance(awaited.frame, ArrayFrame), awaited
         if awaited.has_unknown_item:
-            return False
+            return False  # this item may equal the unknown one, which its formulas do not exclude
         return (
             _is_uniform(awaited.frame)
             and not _may_need_repeat(
                 self.completions.required_formula(awaited.frame, self.stacks.parents[stack])
             )
+            # With the vector 0, values that fit none of the formulas may stand here too.
             and not self.value_stacks.accepts(stack, 0)
             and all(map(self._has_infinite_scalars, awaited.formulas))
         )

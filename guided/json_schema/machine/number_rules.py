@@ -137,7 +137,10 @@ class NumberRules:
         return self._build_dfa(formulas, None)[1]
 
     def omits_multiples(self, formula: Formula) -> bool:
-        """Return whether automata leave out numbers that fit and that the options allow."""
+        """Return whether automata may leave out numbers that fit and that the options allow.
+
+        A needless ``True`` costs time, and makes it uncertain that no number fits.
+        """
         merged = _merge_ranges(formula, self.formulas)
         return any(omits_multiples(_number_assertion(leaf)) for leaf in leaves_of((merged,)))
 

@@ -113,7 +113,8 @@ class ObjectCompletion:
     def _fill_and_spell(self) -> bytes | None:
         """Add as many members as counts require and return the text; ``None`` if that fails.
 
-        If it fails, ``named`` and ``free`` are as before.
+        If it fails, ``named`` and ``free`` are as before. Members that are already written have
+        lowered ``counts``, so only those chosen here are compared with them.
         """
         before = (dict(self.named), dict(self.free))
         text = None
@@ -278,7 +279,7 @@ class ObjectCompletion:
     def _break_names(self, assertion: Names) -> Iterator[None]:
         """Break a ``Names`` by each member, chosen or new, whose name does not fit it."""
         fits = self.members.name_fits
-        # An additional name that was added before may break it.
+        # An additional name that was added before may break it: then nothing has to be added.
         if any(not fits(assertion, found) for _, found in self.free.values()):
             yield
             return

@@ -174,7 +174,8 @@ class ObjectRules:
         """Return the object after a value with this truth vector; ``None`` if it does not fit.
 
         The frame of ``awaited`` already has the name in it; the value only decides
-        ``dependent_assertions``.
+        ``dependent_assertions``. As in ``ArrayRules.finish_item``, the required goal of the result
+        may be FALSE.
         """
         frame = awaited.frame
         assert isinstance(frame, ObjectFrame)

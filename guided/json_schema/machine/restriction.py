@@ -183,7 +183,8 @@ class Restriction:
     def to_type(self, kind: JsonType, formula: Formula) -> Formula:
         """Return what ``formula`` asks of values of this type: nodes resolved, other types removed.
 
-        Formulas inside assertions are left as they are: they are about other values.
+        Formulas inside assertions are left as they are: they are about other values. So this ends:
+        only through them may a formula lead back to itself (``reader.lowering_check``).
         """
         known = self._by_type[kind]
         found = known.get(formula)

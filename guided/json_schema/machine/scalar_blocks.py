@@ -176,9 +176,10 @@ class Signatures:
         """The results of ``of`` by formula."""
 
     def of(self, formula: Formula) -> Signature:
-        """Return the signature of a formula without schema nodes.
+        """Return the signature of a formula over assertions about strings or numbers.
 
-        It may be a key in caches that live longer than the grammar.
+        It may be a key in caches that live longer than the grammar: other assertions would not do,
+        as they hold formulas.
         """
         found = self._cache.get(formula)
         if found is None:
@@ -219,5 +220,5 @@ def split_forbidden_choices(
 
 
 def is_infinite(table: NDArray[np.int32]) -> bool:
-    """Return whether an automaton accepts infinitely many texts: its start leads to a cycle."""
+    """Return whether a trimmed automaton accepts infinitely many texts: it has a cycle."""
     return len(table) > 0 and bool(states_reaching_cycle(table)[0])

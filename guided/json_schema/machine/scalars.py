@@ -27,7 +27,7 @@ class Scalars:
         self.formulas: Final = formulas
         self.options: Final = options
         self.unavailable_bytes: Final = unavailable_bytes
-        # Blocks are shared between schemas, so what is equal for them is found once for both.
+        # Keys of the blocks that schemas share; one cache of them for both.
         signatures = Signatures()
         self.strings: Final = StringRules(formulas, options, unavailable_bytes, signatures)
         self.shortest_strings: Final = ShortestStrings(self.strings)

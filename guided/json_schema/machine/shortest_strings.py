@@ -129,6 +129,9 @@ class ShortestStrings:
         return None
 
     def _is_too_long(self, text: str, formula: Formula) -> bool:
-        """Return whether a string is longer than the bound that holds if a schema sets none."""
+        """Return whether a string is longer than the bound that holds if a schema sets none.
+
+        The block might refuse it then. A needless ``True`` only costs an automaton.
+        """
         bound = self._strings.options.max_string_length
         return bound is not None and len(text) > max(bound, longest_listed_length((formula,)) + 1)

@@ -214,6 +214,7 @@ def build_trie(table: TransitionTable, under: int, texts: Sequence[bytes]) -> Ov
 
     Texts are as JSON spells them.
     """
+    # No kernel reads the last byte: it makes ``nodes`` one row longer than the texts, for the root.
     text = np.frombuffer(b"".join(texts) + b"\0", dtype=np.uint8)
     ends = np.array(list(accumulate(map(len, texts))), dtype=np.int32)
     nodes = np.empty((len(text), 5), dtype=np.int32)
@@ -228,7 +229,9 @@ def add_overlay(chains: ChainBuilder, trie: OverlayTrie, texts: Sequence[tuple[b
     """Add a trie as overlays on the states under it; return the row of its root.
 
     ``texts`` are those of the trie with their closing quotes, which lead to the exit states of
-    their labels, or nowhere for DEAD. A text that leaves the states continues in its own chain.
+    their labels, or nowhere for DEAD. A text that leaves the states continues in its own chain; one
+    with DEAD is dropped there, as nothing spells it. With DEAD the caller has to call
+    ``TransitionTable.recompute_next_bytes``.
     """
     table, nodes = chains.table, trie.nodes
     placed = [*zip(texts, trie.last_nodes, strict=True)]

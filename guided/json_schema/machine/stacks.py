@@ -148,7 +148,7 @@ class Stacks(StackTable[Frame]):
                 )
             self.append(frame)
             self.parents.append(parent)
-            facts, at = self._flat, 3 * stack
+            facts, at = self._flat, 3 * stack  # read now: ``append`` may have replaced it
             # Compiled walks read these facts, and cannot ask Python for them.
             num_texts = facts[3 * parent + NUM_TEXTS]
             if isinstance(frame, ObjectFrame):

@@ -223,7 +223,8 @@ def add_quotes(
     block = limit_path_code_points(
         block, count_event == CODE_POINT_END, min_remaining, is_schema_bound=is_schema_bound
     )
-    # The shortest path lacks as many code points as the least length, of one byte each.
+    # A least count only comes with free content (``StringRules._split_counted_bounds``), whose
+    # shortest path is empty: it lacks that many code points, of one byte each.
     block.distance[start_states(block)] += bounds[0]
     return block
 
@@ -355,8 +356,10 @@ class StringAutomata:
         """Return an automaton of strings with some truth vectors, and the vector of each label.
 
         ``truth_vectors`` of ``None`` means all. A label is an index in the list, which has only
-        vectors that some string has.
+        vectors that some string has; for ONLY_REQUIRED it may have REQUIRED where no string fits.
+        The automaton must not be changed.
         """
+        # Taken out afterwards, forbidden texts share suffixes; as a list they would be a trie.
         if len(formulas) == 1 and truth_vectors == ONLY_REQUIRED:
             formula, banned = split_forbidden_choices(formulas[0], self.formulas, StringChoices)
             if banned:

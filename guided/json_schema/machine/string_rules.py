@@ -108,9 +108,10 @@ class StringRules(StringAutomata):
         ]
 
     def list_strings(self, formula: Formula) -> list[str] | None:
-        """Return all strings that fit a formula, if an assertion lists candidates; else ``None``.
+        """Return all strings that fit a formula, if a conjunct lists candidates; else ``None``.
 
-        In the order of the shortest list, in a new list.
+        In the order of the shortest list, in a new list. Strings that need ``unavailable_bytes``
+        are among them.
         """
         lists: list[tuple[str, ...]] = []
         others: list[Formula] = []
@@ -256,6 +257,7 @@ class StringRules(StringAutomata):
 
         One automaton is shared by all bounds.
         """
+        # The key lacks ``high``, on which only ``bounds`` depends; the copy below has its own.
         block = shared_block(
             ("counted", self._spelling_key),
             lambda: self._bounded_block((TRUE,), ONLY_REQUIRED, (0, high), -1),
@@ -283,6 +285,7 @@ class StringRules(StringAutomata):
         low, high = bounds
         dfa, vectors = self._build_dfa(formulas, truth_vectors)
         only_lengths = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(formulas))
+        # Strings under a pattern or a list stay canonical, as ``Spelling.ANY`` says.
         any_spelling = only_lengths and self.options.spelling is Spelling.ANY
         sequences = any_json_string_sequences if any_spelling else json_string_sequences
         content = byte_dfa_from_dfa(dfa, sequences, self.unavailable_bytes)

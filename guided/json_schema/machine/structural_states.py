@@ -39,8 +39,8 @@ class StructuralStates:
         """Add a state between two tokens of JSON; return the row that is entered first.
 
         ``spaced`` allows white space as the options do. ``between`` also adds its rows to
-        ``self.between``. The other arguments are as for ``TransitionTable.add_row``. Each call adds
-        new rows.
+        ``self.between``. The other arguments are as for ``TransitionTable.add_row``; ``edges`` is
+        not empty and has no white space. Each call adds new rows.
         """
         max_spaces, spaces = self._max_spaces if spaced else 0, self._spaces
         if max_spaces == 0 or not spaces:

@@ -41,7 +41,8 @@ class ValueEdges:
         self._table = chains.table
         self._chains = chains
         self._exit_actions = exit_actions
-        # Blocks are compared by identity: ``shared_block`` returns one object for equal ones.
+        # Blocks are compared by identity: ``shared_block`` returns one object for equal ones as
+        # long as it keeps it. One that was evicted and made again only takes rows again.
         self._blocks: dict[Block, int] = {}
         """The state where a block begins."""
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
@@ -71,7 +72,8 @@ class ValueEdges:
         """Compute the states of ``first_bytes``.
 
         A byte has one if some value that begins with it has an accepted truth vector. Values of two
-        types never begin with the same byte, so no edge replaces another.
+        types never begin with the same byte, so no edge replaces another. Of ``stack`` nothing may
+        matter but its ``cache_key``.
         """
         restriction = self._evaluation.restriction
         # A value of a type that fits none of the formulas has the truth vector 0.

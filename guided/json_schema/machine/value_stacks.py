@@ -136,6 +136,7 @@ class ValueStacks:
         inner = self.stacks.enter(awaited, self.stacks.parents[stack])
         truth_vector = self.vectors.of_value(awaited.formulas, value)
         self.completions.hints[inner] = truth_vector
+        # ``_accepts`` stays: a hint only adds a truth vector to those that are tried.
         for cache in (self._has_completion, self._accepted_vectors, self._short_values):
             cache.pop(inner, None)
         return inner if self.has_completion(inner) else None
@@ -258,7 +259,8 @@ class ValueStacks:
         """Compute whether the containers around a value with this vector can be completed after it.
 
         If later items have to differ from the value, an example stands for all values with the
-        vector. ``accepted_vectors`` and ``accepts`` cache the result.
+        vector: another one may still be refused for its text (``finish_value``), or be left out
+        though it would do. ``accepted_vectors`` and ``accepts`` cache the result.
         """
         awaited = self.awaited_value(stack)
         if accepts_any_fitting(awaited):

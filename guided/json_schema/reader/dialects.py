@@ -111,7 +111,8 @@ class Dialects:
         """Return the dialect of a metaschema of the caller.
 
         Its ``$schema`` determines the draft, and its own ``$vocabulary`` lists the vocabularies
-        (2020-12, core, section 8.1.2); without a list it is the dialect of its ``$schema``.
+        (2020-12, core, section 8.1.2); without a list, or before 2019-09, it is the dialect of its
+        ``$schema``.
 
         If it requires format-assertion, formats are asserted even if the options make them
         annotations. Otherwise the options decide, as they do for 2019-09, which has no such

@@ -155,7 +155,10 @@ def local_part(more: str) -> str:
 
 
 def email() -> Regular:
-    """Return addresses of at most 254 octets, 64 of them in the local part (4.5.3.1)."""
+    """Return addresses of at most 254 octets, 64 of them in the local part (4.5.3.1).
+
+    A quoted local part has at most 31 characters, as each may have a backslash.
+    """
     address = rf"^{local_part('')}@(?:{domain(189)}|{IP_LITERAL})$"
     short = r'^(?:[^"@]{1,64}@|"(?:[^"\\]|\\.){0,31}"@)'
     return Intersection(parse_regex(address), parse_regex(short))
@@ -230,6 +233,7 @@ def idn_hostname() -> Regular:
     )
     label = Alternate((_label(letters, letters), *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(_DOTS, label), 0, 2)
+    # Three labels of 63 and the dots leave 61 of 253 characters.
     last = Repeat(_sequence(_DOTS, parse_regex(ascii_label(61))), 0, 1)
     name = Intersection(
         _sequence(Start(), label, more, last, End()), _invalid_neighbours(), negative=True

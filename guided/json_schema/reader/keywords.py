@@ -57,7 +57,7 @@ def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
     """Raise InvalidConstraintError for an invalid value; ``pointer`` is that of the schema.
 
     For the forms TYPE and NAMES, which are recognised by identity, the error says which name is
-    wrong.
+    wrong. The hint is for the ``required`` of draft 3, true or false in the schema of a member.
     """
     if form.is_valid(value):
         return

@@ -63,7 +63,8 @@ def lower_json_schema(schema: JsonSchema, shared: ParsedTexts | None = None) -> 
     lowering, grammar = _begin(root, schema, parsed)
     can_be_made = can_be_lowered(lowering)
     if schema.options.unknown_keywords is UnknownKeywords.REFUSE:
-        # In all documents: those of a second start are only the ones that the root reaches.
+        # Before a second start, whose index has only the documents that the root reaches. This one
+        # may lack some of these if ``can_be_lowered`` stopped early.
         refuse_unknown(lowering.index, schema.options)
     if not can_be_made:
         # Start over: what was recorded before an error is incomplete.
@@ -84,8 +85,8 @@ def _begin(root: Json, schema: JsonSchema, parsed: ParsedTexts) -> tuple[Lowerin
 def keyword_formulas(context: SchemaContext) -> Formula:
     """Return the conjunction of the formulas of all keywords, in the order of the schema.
 
-    Keywords that only require members come last: members are written in the order in which a
-    formula first names them, and ``properties`` has to determine that order.
+    Keywords that require members, or are about unevaluated ones, come last: members are written in
+    the order in which a formula first names them, and ``properties`` has to determine that order.
     """
     keywords = [keyword for keyword in context.keywords if keyword in _FORMULAS]
     keywords.sort(key=lambda keyword: keyword in _LAST)

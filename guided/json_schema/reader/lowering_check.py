@@ -28,7 +28,8 @@ def can_be_lowered(lowering: Lowering) -> bool:
     """Return whether every schema in the index, and what they refer to, can surely be lowered.
 
     ``False`` if one cannot, or if that is not obvious, as with ``unevaluatedItems``. Reads the
-    documents that references lead to into the index, and parses all patterns.
+    documents that references lead to into the index, and parses all patterns, up to the first
+    keyword that makes it ``False``.
     """
     index = lowering.index
     # The schemas that each schema applies to the same value, by identity.
@@ -87,7 +88,7 @@ def nodes_reaching_cycles(successors: Mapping[int, Collection[int]]) -> set[int]
         for target in targets:
             sources.setdefault(target, []).append(node)
     # A node is finished when all its successors are; nodes that reach a cycle never are. The list
-    # grows during the loop.
+    # grows during the loop. It may have a node twice: its sources are gone the second time.
     finished = [node for node in (*remaining, *sources) if not remaining.get(node)]
     for node in finished:
         for other in sources.pop(node, ()):

@@ -97,8 +97,8 @@ class GraphBuilder:
         """Return the state that reads the next digit of a delta.
 
         The threshold of the digit is ``raised`` limited to ``_TMIN`` and ``_TMAX``. There is one
-        state for equal ranges and thresholds, on which alone further digits depend. It is recorded
-        before its moves are made, so that it may lead back to itself.
+        state for equal ranges and thresholds, on which alone further digits depend. The upper ends
+        of ranges fall with each digit, so the recursion ends.
         """
         # delta = digit + (base - threshold) * rest; digits below the threshold are the last ones.
         raised = min(raised, _TMAX)
@@ -264,9 +264,10 @@ def _two_letters(
 
 
 def hebrew_labels() -> Graph:
-    """Return labels of up to three Hebrew letters; a sign may follow other letters as the last.
+    """Return labels of up to three Hebrew letters, one of which may be a sign, but not the first.
 
-    Code points are encoded in ascending order, and both signs are above all letters.
+    Code points are encoded in ascending order, and both signs are above all letters: so a sign is
+    encoded last, wherever it stands.
     """
     builder = GraphBuilder()
 

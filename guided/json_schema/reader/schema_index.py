@@ -261,7 +261,8 @@ class SchemaIndex:
         if not isinstance(identifier, str) or _ref_hides_siblings(schema, dialect):
             return outer
         uri = _resolve_identifier(outer.uri, identifier, child_pointer(pointer, dialect.id_keyword))
-        # A fragment alone is the anchor of old drafts, see ``_record_anchors``.
+        # A fragment alone is the anchor of old drafts, see ``_record_anchors``. The URI of the
+        # resource around it is no second name: references to it would be ambiguous.
         if identifier.startswith("#") or uri == outer.uri:
             return outer
         resource = Resource(self._count_string(uri), schema, pointer, dialect, outer.is_standard)
@@ -389,8 +390,9 @@ def resolve_reference(
     """Resolve a reference keyword of a schema; returns the target, a Boolean if it is one.
 
     ``bound`` has the schemas of the dynamic scope by their anchors; only dynamic references look in
-    it. Raises InvalidConstraintError for a reference without a target. May read further documents
-    into the index.
+    it. One that leads to no dynamic anchor by itself is read as ``$ref``. Raises
+    InvalidConstraintError for a reference without a target. May read further documents into the
+    index.
     """
     reference = location.keywords[keyword]
     here = child_pointer(location.pointer, keyword)

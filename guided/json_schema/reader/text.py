@@ -106,7 +106,10 @@ def json_nbytes(value: Json) -> int:
 
 
 class _RejectedTextError(Exception):
-    """Text that no schema may have; ``_Scan`` then makes the error that says where."""
+    """Text that no schema may have; ``_Scan`` then makes the error that says where.
+
+    So ``_Scan`` has to find all that raises this: if it finds nothing, callers get this error.
+    """
 
 
 def _check_depth(schema: Json) -> None:
@@ -180,7 +183,9 @@ _SURROGATE = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 def has_too_many_digits(number: str) -> bool:
     """Return whether a number has too many digits when it is written without an exponent.
 
-    An exponent of six characters or more is always too large, and is not even parsed.
+    Signs and the point count too, so this may be true of a number that just fits, but is never
+    false of one that does not. An exponent of six characters or more is always too large, and is
+    not even parsed.
     """
     digits, _, exponent = number.lower().partition("e")
     shift = 0 if not exponent else abs(int(exponent)) if len(exponent) < 6 else MAX_NUMBER_DIGITS

@@ -60,6 +60,8 @@ def _properties(context: SchemaContext) -> Formula:
         for pattern in matching:
             pointer = applied.pointer("patternProperties", pattern)
             patterns.setdefault(applied.lowering.regular(pattern, pointer), []).append(condition)
+        # A schema applied here evaluates all that its own ``unevaluatedProperties`` looks at; that
+        # of ``context`` is the keyword whose formula is made.
         if "additionalProperties" in keywords or (
             applied is not context and "unevaluatedProperties" in keywords
         ):
@@ -105,6 +107,7 @@ def _items(context: SchemaContext) -> Formula:
     everything: list[Formula] = []
     for condition, applied in _evaluators(context, "unevaluatedItems"):
         keywords = applied.keywords
+        # There may be both lists, see ``container_keywords._items``.
         by_position = max(item_schemas(keywords)[0], keywords.get("prefixItems", []), key=len)
         lengths.setdefault(len(by_position), []).append(condition)
         if "contains" in keywords and _contains_evaluates(applied):
