@@ -105,8 +105,9 @@ class NextItems:
     def ignores_text(self, stack: int) -> bool:
         """Return whether what may follow an item does not depend on its text.
 
-        It is taken to be so if later items only have to differ from it, and infinitely many values
-        fit. A needless ``False`` only costs time: a mask is then made for each text of the item.
+        So it is if later items only have to differ from it, and infinitely many values fit with
+        whatever a token may begin the next item. A needless ``False`` only costs time: a mask is
+        then made for each text of the item.
         """
         awaited = self.value_stacks.awaited_value(stack)
         assert isinstance(awaited.frame, ArrayFrame), awaited
@@ -123,7 +124,8 @@ class NextItems:
         )
 
     def _has_infinite_scalars(self, formula: Formula) -> bool:
-        """Return whether infinitely many strings fit, or none, and no other scalars.
+        """Return whether infinitely many strings fit (``stay_infinite``), or none, and no other
+        scalars.
 
         Numbers that fit count as finitely many, as they are unless the options leave their digits
         unbounded.
@@ -133,7 +135,7 @@ class NextItems:
         return (
             not self.restriction.fits_null(formula)
             and not any(self.restriction.fits_boolean(formula, value) for value in (False, True))
-            and (strings is FALSE or self.scalars.strings.are_infinite(strings))
+            and (strings is FALSE or self.scalars.strings.stay_infinite(strings))
             and numbers is FALSE
         )
 

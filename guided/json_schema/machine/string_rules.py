@@ -26,7 +26,6 @@ from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
     REQUIRED,
     Signatures,
-    is_infinite,
     json_literal,
     shared_block,
     split_forbidden_choices,
@@ -172,10 +171,11 @@ class StringRules(StringAutomata):
             for text in texts
         }
 
-    def are_infinite(self, formula: Formula) -> bool:
-        """Return whether infinitely many strings fit and can be spelled.
+    def stay_infinite(self, formula: Formula) -> bool:
+        """Return whether infinitely many strings fit and can be spelled, whatever they begin with.
 
-        Strings that are forbidden one by one are ignored first: there are finitely many of them.
+        So ``^a+$`` is infinite, but not ``^(x|a+)$``: with ``x`` only one begins. Strings that are
+        forbidden one by one are ignored first: there are finitely many of them.
         ``max_string_length`` does not count, as strings may be longer if the shorter ones are
         forbidden (``_bounded_block``). Every vocabulary can spell ASCII, and so infinitely many.
         """
@@ -189,18 +189,17 @@ class StringRules(StringAutomata):
         return found
 
     def _find_infinite(self, formula: Formula) -> bool:
-        """Compute ``are_infinite`` by an automaton, which has a cycle if they are.
+        """Compute ``stay_infinite`` by an automaton, each state of which must lead to a cycle.
 
         It reads bytes if some are unavailable, which may cut cycles.
         """
         if self.list_strings(formula) is not None:
             return False
         dfa = self.formula_dfa(formula)
+        table = dfa.next
         if self.unavailable_bytes:
-            return is_infinite(
-                byte_dfa_from_dfa(dfa, json_string_sequences, self.unavailable_bytes).next
-            )
-        return is_infinite(dfa.next)
+            table = byte_dfa_from_dfa(dfa, json_string_sequences, self.unavailable_bytes).next
+        return len(table) > 0 and bool(states_reaching_cycle(table).all())
 
     # --- blocks ---------------------------------------------------------------------------
 

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.constraint import ConstraintCompiler, Matcher
+from guided.errors import LimitExceededError, TokenRejectedError, UnsatisfiableError
 from guided.json_schema.formulas.assertions import JsonType, NumberChoices, Types
 from guided.json_schema.formulas.formula import Formula, Formulas
 from guided.json_schema.formulas.values import read_value
 from guided.json_schema.machine.distinct import DistinctTexts
 from guided.machine.recognizer import State
-from guided.spec import JsonOptions, Spelling, TokenId
+from guided.masks.mask import tokens_of
+from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.cases import compiled
+from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import BYTES, allows
 from tests.unit.json_schema.documents import accepts, machine_of
 
@@ -254,3 +257,37 @@ def test_a_number_that_could_not_come_again_is_not_begun(denied: dict[str, Any])
     digits = {chr(byte) for byte in b"0123456789" if allows(matcher.mask(), BYTES.byte_ids[byte])}
     assert digits == set("018")
     assert not constraint.incomplete
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("^(x|y+)$", '["x'),
+        ("^(x|y+)$", '["y'),
+        ("^(x|y+)$", '["y","x'),
+        ("^y*x$", '["x'),
+        ("^y*x$", '["yx'),
+        ("^y*x$", '["yyx","x'),
+        ("^(xx?|y+)$", '["x'),
+        ("^(xx?|y+)$", '["xx","x'),
+        ("^y+$", '["y'),
+        ("^x*y*$", '["x","y'),
+    ],
+)
+def test_a_token_may_not_begin_an_item_that_could_only_come_again(pattern: str, text: str) -> None:
+    """A token that ends an item and begins the next one."""
+    vocabulary = tiny_vocabulary((b'","x', b'","y', b'","xx', b'","yx', b'","y","x', b'","x","'))
+    schema = _unique(items={"type": "string", "pattern": pattern}, minItems=3)
+    matcher = ConstraintCompiler(vocabulary).start(JsonSchema(json.dumps(schema)))
+    for byte in text.encode():
+        matcher = matcher.advance(vocabulary.byte_ids[byte])
+    allowed = tokens_of(matcher.mask()).tolist()
+    assert allowed == [token for token in range(len(vocabulary)) if _may_come(matcher, token)]
+
+
+def _may_come(matcher: Matcher, token: int) -> bool:
+    try:
+        matcher.advance(TokenId(token))
+    except TokenRejectedError:
+        return False
+    return True

@@ -255,11 +255,13 @@ def test_a_list_of_strings_is_a_trie() -> None:
 
 def test_whether_strings_go_on_for_ever() -> None:
     scalars = _scalars()
-    assert scalars.strings.are_infinite(TRUE)
-    assert scalars.strings.are_infinite(_pattern("^a+$"))
-    assert not scalars.strings.are_infinite(_pattern("^a{1,3}$"))
-    assert not scalars.strings.are_infinite(_LISTED)
-    assert not scalars.strings.are_infinite(FALSE)
+    assert scalars.strings.stay_infinite(TRUE)
+    assert scalars.strings.stay_infinite(_pattern("^a+$"))
+    assert not scalars.strings.stay_infinite(_pattern("^(x|a+)$"))
+    assert not scalars.strings.stay_infinite(_pattern("^a+b$"))
+    assert not scalars.strings.stay_infinite(_pattern("^a{1,3}$"))
+    assert not scalars.strings.stay_infinite(_LISTED)
+    assert not scalars.strings.stay_infinite(FALSE)
 
 
 # --- names --------------------------------------------------------------------------------
