@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from guided.constraint.compiled_cache import CompiledCache
@@ -224,7 +225,8 @@ class ConstraintCompiler:
     def _compile(self, constraint: Structure) -> CompiledConstraint:
         with limited_work(self.limits.compile_work):
             unavailable = self.binding.vocabulary.missing_bytes
-            built = build_machine(constraint, unavailable, self.limits.recognizer)
+            limits = replace(self.limits.recognizer, max_string_start=self.binding.max_string_start)
+            built = build_machine(constraint, unavailable, limits)
             built.machine.parts.check_room()
         binding = self._binding_of(built.special)
         return CompiledConstraint(built.machine, binding, self._masks, self.limits)

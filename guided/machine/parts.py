@@ -21,12 +21,16 @@ _MASK_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RecognizerLimits:
-    """Bounds on the memory of one machine."""
+    """Bounds on the memory of one machine, and on what a token does to it."""
 
     max_cells: int = 16_000_000
     """Cells of the transition table, four bytes each."""
     max_stacks: int = 200_000
     """Nests of open containers, some 300 bytes each."""
+    max_string_start: int = 128
+    """The most bytes that a token has of a JSON string which it begins after it ended another one:
+    of ``","ab`` two. A mask is wrong where a token has more. The compiler knows the tokens and
+    replaces the default."""
 
 
 class Pool(NamedTuple):

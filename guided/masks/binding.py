@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +30,8 @@ class TokenBinding:
     independent: IndependentMasks
     scratch: PerThread[Scratch]
     speller: RunSpeller
+    max_string_start: int
+    """See ``RecognizerLimits``."""
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, max_independent_bytes: int = 64 * 2**20) -> TokenBinding:
@@ -45,4 +48,11 @@ class TokenBinding:
             IndependentMasks(trie, max_independent_bytes),
             PerThread(partial(Scratch, trie)),
             RunSpeller(vocabulary, trie),
+            _max_string_start(tokens),
         )
+
+
+def _max_string_start(tokens: Iterable[bytes | None]) -> int:
+    """Return the most bytes that a token has after its second quote."""
+    rests = [text.split(b'"', 2)[2] for text in tokens if text and text.count(b'"') > 1]
+    return max(map(len, rests), default=0)

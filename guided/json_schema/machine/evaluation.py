@@ -28,6 +28,7 @@ from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import AwaitedValue, Stacks
 from guided.json_schema.machine.truth_vectors import TruthVectors
 from guided.json_schema.machine.value_stacks import ValueStacks
+from guided.machine.parts import RecognizerLimits
 from guided.runtime.at_drop import AtDrop
 from guided.spec import JsonOptions
 
@@ -45,7 +46,7 @@ class Evaluation:
         grammar: JsonGrammar,
         options: JsonOptions,
         unavailable_bytes: frozenset[int],
-        max_stacks: int,
+        limits: RecognizerLimits,
     ) -> None:
         """Make the services, each after those that it uses.
 
@@ -56,10 +57,14 @@ class Evaluation:
         self.grammar: Final = grammar
         """Held because nodes may be used only as long as their grammar exists."""
         self.restriction: Final = Restriction(grammar.formulas)
-        self.scalars: Final = Scalars(grammar.formulas, options, unavailable_bytes)
+        self.scalars: Final = Scalars(
+            grammar.formulas, options, unavailable_bytes, limits.max_string_start
+        )
         self.searches: Final = Searches()
         self.values: Final = ShortestValues(self.restriction, self.scalars, self.searches)
-        self.stacks: Final = Stacks(AwaitedValue(None, (grammar.root,), required=True), max_stacks)
+        self.stacks: Final = Stacks(
+            AwaitedValue(None, (grammar.root,), required=True), limits.max_stacks
+        )
         self.objects: Final = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
         arrays = ArrayRules(grammar.formulas, self.restriction, self.values)
         vectors = TruthVectors(self.restriction, self.scalars, self.values)

@@ -46,9 +46,7 @@ class JsonMachine(Recognizer):
     ) -> None:
         limits = limits or RecognizerLimits()
         table = TransitionTable(limits.max_cells) if table is None else table
-        evaluation = Evaluation(
-            grammar, options or JsonOptions(), unavailable_bytes, limits.max_stacks
-        )
+        evaluation = Evaluation(grammar, options or JsonOptions(), unavailable_bytes, limits)
         stacks = evaluation.stacks
         rows = DocumentRows(evaluation, table)
         exits, names = Exits(evaluation, rows), AdditionalNames(evaluation, table)

@@ -105,8 +105,8 @@ class NextItems:
     def ignores_text(self, stack: int) -> bool:
         """Return whether what may follow an item does not depend on its text.
 
-        So it is if later items only have to differ from it, and infinitely many values fit with
-        whatever a token may begin the next item. A needless ``False`` only costs time: a mask is
+        So it is if later items only have to differ from it, and values that fit are left, whatever
+        a token begins the next item with. A needless ``False`` only costs time: a mask is
         then made for each text of the item.
         """
         awaited = self.value_stacks.awaited_value(stack)
@@ -120,22 +120,20 @@ class NextItems:
             )
             # With the vector 0, values that fit none of the formulas may stand here too.
             and not self.value_stacks.accepts(stack, 0)
-            and all(map(self._has_infinite_scalars, awaited.formulas))
+            and all(map(self._has_plenty_of_scalars, awaited.formulas))
         )
 
-    def _has_infinite_scalars(self, formula: Formula) -> bool:
-        """Return whether infinitely many strings fit (``stay_infinite``), or none, and no other
-        scalars.
+    def _has_plenty_of_scalars(self, formula: Formula) -> bool:
+        """Return whether strings are left (``are_plentiful``), or none fits, and no other scalars.
 
-        Numbers that fit count as finitely many, as they are unless the options leave their digits
-        unbounded.
+        Numbers that fit are not counted: a token may begin the longest of them.
         """
         to = self.restriction.to_type
         strings, numbers = to(JsonType.STRING, formula), to(JsonType.NUMBER, formula)
         return (
             not self.restriction.fits_null(formula)
             and not any(self.restriction.fits_boolean(formula, value) for value in (False, True))
-            and (strings is FALSE or self.scalars.strings.stay_infinite(strings))
+            and (strings is FALSE or self.scalars.strings.are_plentiful(strings))
             and numbers is FALSE
         )
 

@@ -17,18 +17,25 @@ __all__ = ["Scalars"]
 class Scalars:
     """The rules of strings and numbers of one recogniser.
 
-    ``unavailable_bytes`` are those without a token. The formulas passed in are restricted to
+    ``unavailable_bytes`` are those without a token; ``max_string_start`` is explained at
+    ``RecognizerLimits``. The formulas passed in are restricted to
     strings or to numbers (``Restriction.to_type``).
     """
 
     def __init__(
-        self, formulas: Formulas, options: JsonOptions, unavailable_bytes: frozenset[int]
+        self,
+        formulas: Formulas,
+        options: JsonOptions,
+        unavailable_bytes: frozenset[int],
+        max_string_start: int,
     ) -> None:
         self.formulas: Final = formulas
         self.options: Final = options
         self.unavailable_bytes: Final = unavailable_bytes
         # Keys of the blocks that schemas share; one cache of them for both.
         signatures = Signatures()
-        self.strings: Final = StringRules(formulas, options, unavailable_bytes, signatures)
+        self.strings: Final = StringRules(
+            formulas, options, unavailable_bytes, max_string_start, signatures
+        )
         self.shortest_strings: Final = ShortestStrings(self.strings)
         self.numbers: Final = NumberRules(formulas, options, unavailable_bytes, signatures)

@@ -22,6 +22,7 @@ from guided.json_schema.formulas.formula import (
     leaves_of,
     pack_truth_vector,
 )
+from guided.json_schema.machine.many_strings import are_many, reachable_within
 from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
     REQUIRED,
@@ -64,14 +65,17 @@ class StringRules(StringAutomata):
         formulas: Formulas,
         options: JsonOptions,
         unavailable_bytes: frozenset[int],
+        max_string_start: int,
         signatures: Signatures,
     ) -> None:
+        """``max_string_start`` is explained at ``RecognizerLimits``."""
         super().__init__(formulas)
         self.options: Final = options
         self.unavailable_bytes: Final = unavailable_bytes
+        self._max_string_start: Final = max_string_start
         self._signatures: Final = signatures
-        self._infinite: dict[Formula, bool] = {}
-        """Whether infinitely many strings fit, by formula."""
+        self._plentiful: dict[Formula, bool] = {}
+        """The results of ``are_plentiful``."""
 
     # --- which strings fit ----------------------------------------------------------------
 
@@ -171,35 +175,40 @@ class StringRules(StringAutomata):
             for text in texts
         }
 
-    def stay_infinite(self, formula: Formula) -> bool:
-        """Return whether infinitely many strings fit and can be spelled, whatever they begin with.
+    def are_plentiful(self, formula: Formula) -> bool:
+        """Return whether strings that fit are left, whatever an answer has and a token begins.
 
-        So ``^a+$`` is infinite, but not ``^(x|a+)$``: with ``x`` only one begins. Strings that are
-        forbidden one by one are ignored first: there are finitely many of them.
-        ``max_string_length`` does not count, as strings may be longer if the shorter ones are
-        forbidden (``_bounded_block``). Every vocabulary can spell ASCII, and so infinitely many.
+        So it is for ``^a+$``, and for up to 30 characters of any kind, but not for ``^(x|a+)$``:
+        only one begins with ``x``. A token begins a string after another with at most
+        ``max_string_start`` bytes. Strings that are forbidden one by one are ignored first: an
+        answer has few. ``max_string_length`` does not count, as strings may be longer if the
+        shorter ones are forbidden (``_bounded_block``). May be False without need.
         """
         formula, _ = split_forbidden_choices(formula, self.formulas, StringChoices)
         if formula is TRUE:
             return True
-        found = self._infinite.get(formula)
+        found = self._plentiful.get(formula)
         if found is None:
-            found = formula is not FALSE and self._find_infinite(formula)
-            self._infinite[formula] = found
+            found = formula is not FALSE and self._find_plenty(formula)
+            self._plentiful[formula] = found
         return found
 
-    def _find_infinite(self, formula: Formula) -> bool:
-        """Compute ``stay_infinite`` by an automaton, each state of which must lead to a cycle.
-
-        It reads bytes if some are unavailable, which may cut cycles.
-        """
+    def _find_plenty(self, formula: Formula) -> bool:
+        """Compute ``are_plentiful`` by automata."""
         if self.list_strings(formula) is not None:
             return False
-        dfa = self.formula_dfa(formula)
+        (content,), bounds = split_length_bounds(formula, self.formulas)
+        dfa, max_start = self.formula_dfa(content), self._max_string_start
+        if are_many(dfa, bounds, max_start):
+            return True
+        if bounds[1] is not None:
+            return False
+        # Infinitely many are left, too, where every state that a token leads to leads to a cycle.
         table = dfa.next
-        if self.unavailable_bytes:
+        if self.unavailable_bytes:  # without them, some cycles may be missing
             table = byte_dfa_from_dfa(dfa, json_string_sequences, self.unavailable_bytes).next
-        return len(table) > 0 and bool(states_reaching_cycle(table).all())
+        near = reachable_within(table, max_start)
+        return len(table) > 0 and bool(states_reaching_cycle(table)[near].all())
 
     # --- blocks ---------------------------------------------------------------------------
 

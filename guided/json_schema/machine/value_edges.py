@@ -14,6 +14,7 @@ from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.spelled_texts import ChainBuilder, overlay_strings
 from guided.json_schema.machine.stacks import AwaitedValue
 from guided.machine.block import Block
+from guided.machine.table import UNCOUNTED
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import states_reaching_cycle
 from guided.runtime.work_budget import with_pauses
@@ -181,8 +182,11 @@ class ValueEdges:
         }
         infinite = states_reaching_cycle(block.dfa.next)
         state = overlay_strings(self._chains, start, infinite, labels)
+        if state is None:
+            return None
         # Without the forbidden texts, even the shortest string may be too long for its bound.
-        if state is None or self._table.min_remaining[state] > self._table.high[state]:
+        high = self._table.high[state]
+        if high != UNCOUNTED and self._table.min_remaining[state] > high:
             return None
         return {ord('"'): state}
 

@@ -100,7 +100,7 @@ class _Read(tuple[Any, ...]):
 @pytest.mark.parametrize("value", ["17", Decimal(17)], ids=["strings", "numbers"])
 def test_a_long_list_is_not_read_again_for_each_value(value: Any) -> None:
     formulas = Formulas()
-    scalars = Scalars(formulas, JsonOptions(), frozenset())
+    scalars = Scalars(formulas, JsonOptions(), frozenset(), 4)
     listed = _Read(type(value)(number) for number in range(100))
     if isinstance(value, str):
         leaf = formulas.leaf(StringChoices(listed))

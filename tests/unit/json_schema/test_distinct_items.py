@@ -260,24 +260,33 @@ def test_a_number_that_could_not_come_again_is_not_begun(denied: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text"),
+    ("item", "text"),
     [
-        ("^(x|y+)$", '["x'),
-        ("^(x|y+)$", '["y'),
-        ("^(x|y+)$", '["y","x'),
-        ("^y*x$", '["x'),
-        ("^y*x$", '["yx'),
-        ("^y*x$", '["yyx","x'),
-        ("^(xx?|y+)$", '["x'),
-        ("^(xx?|y+)$", '["xx","x'),
-        ("^y+$", '["y'),
-        ("^x*y*$", '["x","y'),
+        ({"pattern": "^(x|y+)$"}, '["x'),
+        ({"pattern": "^(x|y+)$"}, '["y'),
+        ({"pattern": "^(x|y+)$"}, '["y","x'),
+        ({"pattern": "^y*x$"}, '["x'),
+        ({"pattern": "^y*x$"}, '["yx'),
+        ({"pattern": "^y*x$"}, '["yyx","x'),
+        ({"pattern": "^(xx?|y+)$"}, '["x'),
+        ({"pattern": "^(xx?|y+)$"}, '["xx","x'),
+        ({"pattern": "^y+$"}, '["y'),
+        ({"pattern": "^x*y*$"}, '["x","y'),
+        ({"maxLength": 1}, '["x'),
+        ({"maxLength": 2}, '["xx'),
+        ({"maxLength": 2}, '["y","yx'),
+        ({"maxLength": 7}, '["xx'),
+        ({"maxLength": 40}, '["xx'),
+        ({"minLength": 2, "maxLength": 2}, '["yx'),
+        ({"pattern": "^y[a-z]{9}$"}, '["yxxxxxxxxx'),
+        ({"format": "date"}, '["2020-12-31'),
     ],
 )
-def test_a_token_may_not_begin_an_item_that_could_only_come_again(pattern: str, text: str) -> None:
+def test_a_token_may_not_begin_an_item_that_could_only_come_again(item: Any, text: str) -> None:
     """A token that ends an item and begins the next one."""
-    vocabulary = tiny_vocabulary((b'","x', b'","y', b'","xx', b'","yx', b'","y","x', b'","x","'))
-    schema = _unique(items={"type": "string", "pattern": pattern}, minItems=3)
+    begun = (b"x", b"y", b"xx", b"yx", b'y","x', b'x","', b"2020-12-31", b"yxxxxxxxxx")
+    vocabulary = tiny_vocabulary([b'","' + text for text in begun])
+    schema = _unique(items={"type": "string", **item}, minItems=3)
     matcher = ConstraintCompiler(vocabulary).start(JsonSchema(json.dumps(schema)))
     for byte in text.encode():
         matcher = matcher.advance(vocabulary.byte_ids[byte])

@@ -44,6 +44,7 @@ from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.string_automata import choices_dfa
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.block import CODE_POINT_END, START
+from guided.machine.parts import RecognizerLimits
 from guided.regular.patterns import parse_regex
 from guided.spec import JsonOptions, JsonSchema
 from tests.kit.evaluate import exactly_one
@@ -53,7 +54,7 @@ _REQUIRED = frozenset((1,))
 
 
 def _scalars(**options: Any) -> Scalars:
-    return Scalars(_F, JsonOptions(**options), frozenset())
+    return Scalars(_F, JsonOptions(**options), frozenset(), 4)
 
 
 def _nodes(*formulas: Formula) -> list[SchemaNode]:
@@ -70,6 +71,10 @@ def _types(*kinds: str) -> Leaf:
 
 def _pattern(text: str) -> Leaf:
     return _F.leaf(Matches(parse_regex(text)))
+
+
+def _length(low: int, high: int | None) -> Leaf:
+    return _F.leaf(Length(low, high))
 
 
 _SHORT = _F.leaf(Length(0, 2))
@@ -220,7 +225,7 @@ def test_long_lengths_are_counted_beside_the_automaton() -> None:
 def test_blocks_are_shared_by_schemas_that_ask_for_the_same() -> None:
     other = Formulas()
     mine = _scalars().strings.block((_pattern("^x+$"),), _REQUIRED)
-    theirs = Scalars(other, JsonOptions(), frozenset()).strings.block(
+    theirs = Scalars(other, JsonOptions(), frozenset(), 4).strings.block(
         (other.leaf(Matches(parse_regex("^x+$"))),), _REQUIRED
     )
     assert mine is theirs
@@ -253,15 +258,36 @@ def test_a_list_of_strings_is_a_trie() -> None:
     assert not any(dfa.accepts(text) for text in ("b", "abc", "e"))
 
 
-def test_whether_strings_go_on_for_ever() -> None:
-    scalars = _scalars()
-    assert scalars.strings.stay_infinite(TRUE)
-    assert scalars.strings.stay_infinite(_pattern("^a+$"))
-    assert not scalars.strings.stay_infinite(_pattern("^(x|a+)$"))
-    assert not scalars.strings.stay_infinite(_pattern("^a+b$"))
-    assert not scalars.strings.stay_infinite(_pattern("^a{1,3}$"))
-    assert not scalars.strings.stay_infinite(_LISTED)
-    assert not scalars.strings.stay_infinite(FALSE)
+@pytest.mark.parametrize(
+    ("formula", "are_plentiful"),
+    [
+        (TRUE, True),
+        (FALSE, False),
+        (_pattern("^a+$"), True),
+        (_pattern("^(x|a+)$"), False),
+        (_pattern("^a+b$"), False),
+        # Four bytes, as many as a token has here, do not get to the last character, or do.
+        (_pattern("^[a-z]{4,}!$"), True),
+        (_pattern("^[a-z]{3,}!$"), False),
+        (_pattern("^a{1,3}$"), False),
+        (_LISTED, False),
+        # A bound on the length leaves many strings, if it is not near.
+        (_length(0, 30), True),
+        (_length(8, 8), True),
+        (_length(0, 5), False),
+        (_length(0, 3), False),
+        (_F.all_of([_pattern("^a*$"), _length(0, 1000)]), False),
+        (_F.all_of([_pattern("^[ab]*$"), _length(0, 30)]), True),
+        (_F.all_of([_pattern("^[ab]*$"), _length(0, 20)]), False),
+        (_F.all_of([_pattern("^[ab]*$"), _length(0, 22)]), False),
+        (_F.all_of([_pattern("^[ab]*$"), _length(0, 23)]), True),
+        (_F.all_of([_pattern("^[0-9]{4}-[0-9]{7}$"), _length(0, 100)]), True),
+        (_F.all_of([_pattern("^[0-9]{4}-[0-9]{5}$"), _length(0, 100)]), False),
+        (_pattern("^[0-9a-f]{8}-[0-9a-f]{4}$"), True),
+    ],
+)
+def test_whether_strings_are_left_however_they_begin(formula: Formula, are_plentiful: bool) -> None:
+    assert _scalars().strings.are_plentiful(formula) == are_plentiful
 
 
 # --- names --------------------------------------------------------------------------------
@@ -339,7 +365,7 @@ def test_the_search_for_names_takes_little_memory_and_counts_it() -> None:
 def _evaluation(schema: Any) -> tuple[Evaluation, Formula]:
     constraint = JsonSchema(json.dumps(schema))
     grammar = lower_json_schema(constraint).grammar
-    return Evaluation(grammar, constraint.options, frozenset(), 1_000), grammar.root
+    return Evaluation(grammar, constraint.options, frozenset(), RecognizerLimits()), grammar.root
 
 
 VALUES: list[tuple[Any, bytes | None]] = [

@@ -33,7 +33,7 @@ _WHOLE = _F.leaf(Numbers(integer=True))
 
 
 def _vectors() -> TruthVectors:
-    restriction, scalars = Restriction(_F), Scalars(_F, JsonOptions(), frozenset())
+    restriction, scalars = Restriction(_F), Scalars(_F, JsonOptions(), frozenset(), 4)
     return TruthVectors(restriction, scalars, ShortestValues(restriction, scalars, Searches()))
 
 
