@@ -12,12 +12,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import ModelError, RequestError
 from guided.model.control_tokens import ControlTokens
-from guided.model.template_tools import knows_tools, render_with_tools, template_format
+from guided.model.template_tools import (
+    PROBE,
+    PROBE_TOOL,
+    knows_tools,
+    render_with_tools,
+    template_format,
+)
 from guided.model.text_encoder import TextEncoder
 from guided.model.turns import change_texts, texts_in, turn_of
 from guided.model.untemplated_tools import describe_tool
@@ -150,16 +157,29 @@ class ChatEncoder:
     ) -> str:
         """Render the messages with the chat template; RequestError if there is none."""
         described = [describe_tool(tool) for tool in tools]
-        return self._render_turns(
-            [turn_of(turn) for turn in messages], described, add_generation_prompt
-        )
+        return self._render_turns(self._turns(messages), described, add_generation_prompt)
+
+    def _turns(self, messages: Messages) -> list[dict[str, Any]]:
+        """Return messages as the template takes them."""
+        as_text = any(turn.tool_calls for turn in messages) and self._takes_arguments_as_text
+        return [turn_of(turn, arguments_as_text=as_text) for turn in messages]
+
+    @cached_property
+    def _takes_arguments_as_text(self) -> bool:
+        """Whether the template takes arguments of calls as JSON text alone, as some of DeepSeek's
+        do, which join them to other texts.
+        """
+        for as_text in (False, True):
+            turns = [turn_of(turn, arguments_as_text=as_text) for turn in PROBE]
+            with suppress(RequestError):
+                self._render_turns(turns, [describe_tool(PROBE_TOOL)], True)
+                return as_text
+        return False
 
     def _render_turns(
         self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
     ) -> str:
         """Render a conversation with the chat template; RequestError if the template raises."""
-        from jinja2 import TemplateError
-
         self._check_template()
         try:
             # In a sandbox (jinja2's) that lets a template call only methods of texts.
@@ -170,7 +190,9 @@ class ChatEncoder:
                 tokenize=False,
                 **self._thinks,
             )
-        except TemplateError as error:
+        # A template raises TemplateError to refuse messages, and anything else where it was not
+        # written for what they or the tools contain.
+        except Exception as error:
             raise RequestError(
                 f"the chat template of {self._name} refuses these messages: {error}",
                 field="messages",
@@ -190,8 +212,8 @@ class ChatEncoder:
         def render_changed(change: Callable[[str], str]) -> str:
             of_model = self._spare_thought_signs(change)
             turns = [
-                change_texts(turn_of(turn), of_model if turn.role == "assistant" else change)
-                for turn in messages
+                change_texts(turn, of_model if turn["role"] == "assistant" else change)
+                for turn in self._turns(messages)
             ]
             described = [change_texts(describe_tool(tool), change) for tool in tools]
             return self._render_turns(turns, described, add_generation_prompt)

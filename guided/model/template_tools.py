@@ -16,21 +16,22 @@ from guided.errors import RequestError
 from guided.spec import Message, Tool, ToolCall
 from guided.spec.tool_format import FORMATS, ToolFormat, strip_marks
 
-__all__ = ["knows_tools", "render_with_tools", "template_format"]
+__all__ = ["PROBE", "PROBE_TOOL", "knows_tools", "render_with_tools", "template_format"]
 
 _PROPERTIES: Final = {"place": {"type": "string"}}
-_TOOL: Final = Tool(
+PROBE_TOOL: Final = Tool(
     "probe_of_tools",
     "Says nothing.",
     json.dumps({"type": "object", "properties": _PROPERTIES, "required": ["place"]}),
 )
 _ARGUMENTS: Final = '{"place": "nowhere"}'
 _ANSWER: Final = "answer_of_the_probe"
-_PROBE: Final = (
+PROBE: Final = (
     Message("user", "a"),
-    Message("assistant", "", (ToolCall(_TOOL.name, _ARGUMENTS, "probe0000"),)),
+    Message("assistant", "", (ToolCall(PROBE_TOOL.name, _ARGUMENTS, "probe0000"),)),
     Message("tool", _ANSWER, tool_call_id="probe0000"),
 )
+"""A conversation with a call of ``PROBE_TOOL`` and its result."""
 
 RenderMessages = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
 """Puts messages and tools through a template; raises RequestError if it refuses them."""
@@ -38,14 +39,14 @@ RenderMessages = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
 
 def render_with_tools(render: RenderMessages) -> str:
     """Return a call and its result as a template writes them; RequestError if it refuses."""
-    return render(_PROBE, (_TOOL,))
+    return render(PROBE, (PROBE_TOOL,))
 
 
 def knows_tools(render: RenderMessages) -> bool:
     """Whether a template writes tools, and the result of a call."""
     try:
-        told = render(_PROBE[:1], (_TOOL,))
-        return _TOOL.name in told and _ANSWER in render_with_tools(render)
+        told = render(PROBE[:1], (PROBE_TOOL,))
+        return PROBE_TOOL.name in told and _ANSWER in render_with_tools(render)
     except RequestError:
         return False
 
@@ -59,7 +60,7 @@ def template_format(render: RenderMessages, names: Collection[str]) -> ToolForma
     text = render_with_tools(render)
     # The longest first: one format's text may contain another's.
     for form in sorted(FORMATS.values(), key=lambda form: -len(form.header(""))):
-        is_written = strip_marks(form.call(_TOOL.name, _ARGUMENTS)) in text
+        is_written = strip_marks(form.call(PROBE_TOOL.name, _ARGUMENTS)) in text
         if is_written and {*form.special_tokens} <= {*names}:
             return form
     return None

@@ -11,8 +11,8 @@ from guided.spec import Message, Tool
 __all__ = ["change_texts", "texts_in", "turn_of"]
 
 
-def turn_of(turn: Message) -> dict[str, Any]:
-    """Return a message as templates take it."""
+def turn_of(turn: Message, *, arguments_as_text: bool = False) -> dict[str, Any]:
+    """Return a message as templates take it, with arguments of calls as objects or JSON text."""
     said: dict[str, Any] = {"role": turn.role, "content": turn.content}
     if turn.role == "developer":
         said["role"] = "system"
@@ -21,7 +21,12 @@ def turn_of(turn: Message) -> dict[str, Any]:
             {
                 "type": "function",
                 "id": call.id,
-                "function": {"name": call.name, "arguments": json.loads(call.arguments)},
+                "function": {
+                    "name": call.name,
+                    "arguments": call.arguments
+                    if arguments_as_text
+                    else json.loads(call.arguments),
+                },
             }
             for call in turn.tool_calls
         ]

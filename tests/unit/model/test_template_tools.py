@@ -163,6 +163,68 @@ def test_a_format_that_is_not_known_is_refused_by_its_template(template: str) ->
     assert "Rain?" in read_back(template, ASKED[1:2])
 
 
+TEXT_ARGUMENTS = """
+{%- for m in messages -%}
+{{ "<" + m.role + ">" }}{{ m.content }}
+{%- for call in m.tool_calls or [] -%}
+{{ BEGIN + call.function.name + MIDDLE + call.function.arguments + END }}
+{%- endfor -%}
+{%- endfor -%}
+{%- for tool in tools or [] %}{{ tool | tojson }}{% endfor -%}
+"""
+"""Like templates of DeepSeek's models, which join arguments to texts: they come as JSON text."""
+
+
+def text_arguments(begin: str, middle: str, end: str) -> str:
+    signs = {"BEGIN": begin, "MIDDLE": middle, "END": end}
+    return (
+        "".join(f"{{%- set {n} = {json.dumps(s)} -%}}" for n, s in signs.items()) + TEXT_ARGUMENTS
+    )
+
+
+def test_a_template_may_take_arguments_as_text() -> None:
+    texts = templated(
+        text_arguments('<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>")
+    )
+    assert tool_format(texts) is HERMES
+    written = [int(token) for token in render_prompt(texts, ASKED, None, None)]
+    assert texts.tokenizer.decode(written) == (
+        '<system>Be brief.<user>Rain?<assistant><tool_call>\n{"name": "weather", "arguments": '
+        '{"city": "Oslo"}}\n</tool_call><tool>wet'
+    )
+
+
+def test_tools_alone_are_refused_where_calls_as_text_are_in_no_known_format() -> None:
+    texts = templated(text_arguments("<call>", "<sep>", "</call>"))
+    assert render_prompt(texts, ASKED[:2])
+    with pytest.raises(RequestError, match="in a format that is none of") as caught:
+        render_prompt(texts, ASKED[:2], None, None, (WEATHER,))
+    assert caught.value.field == "tools"
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ 'a' * 10 ** 20 }}", "cannot fit 'int'"),
+        ("{{ messages[0].content + 1 }}", "can only concatenate str"),
+        ("{{ raise_exception('no') }}", "no"),
+    ],
+)
+def test_whatever_a_template_raises_is_a_refusal(template: str, shown: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        render_prompt(templated(template), (Message("user", "a"),))
+    assert caught.value.field == "messages"
+    assert str(caught.value).startswith("the chat template of smollm2 refuses these messages: ")
+    assert shown in str(caught.value)
+
+
+def templated(template: str) -> ModelTexts:
+    tokenizer = copy.copy(real_tokenizer("smollm2"))
+    tokenizer.chat_template = template
+    return replace(texts_of("smollm2"), tokenizer=tokenizer)
+
+
 MISTRALS = """
 {%- for m in messages -%}
 {%- if m.role == "tool" %}[TOOL_RESULTS]{{ m.content }}[/TOOL_RESULTS]
