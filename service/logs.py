@@ -47,7 +47,8 @@ def configure_logs(choice: LogChoice) -> None:
     """Write one line per event to standard error, for the library's logs and warnings too.
 
     A line that is written while a request is served has the request's id. Python warns of patterns
-    that later versions may read in another way, so what a caller sends may cause a warning.
+    that later versions may read in another way, and OpenTelemetry of headers, so what a caller
+    sends may cause a warning.
     """
     stream = cast("TextIO", LossyStream(sys.stderr))
     is_terminal = sys.stderr.isatty()
@@ -72,7 +73,7 @@ def configure_logs(choice: LogChoice) -> None:
         )
     )
     logging.captureWarnings(capture=True)
-    for name in ("guided", "py.warnings"):
+    for name in ("guided", "py.warnings", "opentelemetry"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(level)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
@@ -26,6 +26,10 @@ __all__ = ["ModelName", "RequestTracer"]
 ModelName: TypeAlias = Callable[[str | None], str | None]
 """Maps the model name in a request (``""`` for none, ``None`` for what is no single request) to the
 name of the model that answers, if it is known."""
+
+
+_MOST_CHARACTERS: Final = 512
+"""Of a header about a trace: what W3C's Trace Context asks of all who pass ``tracestate`` on."""
 
 
 class RequestTracer:
@@ -50,7 +54,7 @@ class RequestTracer:
         model = self._answering(request)
         span = self._tracer.start_span(
             _name(record, model),
-            None if carrier is None else propagate.extract(carrier),
+            None if carrier is None else propagate.extract(_trace_headers(carrier)),
             trace.SpanKind.INTERNAL if carrier is None else trace.SpanKind.SERVER,
             _begun(record, request, model),
             start_time=record.began.nanoseconds,
@@ -136,6 +140,20 @@ class RequestTracer:
         at = record.began.at
         span = self._tracer.start_span(name, within, attributes=attributes, start_time=at(start))
         span.end(at(end))
+
+
+def _trace_headers(carrier: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers by which the propagators in use find the caller's span.
+
+    Anybody may send them, and a propagator may quote them in warnings: so long ones are left out,
+    and baggage, which no span here shows.
+    """
+    fields = propagate.get_global_textmap().fields - {"baggage"}
+    return {
+        name: value
+        for name in fields
+        if (value := carrier.get(name)) is not None and len(value) <= _MOST_CHARACTERS
+    }
 
 
 def _name(record: RequestRecord, model: str | None) -> str:

@@ -376,6 +376,21 @@ def test_a_request_that_failed_has_the_spans_of_what_is_known() -> None:
     assert told["error.type"] == "DEADLINE_EXCEEDED"
 
 
+@pytest.mark.parametrize("header", ["baggage", "tracestate", "traceparent"])
+def test_headers_of_traces_cause_no_warning_whoever_sends_them(
+    header: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning would quote them, and the log would have what strangers write."""
+    provider = TracerProvider()
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    record = RequestRecord("guided.v1.GenerationService", "Generate", "peer", "chat")
+    carrier = {"traceparent": parent, header: "a=\x1b[2J\n{} " * 2_500}
+    with RequestTracer(provider, lambda _: "m").tracing(record, None, carrier), recorded(record):
+        pass
+    assert not caplog.records
+    assert (record.trace_id == "0af7651916cd43dd8448eb211c80319c") == (header != "traceparent")
+
+
 MODELS = {"": "small", "small": "small", "large": "large"}
 """The model that answers, by the name in a request; the first one if none is named."""
 
