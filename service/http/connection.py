@@ -1,7 +1,8 @@
 """Bounds the time of connections over HTTP/1.1, and identifies their callers.
 
 uvicorn bounds the time between two calls. This module also bounds the time until a call's header
-has come and the age of a connection, and can cut one whose caller reads nothing.
+has come, the bytes of a call on the wire and the age of a connection, and can cut one whose caller
+reads nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ __all__ = ["connection_kind", "cut", "identity_of"]
 
 _CONNECTION: Final = "guided.connection"
 """The key of the connection in the scope of a call."""
+_PIECE: Final = 8 * 2**10
+"""Bytes that are parsed before others get their turn: 7 ms, where each byte is sent as a chunk."""
 
 
 def connection_kind(config: ServerConfig) -> type[H11Protocol]:
@@ -30,6 +33,7 @@ def connection_kind(config: ServerConfig) -> type[H11Protocol]:
     class BoundedConnection(_Connection):
         stall_seconds = config.stall_seconds
         age_seconds = config.connection_age_seconds
+        most_bytes = 2 * config.max_message_bytes
 
     return BoundedConnection
 
@@ -39,9 +43,17 @@ class _Connection(H11Protocol):
     """Time for a call's header to come, from the connection or from its first byte."""
     age_seconds: float
     """Age after which it is closed once its current call ends."""
+    most_bytes: int
+    """Bytes of a call on the wire, the headers of its chunks included."""
 
     _late: asyncio.TimerHandle | None = None
     _made = 0.0
+    _unread = b""
+    """What has come and was not parsed yet."""
+    _turn: asyncio.Handle | None = None
+    """The turn in which more of it will be."""
+    _taken = 0
+    """Bytes of the current call that were parsed."""
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -52,21 +64,49 @@ class _Connection(H11Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        self._unread += data
+        if self._turn is None:
+            self._parse_piece()
+        else:  # uvicorn has resumed reading
+            self.transport.pause_reading()
+
+    def _parse_piece(self) -> None:
+        """Parse some of what has come, and the rest in later turns; read no more until then."""
+        self._turn = None
+        if self.transport.is_closing():
+            return
+        piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
+        self._parse(piece)
+        if self._unread:
+            self.transport.pause_reading()
+            self._turn = self.loop.call_soon(self._parse_piece)
+        elif not self.flow.read_paused:
+            self.transport.resume_reading()
+
+    def _parse(self, data: bytes) -> None:
         seen = self.cycle
         super().data_received(data)
+        self._taken += len(data)
         if self.cycle is not seen:
+            self._taken = len(data)
             self._stop_waiting()
+        elif self._taken > self.most_bytes:
+            self.transport.abort()
         elif self._late is None and self._is_idle():
-            # These are the first bytes of another header.
+            # These are the first bytes of another header, or the rest of a call that was answered
+            # before all of it came: its caller may not have seen that yet.
             self._await_header()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        if self._turn is not None:
+            self._turn.cancel()
         super().connection_lost(exc)
 
     @override
     def on_response_complete(self) -> None:
+        self._taken = 0
         if self.loop.time() - self._made > self.age_seconds and not self.transport.is_closing():
             self.transport.close()
         super().on_response_complete()
