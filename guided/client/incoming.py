@@ -81,12 +81,11 @@ class Incoming(Generic[T]):
         return self._attempts.pause(error)
 
     def seconds_left(self) -> float:
-        """Return the remaining time; raises ``RequestCancelledError`` for a closed stream."""
-        if self.is_closed:
-            raise RequestCancelledError("the stream was closed")
+        """Return the remaining time; raises what ``check_closed`` raises."""
+        self.check_closed()
         return self._attempts.seconds_left
 
-    def check_closed(self, error: BaseException) -> None:
+    def check_closed(self, error: BaseException | None = None) -> None:
         """Raise ``RequestCancelledError`` if the stream or its client was closed."""
         if self.is_closed or self._attempts.is_closed:
             closed = RequestCancelledError("the stream was closed")

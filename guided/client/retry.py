@@ -70,8 +70,9 @@ class Terms:
                 raise RequestError(
                     f"{name} {value!r} is not a number", field=name, hint=f"pass {what or 'one'}"
                 )
-        if self.retries < 0:
-            raise RequestError(f"retries {self.retries!r} is below 0", field="retries")
+        for name in ("timeout", "retries"):
+            if (value := getattr(self, name)) < 0:
+                raise RequestError(f"{name} {value!r} is below 0", field=name)
         if not isinstance(self.concurrency, int) or self.concurrency < 1:
             raise RequestError(
                 f"concurrency {self.concurrency!r} is not a whole number of at least 1",

@@ -297,6 +297,7 @@ def _connections_to(server: ServerProcess) -> int:
     ("terms", "text"),
     [
         ({"timeout": "10"}, "timeout '10' is not a number; pass seconds"),
+        ({"timeout": -1}, "timeout -1 is below 0"),
         ({"retries": -1}, "retries -1 is below 0"),
         ({"retries": float("nan")}, "retries nan is not a number; pass how often"),
         ({"concurrency": 0}, "concurrency 0 is not a whole number of at least 1"),
@@ -311,7 +312,10 @@ def test_terms_that_cannot_be_kept_are_refused(terms: dict[str, object], text: s
             assert (str(caught.value), caught.value.field) == (text, next(iter(terms)))
 
 
-def test_a_client_that_is_closed_while_a_call_pauses_makes_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_client_that_is_closed_while_a_call_pauses_makes_no_other(
+    tmp_path: Path, is_stream: bool
+) -> None:
     settings = CROWDED | {"max_requests_in_flight": "1", "max_batch_size": "1"}
     settings |= {"max_requests_queued": "0", "retry_after_seconds": "1"}
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
@@ -319,7 +323,8 @@ def test_a_client_that_is_closed_while_a_call_pauses_makes_no_other(tmp_path: Pa
         held = holder.stream(RawPrompt("wait"))
         assert next(held)
         errors: list[GuidedError | None] = []
-        pausing = threading.Thread(target=lambda: errors.append(_error_of(client)))
+        call = _error_of_stream if is_stream else _error_of
+        pausing = threading.Thread(target=lambda: errors.append(call(client)))
         pausing.start()
         eventually(lambda: _turned_away(server) >= 1)
         client.close()
@@ -343,3 +348,11 @@ def test_what_the_engine_was_running_when_it_was_killed_is_run_once(
     # The next engine takes it as soon as it is ready.
     assert echo.generate("again", max_tokens=1).text == "again"
     assert echo.stats().running == 0
+
+
+def _error_of_stream(client: Client) -> GuidedError | None:
+    try:
+        list(client.stream(RawPrompt("wait")))
+    except GuidedError as error:
+        return error
+    return None
