@@ -185,7 +185,8 @@ class _Parser(TokenParser):
 
         Raises LimitExceededError past MAX_BOUND, InvalidConstraintError if low is above high.
         """
-        numbers = re.findall(r"\d+", token.text)
+        # Without zeros in front: Python refuses to read very long numbers.
+        numbers = [number.lstrip("0") or "0" for number in re.findall(r"\d+", token.text)]
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
             raise self._limit_error(
                 token,

@@ -13,9 +13,11 @@ from guided.spec.source_position import SourcePosition
 
 __all__ = ["extract_inline_json", "inline_schema_names"]
 
-# Special tokens, literals, patterns and comments, in which %json means nothing. An unclosed one
-# extends to the end of its line; the parser refuses it later.
-_LITERALS: Final = r'<[^<>\s]+>|"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
+# Special tokens, literals, patterns and comments, in which %json means nothing, as ``parser`` reads
+# them: a pattern may extend over lines. An unclosed literal or pattern extends to the end of its
+# line; the parser refuses it later.
+_PATTERN: Final = r"/(?!/)(?:\\[\s\S]|[^/\\]++)+/[imslux]*|/(?!/)(?:\\.|[^/\\\n])+"
+_LITERALS: Final = rf'<[^<>\s]+>|"(?:\\.|[^"\\\n])*"?|{_PATTERN}|//[^\n]*|#[^\n]*'
 _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
 
 # Finds only where a value ends. Integers stay text: Python refuses to convert very long ones.

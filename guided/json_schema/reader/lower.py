@@ -62,14 +62,17 @@ def lower_json_schema(schema: JsonSchema, shared: ParsedTexts | None = None) -> 
     root = read_schema(schema.text)
     lowering, grammar = _begin(root, schema, parsed)
     can_be_made = can_be_lowered(lowering)
-    if schema.options.unknown_keywords is UnknownKeywords.REFUSE:
-        # Before a second start, whose index has only the documents that the root reaches. This one
-        # may lack some of these if ``can_be_lowered`` stopped early.
+    is_strict = schema.options.unknown_keywords is UnknownKeywords.REFUSE
+    if is_strict:
+        # Before a second start, whose index has only the documents that the root reaches.
         refuse_unknown(lowering.index, schema.options)
     if not can_be_made:
         # Start over: what was recorded before an error is incomplete.
         lowering, grammar = _begin(root, schema, parsed)
         refuse_infinite_recursion(lowering.nodes)
+        if is_strict:
+            # Where ``can_be_lowered`` stopped early, the first index lacks some documents.
+            refuse_unknown(lowering.index, schema.options)
     return LoweredSchema(grammar, lowering.index, schema.options)
 
 

@@ -207,6 +207,21 @@ def test_what_only_looks_like_a_schema_stays() -> None:
         extract_inline_json("start: %json x")
 
 
+@pytest.mark.parametrize(
+    ("grammar", "text", "fits"),
+    [
+        ('start: /a\n b/x %json {"type": "integer"}', "ab1", True),
+        ('start: /a\n b/x %json {"type": "integer"}', "ab", False),
+        ("start: A\nA: /a\n %json 1 b/x", "a%json1b", True),
+        ("start: A\nA: /a\n %json 1 b/x", "a1b", False),
+    ],
+)
+def test_a_schema_is_told_from_what_a_pattern_of_several_lines_has(
+    grammar: str, text: str, fits: bool
+) -> None:
+    assert accepts(ConstraintCompiler(BYTES).start(Lark(grammar)), text.encode()) == fits
+
+
 def test_what_stands_behind_a_schema_stays_where_it_is() -> None:
     text = 'start: %json {"a": 1} b %json {\n\n"c":\n2} d\n  | %json\n[] e'
     rewritten, schemas = extract_inline_json(text)

@@ -82,6 +82,7 @@ _FEATURES: dict[str, tuple[str, Iterable[str], Iterable[str]]] = {
     "groups": ('root ::= "a" ("b" | ("c")) "d"', ["abd", "acd"], ["ad", "abcd"]),
     "signs": ('root ::= "a"? "b"* "c"+', ["c", "abbcc"], ["aac", "ab"]),
     "bounds": ('root ::= "a"{2} "b"{1,} "c"{ 0 , 2 }', ["aab", "aabbcc"], ["ab", "aabccc"]),
+    "bounds with zeros": ('root ::= "a"{00000002} "b"{0,00000001}', ["aa", "aab"], ["a", "aabb"]),
     "repeats of repeats": ('root ::= ("a"{2}){3} "b"?+', ["aaaaaa", "aaaaaabb"], ["aa"]),
     "a space before a sign": ('root ::= "a" + "b"', ["aab"], ["b"]),
     "any character": ("root ::= . .", ["ab", "\né", "😀."], ["a", "abc"]),

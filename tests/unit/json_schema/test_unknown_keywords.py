@@ -96,6 +96,16 @@ def test_a_keyword_outside_of_the_vocabularies_is_told_so() -> None:
         )
 
 
+@pytest.mark.parametrize("beside", [{}, {"unevaluatedProperties": False}, {"format": "date"}])
+def test_a_misspelt_keyword_of_another_document_is_refused(beside: dict[str, Any]) -> None:
+    with pytest.raises(InvalidConstraintError, match="maxlength"):
+        guided.check(
+            {**beside, "$ref": "https://a.example/other"},
+            json_options=JsonOptions(unknown_keywords="refuse"),
+            documents={"https://a.example/other": {"maxlength": 3}},
+        )
+
+
 def test_options_are_not_taken_beside_a_constraint() -> None:
     with pytest.raises(RequestError, match="are for a schema or a type, not for a constraint"):
         guided.check(guided.Regex("a"), json_options=JsonOptions(unknown_keywords="refuse"))
