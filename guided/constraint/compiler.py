@@ -227,8 +227,11 @@ class ConstraintCompiler:
             unavailable = self.binding.vocabulary.missing_bytes
             limits = replace(self.limits.recognizer, max_string_start=self.binding.max_string_start)
             built = build_machine(constraint, unavailable, limits)
+            binding = self._binding_of(built.special)
+            if (now_missing := binding.vocabulary.missing_bytes) != unavailable:
+                # A token that the constraint names was the only one of a byte.
+                built = build_machine(constraint, now_missing, limits)
             built.machine.parts.check_room()
-        binding = self._binding_of(built.special)
         return CompiledConstraint(built.machine, binding, self._masks, self.limits)
 
     def _binding_of(self, special: frozenset[str]) -> TokenBinding:

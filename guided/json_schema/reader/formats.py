@@ -105,6 +105,7 @@ MAX_FORMAT_LENGTHS = {
     "date": 10,
     "email": 250,
     "hostname": 247,
+    "idn-email": 256,
     "idn-hostname": 253,
     "ipv4": 15,
     "ipv6": 45,

@@ -247,16 +247,19 @@ def idn_email() -> Regular:
     ``short`` limits the local part to 64 octets whatever its characters; labels do not begin with a
     mark.
     """
-    letters = _valid_letters() & ~_bidi("R", "AL", "AN")
+    letters = _valid_letters() & ~_composing_letters() & ~_bidi("R", "AL", "AN")
     any_letters = _label(letters & ~_marks(), letters)
     label = Alternate((any_letters, *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(CodePoints.single("."), label), 0, 2)
     host = Alternate((_sequence(label, more), parse_regex(domain(189)), parse_regex(IP_LITERAL)))
     local = parse_regex(local_part(r"\u{80}-\u{10FFFF}"))
     address = _sequence(Start(), local, CodePoints.single("@"), host, End())
-    # A code point outside ASCII has at most four octets.
-    short = '^(?:[^"@\\u{80}-\\u{10FFFF}]{1,64}|[^"@]{1,16}|"[^"]{0,15}")@'
-    return Intersection(address, parse_regex(short))
+    # A code point outside ASCII has at most four octets, and an escaped one is of ASCII.
+    short = r'^(?:[^"@\u{80}-\u{10FFFF}]{1,64}|[^"@]{1,16}|"(?:[^"\\]|\\[\u{0}-\u{7F}]){0,15}")@'
+    punycode = "[@.][^@.]{2}--[^@]*$"
+    return Intersection(
+        Intersection(address, parse_regex(short)), parse_regex(punycode), negative=True
+    )
 
 
 def _label(first: CodePoints, letters: CodePoints) -> Regular:

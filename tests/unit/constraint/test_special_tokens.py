@@ -10,8 +10,14 @@ import pytest
 
 from guided.constraint import ConstraintCompiler, Matcher
 from guided.constraint.report import check_structure
-from guided.errors import ConstraintError, InvalidConstraintError, TokenRejectedError
+from guided.errors import (
+    ConstraintError,
+    InvalidConstraintError,
+    TokenRejectedError,
+    UnsatisfiableError,
+)
 from guided.masks.mask import tokens_of
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, JsonSchema, Lark, Regex, Structure, TokenId
 from guided.spec.composition import AnyOf, Repeat, Sequence, Text
 from guided.spec.special_token import SpecialToken
@@ -129,6 +135,22 @@ def test_no_token_is_forced_as_text_that_the_constraint_names(
     forced = matcher.forced_run(Forcing.CANONICAL)
     assert list(forced) == tokens_from(*run)
     assert read(forced, constraint) is not None
+
+
+def test_a_byte_that_only_a_named_token_spells_is_missing_beside_its_name() -> None:
+    with_all = tiny_vocabulary(named=("\x07",))
+    tokens = [*with_all.token_bytes]
+    bell = with_all.named["\x07"]
+    tokens[tokens.index(b"\x07")] = None
+    vocabulary = Vocabulary(tuple(tokens), with_all.end_ids, with_all.spell, named={"\x07": bell})
+    compiler = ConstraintCompiler(vocabulary)
+    free = compiler.start(Regex("[^a]b"))
+    assert bell in tokens_of(free.mask())
+    named = compiler.start(Sequence([SpecialToken("\x07"), Regex("[^a]b")])).advance(bell)
+    assert bell not in tokens_of(named.mask())
+    assert len(named.shortest_completion()) == 2
+    with pytest.raises(UnsatisfiableError):
+        compiler.start(Sequence([SpecialToken("\x07"), Text("\x07")]))
 
 
 _AB = JsonSchema('{"const": {"b": 0}}')

@@ -78,8 +78,20 @@ _CASES: list[tuple[str, list[str], list[str]]] = [
     ),
     (
         "idn-email",
-        ["실례@실례.테스트", "joe@example.com", '"δ ή"@example.com', "é" * 16 + "@example.com"],
-        ["2962", "a＠example.com", "é" * 33 + "@example.com", "a@-b", "a@б-", "a@b..c"],
+        [
+            *(
+                "실례@실례.테스트",
+                "joe@example.com",
+                '"δ ή"@example.com',
+                "é" * 16 + "@example.com",
+            ),
+            *(r'"a\"@b"@example.com', "a@b--c.de", "a@\u00e1.de"),
+        ],
+        [
+            *("2962", "a＠example.com", "é" * 33 + "@example.com", "a@-b", "a@б-", "a@b..c"),
+            r'"a\"@' + "b" * 60 + '"@example.com',
+            *("a@xn--zzz", "a@b.xn--zzz.de", "a@a\u0301.de"),
+        ],
     ),
     (
         "hostname",
