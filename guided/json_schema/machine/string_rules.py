@@ -181,9 +181,13 @@ class StringRules(StringAutomata):
         So it is for ``^a+$``, and for up to 30 characters of any kind, but not for ``^(x|a+)$``:
         only one begins with ``x``. A token begins a string after another with at most
         ``max_string_start`` bytes. Strings that are forbidden one by one are ignored first: an
-        answer has few. ``max_string_length`` does not count, as strings may be longer if the
-        shorter ones are forbidden (``_bounded_block``). May be False without need.
+        answer has few. ``max_string_length`` does not count unless a token gets there, as strings
+        may be longer if the shorter ones are forbidden (``_bounded_block``). May be False without
+        need.
         """
+        bound = self.options.max_string_length
+        if bound is not None and bound <= self._max_string_start:
+            return False
         formula, _ = split_forbidden_choices(formula, self.formulas, StringChoices)
         if formula is TRUE:
             return True

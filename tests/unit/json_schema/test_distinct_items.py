@@ -294,6 +294,23 @@ def test_a_token_may_not_begin_an_item_that_could_only_come_again(item: Any, tex
     assert allowed == [token for token in range(len(vocabulary)) if _may_come(matcher, token)]
 
 
+@pytest.mark.parametrize("bound", [1, 2, 3, 4])
+@pytest.mark.parametrize("text", ['["x', '["xx', '["xxx', '["x","xx'])
+def test_a_bound_of_the_options_gives_way_within_a_token_too(bound: int, text: str) -> None:
+    vocabulary = tiny_vocabulary([b'","' + text for text in (b"x", b"y", b"xx", b"xxx", b"yxx")])
+    options = JsonOptions(max_string_length=bound)
+    schema = _unique(items={"type": "string"}, minItems=3)
+    compiler = ConstraintCompiler(vocabulary)
+    matcher = compiler.start(JsonSchema(json.dumps(schema), options=options))
+    for byte in text.encode():
+        if not matcher.allows(vocabulary.byte_ids[byte]):
+            assert len(text.rpartition('"')[2]) > bound
+            return
+        matcher = matcher.advance(vocabulary.byte_ids[byte])
+    allowed = tokens_of(matcher.mask()).tolist()
+    assert allowed == [token for token in range(len(vocabulary)) if _may_come(matcher, token)]
+
+
 def _may_come(matcher: Matcher, token: int) -> bool:
     try:
         matcher.advance(TokenId(token))
