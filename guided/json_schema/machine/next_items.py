@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from guided.json_schema.formulas.assertions import ItemCount, Items, JsonType, Unique
@@ -105,14 +106,16 @@ class NextItems:
     def ignores_text(self, stack: int) -> bool:
         """Return whether what may follow an item does not depend on its text.
 
-        So it is if later items only have to differ from it, and values that fit are left, whatever
-        a token begins the next item with. A needless ``False`` only costs time: a mask is
-        then made for each text of the item.
+        So it is if later items only have to differ from it, and values that fit are left for all
+        that are still owed, whatever a token begins the next item with. A needless ``False`` only
+        costs time: a mask is then made for each text of the item.
         """
         awaited = self.value_stacks.awaited_value(stack)
         assert isinstance(awaited.frame, ArrayFrame), awaited
         if awaited.has_unknown_item:
             return False  # this item may equal the unknown one, which its formulas do not exclude
+        # With this item, the next one and those that are owed after it.
+        owed = 2 + _num_owed(awaited.frame)
         return (
             _is_uniform(awaited.frame)
             and not _may_need_repeat(
@@ -120,22 +123,36 @@ class NextItems:
             )
             # With the vector 0, values that fit none of the formulas may stand here too.
             and not self.value_stacks.accepts(stack, 0)
-            and all(map(self._has_plenty_of_scalars, awaited.formulas))
+            and all(self._num_left(formula) >= owed for formula in awaited.formulas)
         )
 
-    def _has_plenty_of_scalars(self, formula: Formula) -> bool:
-        """Return whether strings are left (``are_plentiful``), or none fits, and no other scalars.
+    def _num_left(self, formula: Formula) -> float:
+        """Return how many scalars that fit are left, however a token begins one, at least.
 
-        Numbers that fit are not counted: a token may begin the longest of them.
+        Infinite if none fits: a container does not repeat a scalar. 0, which may be too small, if
+        others than strings fit: with a 0 only one integer begins.
         """
-        to = self.restriction.to_type
-        strings, numbers = to(JsonType.STRING, formula), to(JsonType.NUMBER, formula)
-        return (
-            not self.restriction.fits_null(formula)
-            and not any(self.restriction.fits_boolean(formula, value) for value in (False, True))
-            and (strings is FALSE or self.scalars.strings.are_plentiful(strings))
-            and numbers is FALSE
-        )
+        restriction, to = self.restriction, self.restriction.to_type
+        strings = to(JsonType.STRING, formula)
+        if (
+            restriction.fits_null(formula)
+            or any(restriction.fits_boolean(formula, value) for value in (False, True))
+            or to(JsonType.NUMBER, formula) is not FALSE
+        ):
+            return 0
+        return math.inf if strings is FALSE else self.scalars.strings.num_left(strings)
+
+
+def _num_owed(frame: ArrayFrame) -> int:
+    """Return how many more items an array must have, at most."""
+    return max(
+        (
+            leaf.assertion.low
+            for leaf in leaves_of(frame.goals)
+            if isinstance(leaf.assertion, ItemCount)
+        ),
+        default=0,
+    )
 
 
 def _is_uniform(frame: ArrayFrame) -> bool:

@@ -5,6 +5,7 @@ A *truth vector* says which of several formulas a string fits: bit ``i`` is for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Final
@@ -22,7 +23,6 @@ from guided.json_schema.formulas.formula import (
     leaves_of,
     pack_truth_vector,
 )
-from guided.json_schema.machine.many_strings import are_many, reachable_within
 from guided.json_schema.machine.scalar_blocks import (
     ONLY_REQUIRED,
     REQUIRED,
@@ -39,6 +39,7 @@ from guided.json_schema.machine.string_automata import (
     split_length_bounds,
     start_states,
 )
+from guided.json_schema.machine.texts_left import least_left, reachable_within
 from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.reachability import states_reaching_cycle
@@ -74,8 +75,8 @@ class StringRules(StringAutomata):
         self.unavailable_bytes: Final = unavailable_bytes
         self._max_string_start: Final = max_string_start
         self._signatures: Final = signatures
-        self._plentiful: dict[Formula, bool] = {}
-        """The results of ``are_plentiful``."""
+        self._num_left: dict[Formula, float] = {}
+        """The results of ``_count_left``."""
 
     # --- which strings fit ----------------------------------------------------------------
 
@@ -175,44 +176,39 @@ class StringRules(StringAutomata):
             for text in texts
         }
 
-    def are_plentiful(self, formula: Formula) -> bool:
-        """Return whether strings that fit are left, whatever an answer has and a token begins.
+    def num_left(self, formula: Formula) -> float:
+        """Return how many strings that fit are left, however a token begins one, at least.
 
-        So it is for ``^a+$``, and for up to 30 characters of any kind, but not for ``^(x|a+)$``:
-        only one begins with ``x``. A token begins a string after another with at most
-        ``max_string_start`` bytes. Strings that are forbidden one by one are ignored first: an
-        answer has few. ``max_string_length`` does not count unless a token gets there, as strings
-        may be longer if the shorter ones are forbidden (``_bounded_block``). May be False without
-        need.
+        Infinite for ``^a+$``, very many for up to 30 characters of any kind, and one for
+        ``^(x|a+)$``: only one begins with ``x``. A token begins a string after another with at most
+        ``max_string_start`` bytes. ``max_string_length`` does not count unless a token gets there,
+        as strings may be longer if the shorter ones are forbidden (``_bounded_block``).
         """
         bound = self.options.max_string_length
         if bound is not None and bound <= self._max_string_start:
-            return False
-        formula, _ = split_forbidden_choices(formula, self.formulas, StringChoices)
-        if formula is TRUE:
-            return True
-        found = self._plentiful.get(formula)
-        if found is None:
-            found = formula is not FALSE and self._find_plenty(formula)
-            self._plentiful[formula] = found
-        return found
+            return 0
+        others, forbidden = split_forbidden_choices(formula, self.formulas, StringChoices)
+        if others not in self._num_left:
+            self._num_left[others] = self._count_left(others)
+        return self._num_left[others] - len(forbidden)
 
-    def _find_plenty(self, formula: Formula) -> bool:
-        """Compute ``are_plentiful`` by automata."""
-        if self.list_strings(formula) is not None:
-            return False
+    def _count_left(self, formula: Formula) -> float:
+        """Compute ``num_left`` by automata."""
+        if formula is TRUE:
+            return math.inf
+        if formula is FALSE or self.list_strings(formula) is not None:
+            return 0
         (content,), bounds = split_length_bounds(formula, self.formulas)
         dfa, max_start = self.formula_dfa(content), self._max_string_start
-        if are_many(dfa, bounds, max_start):
-            return True
-        if bounds[1] is not None:
-            return False
-        # Infinitely many are left, too, where every state that a token leads to leads to a cycle.
-        table = dfa.next
-        if self.unavailable_bytes:  # without them, some cycles may be missing
-            table = byte_dfa_from_dfa(dfa, json_string_sequences, self.unavailable_bytes).next
-        near = reachable_within(table, max_start)
-        return len(table) > 0 and bool(states_reaching_cycle(table)[near].all())
+        if bounds[1] is None:
+            # Infinitely many, if every state that a token leads to leads to a cycle.
+            table = dfa.next
+            if self.unavailable_bytes:  # without them, some cycles may be missing
+                table = byte_dfa_from_dfa(dfa, json_string_sequences, self.unavailable_bytes).next
+            near = reachable_within(table, max_start)
+            if len(table) and states_reaching_cycle(table)[near].all():
+                return math.inf
+        return least_left(dfa, bounds, max_start)
 
     # --- blocks ---------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -54,7 +55,12 @@ _REQUIRED = frozenset((1,))
 
 
 def _scalars(**options: Any) -> Scalars:
-    return Scalars(_F, JsonOptions(**options), frozenset(), 4)
+    return Scalars(
+        _F,
+        JsonOptions(**options),
+        frozenset(),
+        4,
+    )
 
 
 def _nodes(*formulas: Formula) -> list[SchemaNode]:
@@ -259,35 +265,37 @@ def test_a_list_of_strings_is_a_trie() -> None:
 
 
 @pytest.mark.parametrize(
-    ("formula", "are_plentiful"),
+    ("formula", "left"),
     [
-        (TRUE, True),
-        (FALSE, False),
-        (_pattern("^a+$"), True),
-        (_pattern("^(x|a+)$"), False),
-        (_pattern("^a+b$"), False),
+        (TRUE, math.inf),
+        (FALSE, 0),
+        (_pattern("^a+$"), math.inf),
+        (_pattern("^(x|a+)$"), 1),
+        (_pattern("^a+b$"), 1),
         # Four bytes, as many as a token has here, do not get to the last character, or do.
-        (_pattern("^[a-z]{4,}!$"), True),
-        (_pattern("^[a-z]{3,}!$"), False),
-        (_pattern("^a{1,3}$"), False),
-        (_LISTED, False),
+        (_pattern("^[a-z]{4,}!$"), math.inf),
+        (_pattern("^[a-z]{3,}!$"), 1),
+        (_pattern("^a{1,3}$"), 1),
+        (_LISTED, 0),
         # A bound on the length leaves many strings, if it is not near.
-        (_length(0, 30), True),
-        (_length(8, 8), True),
-        (_length(0, 5), False),
-        (_length(0, 3), False),
-        (_F.all_of([_pattern("^a*$"), _length(0, 1000)]), False),
-        (_F.all_of([_pattern("^[ab]*$"), _length(0, 30)]), True),
-        (_F.all_of([_pattern("^[ab]*$"), _length(0, 20)]), False),
-        (_F.all_of([_pattern("^[ab]*$"), _length(0, 22)]), False),
-        (_F.all_of([_pattern("^[ab]*$"), _length(0, 23)]), True),
-        (_F.all_of([_pattern("^[0-9]{4}-[0-9]{7}$"), _length(0, 100)]), True),
-        (_F.all_of([_pattern("^[0-9]{4}-[0-9]{5}$"), _length(0, 100)]), False),
-        (_pattern("^[0-9a-f]{8}-[0-9a-f]{4}$"), True),
+        (_length(0, 30), 1e6),
+        (_length(8, 8), 1e6),
+        (_length(0, 5), 96),
+        (_length(0, 4), 1),
+        (_length(6, 5), 0),
+        (_F.all_of([_pattern("^a*$"), _length(0, 1000)]), 297),
+        (_F.all_of([_pattern("^[ab]*$"), _length(0, 30)]), 1e6),
+        (_F.all_of([_pattern("^[ab]*$"), _length(0, 14)]), 2**11 - 1),
+        (_F.all_of([_pattern("^[ab]*$"), _length(14, 14)]), 2**10),
+        (_pattern("^[0-9]{4}-[0-9]{3}$"), 1_000),
+        (_F.all_of([_pattern("^[0-9]{4}-[0-9]{3}$"), _length(0, 100)]), 1_000),
+        (_F.all_of([_pattern("^[0-9]{4}-[0-9]{3}$"), _length(0, 7)]), 0),
+        (_F.all_of([_pattern("^a+$"), _F.negate(_LISTED)]), math.inf),
+        (_F.all_of([_length(0, 5), _F.negate(_LISTED)]), 93),
     ],
 )
-def test_whether_strings_are_left_however_they_begin(formula: Formula, are_plentiful: bool) -> None:
-    assert _scalars().strings.are_plentiful(formula) == are_plentiful
+def test_how_many_strings_are_left_however_they_begin(formula: Formula, left: float) -> None:
+    assert _scalars().strings.num_left(formula) == left
 
 
 # --- names --------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Whether so many strings begin alike that no answer has them all.
+"""How many texts go on from what a token may begin.
 
-Then a walk over tokens need not know an earlier item from which the next has to differ: however a
-token begins the next one, some string is left.
+If there are more than an array has items, a walk over tokens need not know an item from which the
+next has to differ: however a token begins the next one, some text is left.
 """
 
 from __future__ import annotations
@@ -15,39 +15,41 @@ from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa
 from guided.runtime.work_budget import spend
 
-__all__ = ["are_many", "reachable_within"]
+__all__ = ["least_left", "reachable_within"]
 
-_MANY: Final = 1e6
-"""More items than an answer has, as each takes a stack, and there are at most 200,000 of these."""
+_MOST: Final = 1e6
+"""Counts do not go further: more than the items of an answer, each of which takes a stack."""
 _PRINTABLE: Final = CodePoints.from_ranges([(0x20, 0x7E)])
 """The code points that are counted: every vocabulary can spell them."""
 _MOST_STEPS: Final = 300
 _MOST_WORK: Final = 20_000_000
-"""Moves that are looked at; with more, the strings are taken to be few."""
+"""Moves that are looked at; with more, no text is counted."""
 
 
-def are_many(dfa: Dfa, bounds: tuple[int, int | None], max_start: int) -> bool:
-    """Return whether many strings go on from every beginning of at most ``max_start`` characters.
+def least_left(dfa: Dfa, bounds: tuple[int, int | None], max_start: int) -> float:
+    """Return how many texts go on from any beginning of at most ``max_start`` characters, at least.
 
-    They are the strings of ``dfa`` with a length within ``bounds``. May be False without need: only
-    printable ASCII is counted, and only strings of up to 300 characters.
+    They are the texts of ``dfa`` with a length within ``bounds``. The result may be too small: only
+    printable ASCII is counted, up to a length of 300 and a number of a million.
     """
     low, high = bounds
     last = _MOST_STEPS if high is None else min(high, _MOST_STEPS)
     if not len(dfa) or low > last or last * dfa.next.size > _MOST_WORK:
-        return False
+        return 0
     spend(last * dfa.next.size // 64)
     ways = _count_by_length(dfa, last)
     now = np.zeros(len(dfa), dtype=np.bool_)
     now[0] = True
+    least = _MOST
     for length in range(max_start + 1):
-        # Of strings with ``length`` characters already, so many may still come. None may, where a
-        # beginning is as long as the bound.
-        left = ways[max(low - length, 0) : max(last - length + 1, 0), now]
-        if (left.sum(axis=0) < _MANY).any():
-            return False
+        if not now.any():
+            break
+        # With ``length`` characters already, so many may still come. None may, where a beginning is
+        # as long as the bound.
+        left = ways[max(low - length, 0) : max(last - length + 1, 0), now].sum(axis=0)
+        least = min(least, float(left.min()))
         now = _after(dfa.next, now)
-    return True
+    return least
 
 
 def reachable_within(table: NDArray[np.int32], steps: int) -> NDArray[np.bool_]:
@@ -71,9 +73,9 @@ def _after(table: NDArray[np.int32], states: NDArray[np.bool_]) -> NDArray[np.bo
 
 
 def _count_by_length(dfa: Dfa, last: int) -> NDArray[np.float64]:
-    """Return how many strings of each length up to ``last`` lead from each state to an end.
+    """Return how many texts of each length up to ``last`` lead from each state to an end.
 
-    Float64 ``[last + 1, states]``, at most ``_MANY``.
+    Float64 ``[last + 1, states]``, at most ``_MOST``.
     """
     sizes = np.array(
         [sum(high - low + 1 for low, high in (chars & _PRINTABLE).ranges) for chars in dfa.classes]
@@ -83,5 +85,5 @@ def _count_by_length(dfa: Dfa, last: int) -> NDArray[np.float64]:
     for length in range(last):
         # DEAD, -1, is the last place: nothing leads on from there.
         padded = np.append(ways[length], 0.0)
-        ways[length + 1] = np.minimum(padded[dfa.next] @ sizes, _MANY)
+        ways[length + 1] = np.minimum(padded[dfa.next] @ sizes, _MOST)
     return ways
