@@ -26,6 +26,7 @@ from guided.spec import TokenId
 __all__ = ["RunSpeller"]
 
 _MAX_RUN_BYTES: Final = 512
+"""Bounds the work of one run; what is left out is forced in the next."""
 _FIRST_BYTES: Final = range(0xC2, 0xF5)
 """The first bytes of characters outside ASCII."""
 

@@ -163,11 +163,15 @@ def _find_slot(transitions: NDArray[np.int64], stack: int, action: int) -> int:
 
 @inlined
 def look_up_transition(stack: int, action: int, machine: MachineArrays) -> tuple[int, int, int]:
-    """Return status, stack and row after an exit action; ``UNRESOLVED`` says what they mean."""
+    """Return status, stack and row after an exit action; ``UNRESOLVED`` says what they mean.
+
+    ``action`` must not be DEAD, whose key would be that of an empty slot.
+    """
     transitions = machine.transitions
     slot = _find_slot(transitions, stack, action)
     if slot == NOWHERE:
         return UNRESOLVED, stack, action
+    # First, since the row beside it means nothing, and is often DEAD.
     if transitions[slot, TARGET] == NEEDS_EXACT_STATE:
         return UNSURE, stack, action
     if transitions[slot, ROW] == DEAD:

@@ -106,7 +106,8 @@ class TokenSteps:
     ) -> Iterator[NDArray[np.int64]]:
         """Yield the tokens, all allowed, grouped by where they lead; end tokens are left out.
 
-        The tokens of a group lead to the same stack, row and count; their texts may differ.
+        The tokens of a group lead to the same stack, row and count; their texts may differ. No
+        group is empty.
         """
         slots = self._slots(state)[tokens]
         is_known = slots != NOWHERE

@@ -157,7 +157,7 @@ def _build_block(
         raise _empty_error(grammar)
     if high is None or block.min_remaining is None:
         return block
-    # The code points of the end are counted too.
+    # The code points of an end that is text are counted too.
     bound = high + (len(spec.end) if isinstance(spec.end, str) else 0)
     if int(block.min_remaining[0]) > bound:
         raise _empty_error(grammar)

@@ -184,8 +184,8 @@ class ObjectCompletion:
         taken = self._taken_names()
         for class_id, found, formula in self._usable_classes():
             unused = self._unused_additional_names(class_id, taken)
-            # Never below 0: it is called with fewer, and returns as soon as there are enough.
-            for key in islice(unused, most - len(self.free)):
+            # There may be more already, where so many assertions had to be broken.
+            for key in islice(unused, max(0, most - len(self.free))):
                 self.free[key] = formula, found
             if len(self.free) >= most:
                 return

@@ -242,12 +242,13 @@ def idn_hostname() -> Regular:
 
 
 def idn_email() -> Regular:
-    """Return addresses with characters outside ASCII, in names without any rule about neighbours.
+    """Return addresses with characters outside ASCII, in names without any rule about neighbours,
+    so perhaps not in NFC.
 
     ``short`` limits the local part to 64 octets whatever its characters; labels do not begin with a
     mark.
     """
-    letters = _valid_letters() & ~_composing_letters() & ~_bidi("R", "AL", "AN")
+    letters = _valid_letters() & ~_bidi("R", "AL", "AN")
     any_letters = _label(letters & ~_marks(), letters)
     label = Alternate((any_letters, *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(CodePoints.single("."), label), 0, 2)

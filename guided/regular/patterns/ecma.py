@@ -68,7 +68,8 @@ _END_OF_LINE: Final = Alternate((End(), Look(Chars(LINE_END))))
 def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
     """Parse a pattern; ``pointer`` says in errors where it stands.
 
-    Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
+    ``text`` has no surrogate itself, as callers refuse those: only an escape can name one. Raises
+    InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
     """
     if len(text) > MAX_PATTERN_LENGTH:
         raise LimitExceededError(
@@ -144,6 +145,7 @@ class _Parser(CharacterReader):
                 escaped = self.escape(start, in_class=False)
                 if isinstance(escaped, int):
                     return self.literal_character(self.check_scalar(escaped, start))
+                # ``\p{…}`` was not folded yet.
                 return Chars(self.apply_ignore_case(escaped))
             case "*" | "+" | "?":
                 self.raise_invalid(f"nothing to repeat before {character!r}", start)
@@ -256,7 +258,7 @@ class _Parser(CharacterReader):
         end = self.text.index("}", self.position)
         first, comma, last = self.text[self.position : end].partition(",")
         self.position = end + 1
-        first, last = (bound.lstrip("0") or bound[-1:] for bound in (first, last))
+        first, last = _without_zeros(first), _without_zeros(last)
         # By length first: Python takes long to parse numbers of very many digits, or refuses to.
         if max(len(first), len(last)) > len(str(MAX_REPEAT)):
             raise self.too_many_repeats_error(max(first, last, key=len)[:20], start)
@@ -275,6 +277,11 @@ class _Parser(CharacterReader):
             limit=MAX_REPEAT,
             pointer=self.pointer,
         )
+
+
+def _without_zeros(number: str) -> str:
+    """Return a number without zeros in front; an empty text stays empty."""
+    return number.lstrip("0") or number[-1:]
 
 
 def _is_number(text: str) -> bool:

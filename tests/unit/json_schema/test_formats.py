@@ -85,12 +85,12 @@ _CASES: list[tuple[str, list[str], list[str]]] = [
                 '"δ ή"@example.com',
                 "é" * 16 + "@example.com",
             ),
-            *(r'"a\"@b"@example.com', "a@b--c.de", "a@\u00e1.de"),
+            *(r'"a\"@b"@example.com', "a@b--c.de", "a@a\u0301.de"),
         ],
         [
             *("2962", "a＠example.com", "é" * 33 + "@example.com", "a@-b", "a@б-", "a@b..c"),
             r'"a\"@' + "b" * 60 + '"@example.com',
-            *("a@xn--zzz", "a@b.xn--zzz.de", "a@a\u0301.de"),
+            *("a@xn--zzz", "a@b.xn--zzz.de"),
         ],
     ),
     (
