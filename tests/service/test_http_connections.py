@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from guided.client import Tls
 from tests.service.http_server import HttpServer, chat, connected, read_to_end, serving_http
 from tests.service.server_process import ECHO_SERVER
+from tests.service.test_doors import Authority
 
 _HOST = b"HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 _CHUNKED = _HOST + b"transfer-encoding: chunked\r\n\r\n"
@@ -46,6 +50,23 @@ def test_a_body_is_read_whole_however_it_comes(bounded: HttpServer, prompt: int,
         answers = read_to_end(opened)
     assert answers.count(b"HTTP/1.1 200") == 2
     assert answers.count(b'"finish_reason"') >= 2
+
+
+def test_a_body_is_read_whole_over_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "one")
+    chain, key = authority.issue("server")
+    settings = {"tls_cert": str(chain), "tls_key": str(key)}
+    context = ssl.create_default_context(cafile=authority.root)
+    line = b"POST /v1/chat/completions "
+    calls = [line + _CHUNKED + chunks(body_of(200_000), size) for size in (1_000, 100_000)]
+    calls[1] = calls[1].replace(b"host: x\r\n", b"host: x\r\nconnection: close\r\n")
+    with (
+        serving_http(ECHO_SERVER, tmp_path / "log", settings, tls=Tls(ca=authority.root)) as server,
+        connected(server) as opened,
+        context.wrap_socket(opened, server_hostname="127.0.0.1") as encrypted,
+    ):
+        encrypted.sendall(b"".join(calls))
+        assert read_to_end(encrypted).count(b"HTTP/1.1 200") == 2
 
 
 def test_a_call_of_very_many_chunks_is_cut(bounded: HttpServer) -> None:
