@@ -270,7 +270,10 @@ def after_byte(
 def after_action(
     stack: int, action: int, byte: int, machine: MachineArrays, key_stack: int
 ) -> tuple[int, int, int, int]:
-    """Return status, stack, row and count of a walk after an exit action and then a byte."""
+    """Return status, stack, row and count of a walk after an exit action and then a byte.
+
+    For sites of which the action is known but not the row (``BY_ACTION``).
+    """
     status, stack, row = look_up_transition(stack, action, machine)
     if status != ALLOWED:
         return status, stack, row, 0

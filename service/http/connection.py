@@ -76,7 +76,12 @@ class _Connection(H11Protocol):
         if self.transport.is_closing():
             return
         piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
-        self._parse(piece)
+        try:
+            self._parse(piece)
+        except Exception:
+            # In a turn of its own, asyncio would only log it, and leave the connection paused.
+            self.transport.abort()
+            raise
         if self._unread:
             self.transport.pause_reading()
             self._turn = self.loop.call_soon(self._parse_piece)

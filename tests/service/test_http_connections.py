@@ -109,3 +109,14 @@ def test_a_call_that_is_answered_early_may_still_end(bounded: HttpServer) -> Non
         opened.sendall(chunks(b" " * 10_000, 1_000))
         opened.sendall(b"GET /health " + _HOST + b"connection: close\r\n\r\n")
         assert b"HTTP/1.1 200" in read_to_end(opened)
+
+
+def test_a_body_that_breaks_off_after_its_answer_keeps_no_connection(bounded: HttpServer) -> None:
+    """Its first piece is answered, and the next one is no HTTP."""
+    first = chunks(b" " * 8_000, 1_000)[: -len(b"0\r\n\r\n")]
+    head = b"POST /nowhere " + _CHUNKED
+    rest = 2**13 - len(head) - len(first)
+    assert rest > 0
+    with connected(bounded) as opened:
+        opened.sendall(head + first + chunks(b" " * (rest - 6), rest)[:rest] + b"zzzz\r\n" * 2_000)
+        read_to_end(opened)  # raises TimeoutError if the connection stays

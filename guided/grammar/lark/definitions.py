@@ -327,6 +327,9 @@ class _ExtentMeter:
     def measure(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
         """Return the extent of a part of a terminal; its names are those of ``source``.
 
+        Only ``measure_definition`` compares an extent with the limits. The parser bounds how deep
+        brackets nest, ``measure_definition`` how deep references do.
+
         Raises as ``measure_definition`` and ``resolve_terminal`` do, and UnsupportedFeatureError
         for a template and for a special token.
         """
@@ -372,7 +375,7 @@ class _ExtentMeter:
         if definition in self._open:
             raise source.error(position, f"the terminal {definition.name!r} is made of itself")
         spend(5)
-        # Checked before recursing, as nothing else limits the recursion.
+        # Checked before recursing, as nothing else limits the recursion through references.
         if depth > _MAX_DEPTH:
             outermost = next(iter(self._open), definition)
             raise _limit_error(outermost, _MAX_DEPTH, "parts inside of one another")

@@ -14,9 +14,9 @@ from guided.spec.source_position import SourcePosition
 __all__ = ["extract_inline_json", "inline_schema_names"]
 
 # Special tokens, literals, patterns and comments, in which %json means nothing, as ``parser`` reads
-# them: a pattern may extend over lines. An unclosed literal or pattern extends to the end of its
-# line; the parser refuses it later.
-_PATTERN: Final = r"/(?!/)(?:\\[\s\S]|[^/\\]++)+/[imslux]*|/(?!/)(?:\\.|[^/\\\n])+"
+# them: a pattern may extend over lines. An unclosed literal extends to the end of its line, and an
+# unclosed pattern to the end of the text; the parser refuses it later.
+_PATTERN: Final = r"/(?!/)(?:(?:\\[\s\S]|[^/\\]++)+/[imslux]*|[\s\S]+)"
 _LITERALS: Final = rf'<[^<>\s]+>|"(?:\\.|[^"\\\n])*"?|{_PATTERN}|//[^\n]*|#[^\n]*'
 _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
 

@@ -128,7 +128,7 @@ class Exits:
         if not self._remembers_text(ended[0]):
             return False
         # ``ignores_text`` is about scalars; a value that ends in another stack is a container.
-        return ended[0] != stack or not self._evaluation.items.ignores_text(stack)
+        return ended[0] != stack or not self._evaluation.items.ignores_text(*ended)
 
     def _ended_value(self, stack: int, action: int) -> tuple[int, int] | None:
         """Return the stack that awaits the value which an action ends, and its truth vector.

@@ -103,12 +103,13 @@ class NextItems:
             self.value_stacks.require_also(awaited, self.formulas.all_of(more)) if more else awaited
         )
 
-    def ignores_text(self, stack: int) -> bool:
-        """Return whether what may follow an item does not depend on its text.
+    def ignores_text(self, stack: int, truth_vector: int) -> bool:
+        """Return whether what may follow an item with a truth vector does not depend on its text.
 
-        So it is if later items only have to differ from it, and values that fit are left for all
-        that are still owed, whatever a token begins the next item with. A needless ``False`` only
-        costs time: a mask is then made for each text of the item.
+        An item with another vector is another one. So it is if later items only have to differ from
+        it, and values that fit are left for all that are still owed, whatever a token begins the
+        next item with. A needless ``False`` only costs time: a mask is then made for each text of
+        the item.
         """
         awaited = self.value_stacks.awaited_value(stack)
         assert isinstance(awaited.frame, ArrayFrame), awaited
@@ -123,7 +124,7 @@ class NextItems:
             )
             # With the vector 0, values that fit none of the formulas may stand here too.
             and not self.value_stacks.accepts(stack, 0)
-            and all(self._num_left(formula) >= owed for formula in awaited.formulas)
+            and self._num_left(self.vectors.as_formula(awaited.formulas, (truth_vector,))) >= owed
         )
 
     def _num_left(self, formula: Formula) -> float:

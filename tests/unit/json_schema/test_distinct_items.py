@@ -294,6 +294,23 @@ def test_a_token_may_not_begin_an_item_that_could_only_come_again(item: Any, tex
     assert allowed == [token for token in range(len(vocabulary)) if _may_come(matcher, token)]
 
 
+def test_items_that_fit_the_same_formulas_are_counted() -> None:
+    """Each formula by itself leaves many strings, both together a single one."""
+    vocabulary = tiny_vocabulary([b'","', b'","x', b'","xa'])
+    schema = {
+        **_unique(items={"type": "string", "pattern": "^xa*$"}),
+        "anyOf": [
+            {"items": {"type": "string", "pattern": "^xb*$"}},
+            {"items": {"type": "string", "pattern": "^xaa"}},
+        ],
+    }
+    matcher = ConstraintCompiler(vocabulary).start(JsonSchema(json.dumps(schema)))
+    for byte in b'["x':
+        matcher = matcher.advance(vocabulary.byte_ids[byte])
+    allowed = tokens_of(matcher.mask()).tolist()
+    assert allowed == [token for token in range(len(vocabulary)) if _may_come(matcher, token)]
+
+
 @pytest.mark.parametrize("bound", [1, 2, 3, 4])
 @pytest.mark.parametrize("text", ['["x', '["xx', '["xxx', '["x","xx'])
 def test_a_bound_of_the_options_gives_way_within_a_token_too(bound: int, text: str) -> None:
