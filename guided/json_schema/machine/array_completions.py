@@ -61,11 +61,9 @@ class _Step:
 class ArrayCompletion:
     """The search for items that complete an open array, depth first.
 
-    Each item first does as much of what is owed as it can, and less after a dead end. Items that
-    have to differ are found by ``DistinctTexts``. The search is exhaustive unless it meets
-    MAX_DEAD_ENDS, which is counted (``Searches.num_missed``). Counts and indices are those of the
-    items to come: ``literals`` are what earlier items have left of the assertions. Use an object
-    once, for ``text`` or for ``item_formulas``.
+    Each item first does as much of what is owed as it can, less after a dead end; ``DistinctTexts``
+    finds items that differ. Exhaustive up to MAX_DEAD_ENDS, counted (``Searches.num_missed``).
+    Indices and counts are of items to come. Use it once, for ``text`` or for ``item_formulas``.
     """
 
     def __init__(
@@ -270,8 +268,7 @@ class ArrayCompletion:
             if step.helps:
                 if not helps_too_late:
                     yield step
-            # One that does not help is only needed for the least count, to get past a place that
-            # is distinguished, or to be repeated later.
+            # Needed for the least count, to pass a distinguished place, or to be repeated.
             elif index < max(self.low, self.num_distinguished) or last.unique_to_break:
                 yield step
 
@@ -307,9 +304,8 @@ class ArrayCompletion:
         """Yield steps for each choice of the ``Contains`` assertions that the item counts for.
 
         ``counts`` has the counts after the item for those decided so far, ``items_to_break`` what
-        is still to break after it, and ``formula`` is what the item has to fit so far. An item that
-        is not counted may fit all the same where there is no upper bound: a count that is too low
-        only leads to more items.
+        is still to break then, ``formula`` what the item has to fit so far. Without an upper bound
+        an uncounted item may fit: a count that is too low only leads to more items.
         """
         if self.values.text(formula) is None:
             return

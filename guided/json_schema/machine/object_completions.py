@@ -113,8 +113,7 @@ class ObjectCompletion:
     def _fill_and_spell(self) -> bytes | None:
         """Add as many members as counts require and return the text; ``None`` if that fails.
 
-        If it fails, ``named`` and ``free`` are as before. Members that are already written have
-        lowered ``counts``, so only those chosen here are compared with them.
+        Members already written have lowered ``counts``. If it fails, ``named`` and ``free`` stay.
         """
         before = (dict(self.named), dict(self.free))
         text = None

@@ -18,8 +18,8 @@ class Scalars:
     """The rules of strings and numbers of one recogniser.
 
     ``unavailable_bytes`` are those without a token; ``max_string_start`` is explained at
-    ``RecognizerLimits``. The formulas passed in are restricted to
-    strings or to numbers (``Restriction.to_type``).
+    ``RecognizerLimits``. The formulas passed in are restricted to strings or to numbers
+    (``Restriction.to_type``).
     """
 
     def __init__(
