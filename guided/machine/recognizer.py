@@ -95,17 +95,18 @@ class Recognizer:
     # --- abstract -----------------------------------------------------------------------------
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """Return the stack and the row that an exit action leads to.
+        """Return the stack and the row that an exit action leads to, where the count is 0.
 
-        The row is DEAD if the action must not be taken. NEEDS_EXACT_STATE in place of the stack
-        means that the result depends on a text that was written, or on what was cut off a truncated
-        stack: callers look at this first, and the row beside it means nothing. The result is
-        cached, so it must depend on stack and action alone.
+        The row is DEAD if the action must not be taken, and never one that only has an exit action
+        itself: such rows are followed to their end here. NEEDS_EXACT_STATE in place of the stack
+        means that the result depends on a text that was written, needs another count, or depends on
+        what was cut off a truncated stack: callers look at this first, and the row beside it means
+        nothing. The result is cached, so it must depend on stack and action alone.
         """
         raise NotImplementedError
 
     def after_exit(self, state: State) -> State | None:
-        """Return the state after the exit action of the row.
+        """Return the state after the exit action of the row, which may have an exit action, too.
 
         ``None`` if the row has none, or its action must not be taken.
         """

@@ -41,6 +41,8 @@ _MAX_UNREAD: Final = 16
 class Position:
     """A state with its mask and the positions after it, so far as they have been requested.
 
+    In a complete position nothing but an end token may follow; in an accepting one it may.
+
     Two positions of one constraint are equal when their states are. Everything else follows from
     the state and only saves work: it may be forgotten, or worked out by two threads at once with
     the same result.
@@ -244,8 +246,8 @@ class CompiledConstraint:
     def shortest_completion(self, state: State) -> tuple[TokenId, ...]:
         """Return tokens that end the document, close to as few as possible.
 
-        Its work is not limited, so that an answer can always be closed; ``can_complete_within`` has
-        already done that work within the limit.
+        Its work is not limited, so that an answer can always be closed. After a call of
+        ``can_complete_within``, which does the search within the limit, little work is left.
         """
         with self._completion_limit:
             return self._completions.shortest(state)
@@ -378,17 +380,18 @@ class ConstraintMatcher:
     def _only_tokens(self) -> tuple[TokenId, ...]:
         """Return the chain of tokens that are each the only one in their mask.
 
-        It ends: a position that is not complete has a completion, and if only one token may
-        follow, it leads there. End tokens are not in it.
+        It stops where the answer may end: an end token may come next there, and in a vocabulary
+        that has none, a loop (``a*``) would never stop. So it is finite: from a position where the
+        answer may not end, the only token that is allowed leads to the nearest end.
         """
         run: list[TokenId] = []
         constraint, position = self.constraint, self.position
         while (
-            not position.is_complete
+            not position.is_accepting
             and (token := constraint.mask(position).only_token()) is not None
         ):
             run.append(TokenId(token))
-            position = constraint.advance(position, run[-1])
+            position = position.after.get(run[-1]) or constraint.advance(position, run[-1])
             pause_if_due()
         return tuple(run)
 

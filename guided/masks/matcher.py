@@ -56,7 +56,8 @@ class Matcher(Protocol):
     def shortest_completion(self) -> tuple[TokenId, ...]:
         """Return tokens that end the answer, close to as few as possible; empty if it may end here.
 
-        Raises nothing once ``can_complete_within`` has returned.
+        Its work is not limited, so that an answer can always be closed. After a call of
+        ``can_complete_within``, which does the search within the limit, little work is left.
         """
         ...
 

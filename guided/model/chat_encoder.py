@@ -20,6 +20,7 @@ from guided.errors import ModelError, RequestError
 from guided.model.control_tokens import ControlTokens
 from guided.model.template_tools import (
     PROBE,
+    PROBE_ARGUMENTS_IN_PYTHON,
     PROBE_TOOL,
     knows_tools,
     render_with_tools,
@@ -166,14 +167,17 @@ class ChatEncoder:
 
     @cached_property
     def _takes_arguments_as_text(self) -> bool:
-        """Whether the template takes arguments of calls as JSON text alone, as some of DeepSeek's
-        do, which join them to other texts.
+        """Whether the template takes arguments of calls as JSON text alone.
+
+        Some of DeepSeek's do, which join them to other texts: an object is then refused, or written
+        as Python writes it.
         """
         for as_text in (False, True):
             turns = [turn_of(turn, arguments_as_text=as_text) for turn in PROBE]
             with suppress(RequestError):
-                self._render_turns(turns, [describe_tool(PROBE_TOOL)], True)
-                return as_text
+                text = self._render_turns(turns, [describe_tool(PROBE_TOOL)], True)
+                if as_text or PROBE_ARGUMENTS_IN_PYTHON not in text:
+                    return as_text
         return False
 
     def _render_turns(

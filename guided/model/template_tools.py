@@ -16,7 +16,14 @@ from guided.errors import RequestError
 from guided.spec import Message, Tool, ToolCall
 from guided.spec.tool_format import FORMATS, ToolFormat, strip_marks
 
-__all__ = ["PROBE", "PROBE_TOOL", "knows_tools", "render_with_tools", "template_format"]
+__all__ = [
+    "PROBE",
+    "PROBE_ARGUMENTS_IN_PYTHON",
+    "PROBE_TOOL",
+    "knows_tools",
+    "render_with_tools",
+    "template_format",
+]
 
 _PROPERTIES: Final = {"place": {"type": "string"}}
 PROBE_TOOL: Final = Tool(
@@ -32,6 +39,8 @@ PROBE: Final = (
     Message("tool", _ANSWER, tool_call_id="probe0000"),
 )
 """A conversation with a call of ``PROBE_TOOL`` and its result."""
+PROBE_ARGUMENTS_IN_PYTHON: Final = repr(json.loads(_ARGUMENTS))
+"""The arguments of that call as Python writes the object."""
 
 RenderMessages = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
 """Puts messages and tools through a template; raises RequestError if it refuses them."""

@@ -113,7 +113,11 @@ class Response:
         await self.content(_encode(body), "application/json", status, headers)
 
     async def content(
-        self, content: bytes, kind: str, status: int, headers: tuple[tuple[str, str], ...]
+        self,
+        content: bytes,
+        kind: str,
+        status: int = 200,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         """Send some content of a media type at once."""
         named = (("content-type", kind), ("content-length", str(len(content))))
@@ -246,7 +250,8 @@ class Answers:
             await response.piece(await encode_answer(form.ended, result))
             await response.end()
         else:
-            await response.whole(await encode_answer(form.whole, result))
+            encoded = await encode_answer(lambda answer: _encode(form.whole(answer)), result)
+            await response.content(encoded, "application/json")
 
     async def _grown(
         self, admitted: Admitted, client: str, form: Form, response: Response

@@ -141,8 +141,9 @@ class RuleExpressions:
     def _spell_terminals(self, terminals: tuple[Terminal, ...]) -> Regular:
         """Return the expression over bytes of a choice of terminals, with assertions at edges.
 
-        Terminals without assertions become one expression. So an ``Intersection``, which must not
-        be part of another one, has to be the only one: ``composition._separate_terminal``.
+        Terminals without assertions become one expression, from which one automaton is made: what
+        they begin with in common is then read once. An ``Intersection`` must not be part of another
+        expression, so it has to be the only terminal: see ``composition._separate_terminal``.
         """
         plain = [each.regular for each in terminals if not (each.before or each.after)]
         options: list[Regular] = [

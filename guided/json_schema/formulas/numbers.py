@@ -104,24 +104,6 @@ def omits_multiples(assertion: NumberAssertion) -> bool:
     return not all(_nearest_multiples(assertion)[1])
 
 
-def _follows_exponents(assertion: NumberAssertion) -> bool:
-    """Return whether numbers with an exponent are decided, or at least ``whole_exponents``.
-
-    Exponents are not followed under a bound other than 0, for which the sign is enough. Multiples
-    are decided if there are no bounds and every whole number is one, as for 1 and 0.25.
-    """
-    if isinstance(assertion, NumberChoices):
-        return False
-    bounds = [bound for bound in (assertion.low, assertion.high) if bound is not None]
-    divisor = _divisor(assertion)
-    if divisor is None:
-        return all(bound.value == 0 for bound in bounds)
-    if bounds or divisor.power > 0:
-        return False
-    wholes: int = 10**-divisor.power
-    return wholes % divisor.count == 0
-
-
 def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -> int | None:
     """Return the limit of digits on either side of the point for automata to be combined.
 
@@ -245,13 +227,17 @@ def _bound_tables(assertion: Numbers) -> list[NumberTable]:
 def _multiple_tables(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
     """Return the tables for the divisor of an assertion, which is 1 for integers.
 
-    There are two tables if exponents are decided by a table of their own. Canonical integers have
-    no point: ``point_undecided`` leaves those that are written with one undecided.
+    The table of a divisor leaves numbers with an exponent undecided. If there are no bounds and
+    every whole number is a multiple, as of 1 and 0.25, a second table decides those that are whole
+    by their spelling. Canonical integers have no point: ``point_undecided`` leaves those that are
+    written with one undecided.
     """
     divisor = _divisor(assertion)
     if divisor is None:
         return []
-    if canonical or not _follows_exponents(assertion):
+    has_bounds = assertion.low is not None or assertion.high is not None
+    holds_wholes = divisor.power <= 0 and pow(10, -divisor.power, divisor.count) == 0
+    if canonical or has_bounds or not holds_wholes:
         return [multiples_table(divisor, point_undecided=canonical and divisor.power >= 0)]
     return [
         multiples_table(divisor, point_undecided=False, exponents_hold=True),

@@ -19,7 +19,7 @@ from guided.runtime.work_budget import spend
 __all__ = ["ObjectCompletion"]
 
 MAX_TRIED_BREAKS: Final = 300
-"""The most ways tried to break the assertions that have to fail."""
+"""The most members that one search tries in order that an assertion fails which has to fail."""
 MAX_COMPLETION_MEMBERS: Final = 1_000
 """The most additional names in the completion of one object."""
 _SUCH_MEMBERS: Final = "members in one object that the schema does not name"

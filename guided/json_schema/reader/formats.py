@@ -92,9 +92,10 @@ NARROWED_FORMATS = {
     "date-time": _LEAP_SECONDS,
     "hostname": f"{_NAME_LENGTHS}, at most one label of Punycode, between "
     f"at most two of 50 characters on either side (Hebrew: none before it), with {_A_LABELS}",
-    "email": f"a domain of at most 189 characters with {_NAME_LENGTHS}",
+    "email": f"a domain of at most 189 characters with {_NAME_LENGTHS}; between quotes at most 31 "
+    "characters",
     "idn-hostname": f"{_SCRIPTS}; four labels; no Punycode",
-    "idn-email": f"domains with {_SCRIPTS}; no Punycode",
+    "idn-email": f"domains with {_SCRIPTS}; no Punycode; between quotes at most 15 characters",
     "regex": f"groups in groups to a depth of {MAX_REGEX_DEPTH}, one name, "
     "back references only to a group in front of all else that is named by a small letter, "
     "of the ranges those from one half of the letters or digits to the other, or from the first",
@@ -105,7 +106,7 @@ MAX_FORMAT_LENGTHS = {
     "date": 10,
     "email": 250,
     "hostname": 247,
-    "idn-email": 256,
+    "idn-email": 254,
     "idn-hostname": 253,
     "ipv4": 15,
     "ipv6": 45,

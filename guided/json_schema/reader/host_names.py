@@ -242,21 +242,25 @@ def idn_hostname() -> Regular:
 
 
 def idn_email() -> Regular:
-    """Return addresses with characters outside ASCII, in names without any rule about neighbours,
-    so perhaps not in NFC.
+    """Return addresses with characters outside ASCII.
 
-    ``short`` limits the local part to 64 octets whatever its characters; labels do not begin with a
-    mark.
+    Their labels hold none of the characters that are valid only beside certain others, and need not
+    be in NFC. The local part has at most 64 octets whatever its characters (RFC 5321, 4.5.3.1).
     """
     letters = _valid_letters() & ~_bidi("R", "AL", "AN")
     any_letters = _label(letters & ~_marks(), letters)
     label = Alternate((any_letters, *_long_labels(), parse_regex(ascii_label(63))))
-    more = Repeat(_sequence(CodePoints.single("."), label), 0, 2)
-    host = Alternate((_sequence(label, more), parse_regex(domain(189)), parse_regex(IP_LITERAL)))
+    more = Repeat(_sequence(CodePoints.single("."), label), 0, 1)
+    # Two labels of 63, the dots, the local part and "@" leave 61 of 254 octets.
+    short_label = Alternate((any_letters, *_long_labels(), parse_regex(ascii_label(61))))
+    last = Repeat(_sequence(CodePoints.single("."), short_label), 0, 1)
+    hosts = _sequence(label, more, last), parse_regex(domain(189)), parse_regex(IP_LITERAL)
     local = parse_regex(local_part(r"\u{80}-\u{10FFFF}"))
-    address = _sequence(Start(), local, CodePoints.single("@"), host, End())
+    address = _sequence(Start(), local, CodePoints.single("@"), Alternate(hosts), End())
     # A code point outside ASCII has at most four octets, and an escaped one is of ASCII.
     short = r'^(?:[^"@\u{80}-\u{10FFFF}]{1,64}|[^"@]{1,16}|"(?:[^"\\]|\\[\u{0}-\u{7F}]){0,15}")@'
+    # A label with hyphens in the third and fourth place would have to be a valid A-label. A quoted
+    # local part may hold an "@" too, but what follows the one before the host has none.
     punycode = "[@.][^@.]{2}--[^@]*$"
     return Intersection(
         Intersection(address, parse_regex(short)), parse_regex(punycode), negative=True

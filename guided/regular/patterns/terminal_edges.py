@@ -354,9 +354,10 @@ def without_lazy(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
 def _unroll_lazy(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
     """Compute ``without_lazy`` for a repeat whose item may contain lazy repeats.
 
-    Every round is followed by the rounds that are left, then by ``rest``, so a bounded repeat is
-    unrolled. Above _MAX_UNROLLED rounds each counts as followed by any number of them: a lazy
-    repeat may then have to end too early, which loses texts but adds none.
+    ``high`` is ``None`` for a repeat without a bound. Every round is followed by the rounds that
+    are left, then by ``rest``, so a bounded repeat is unrolled. Above _MAX_UNROLLED rounds of one
+    repeat, each counts as followed by any number of them: a lazy repeat in it may then have to end
+    too early, which loses texts but adds none.
     """
     if not _has_lazy(item):
         return Repeat(item, low, high)

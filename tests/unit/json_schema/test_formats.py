@@ -86,11 +86,13 @@ _CASES: list[tuple[str, list[str], list[str]]] = [
                 "é" * 16 + "@example.com",
             ),
             *(r'"a\"@b"@example.com', "a@b--c.de", "a@a\u0301.de"),
+            "@".join(("a" * 64, ".".join(("b" * 63, "c" * 63, "d" * 61)))),
         ],
         [
             *("2962", "a＠example.com", "é" * 33 + "@example.com", "a@-b", "a@б-", "a@b..c"),
             r'"a\"@' + "b" * 60 + '"@example.com',
             *("a@xn--zzz", "a@b.xn--zzz.de"),
+            "@".join(("a" * 64, ".".join(("b" * 63, "c" * 63, "d" * 62)))),
         ],
     ),
     (

@@ -182,10 +182,10 @@ def text_arguments(begin: str, middle: str, end: str) -> str:
     )
 
 
-def test_a_template_may_take_arguments_as_text() -> None:
-    texts = templated(
-        text_arguments('<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>")
-    )
+@pytest.mark.parametrize("join", ["+", "~"])  # ~ writes an object as Python does
+def test_a_template_may_take_arguments_as_text(join: str) -> None:
+    template = text_arguments('<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>")
+    texts = templated(template.replace("MIDDLE +", f"MIDDLE {join}"))
     assert tool_format(texts) is HERMES
     written = [int(token) for token in render_prompt(texts, ASKED, None, None)]
     assert texts.tokenizer.decode(written) == (
