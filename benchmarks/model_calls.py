@@ -31,11 +31,12 @@ from guided.drafters import LookupDrafter
 from guided.drafters.lookup import LookupDraftState
 from guided.engine.call_costs import measure_costs
 from guided.engine.engine import Engine
-from guided.engine.load import WIDEST_DRAFT, physical_cores
+from guided.engine.load import WIDEST_DRAFT
 from guided.masks.vocabulary import Vocabulary
 from guided.model.load import LoadedModel, load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
+from guided.runtime.cores import usable_cores
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Usage
 
 console = Console(width=150)
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=["bfloat16", "float32"])
     names = [forcing.value for forcing in Forcing]
     parser.add_argument("--ways", nargs="+", choices=names, default=names, help="without drafts")
-    parser.add_argument("--threads", type=int, default=physical_cores())
+    parser.add_argument("--threads", type=int, default=usable_cores())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     dtype = None if options.dtype is None else getattr(torch, options.dtype)

@@ -29,12 +29,13 @@ from guided.decoding import CostCurve
 from guided.drafters.named import make_drafters
 from guided.engine.call_costs import measure_costs
 from guided.engine.engine import Engine
-from guided.engine.load import WIDEST_DRAFT, physical_cores
+from guided.engine.load import WIDEST_DRAFT
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import WeightFormat
 from guided.model.load import LoadedModel, load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
+from guided.runtime.cores import usable_cores
 from guided.spec import GenerationRequest, GenerationResult, Sampling, Usage
 from guided.stats import Phase
 
@@ -46,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Model calls by set of drafters.")
     parser.add_argument("workload", type=Path)
     parser.add_argument("--model")
-    parser.add_argument("--threads", type=int, default=physical_cores())
+    parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--costs", type=Path)

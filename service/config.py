@@ -75,7 +75,8 @@ class ServerConfig(BaseSettings):
     """Format of the weights, e.g. float32 or int8. Default: that of a GGUF file (stored), else
     bfloat16, or another format where bfloat16 is slow."""
     threads: int | None = Field(default=None, ge=1)
-    """Threads of a model call. Default: one per physical core, divided among the ranks."""
+    """Threads of a model call. Default: one per physical core, or fewer by a CPU quota of the
+    container, divided among the ranks."""
     tensor_parallel: int = Field(default=1, ge=1)
     """Number of ranks: processes that each hold a share of every layer. Default: 1. On CUDA each
     rank has its own device."""

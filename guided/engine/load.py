@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -47,9 +46,10 @@ from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt, tool_format
 from guided.model.prompt_bound import prompt_bound
 from guided.model.runner import ModelRunner
+from guided.runtime.cores import usable_cores
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
 
-__all__ = ["WIDEST_DRAFT", "inspect_memory", "load_engine", "physical_cores"]
+__all__ = ["WIDEST_DRAFT", "inspect_memory", "load_engine"]
 
 WIDEST_DRAFT = 32
 """The most tokens drafted for one sequence in one step."""
@@ -94,7 +94,7 @@ def load_engine(
 
     ``dtype`` is that of the weights (``None``: the fastest of bfloat16, float16 and float32 on the
     device; others are in docs/models.md), ``device`` where the model and its cache are (see
-    ``choose_device``), ``threads`` those of a call on the CPU (``None``: the physical cores).
+    ``choose_device``), ``threads`` those of a call on the CPU (``None``: ``usable_cores``).
     ``max_batch`` is how many answers one model call computes for, and ``step_tokens`` how many
     tokens, not counting drafts (``None``: see ``StepLimits``). ``cache_tokens`` are the tokens
     that all running requests may hold, or ``kv_memory`` the bytes for them, kept as ``kv_dtype``
@@ -168,7 +168,7 @@ def _choose_drafters(
 def _choose_threads(threads: int | None, split: Split) -> int:
     """Return the threads of a model call; raises ``RequestError`` for an impossible number."""
     if threads is None:
-        return max(1, physical_cores() // split.ranks)
+        return max(1, usable_cores() // split.ranks)
     if threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
     return threads
@@ -370,16 +370,6 @@ def _warm_up(engine: Engine) -> None:
         engine.step()
     # The first request of a caller should find the counters at zero.
     engine.reset_counters()
-
-
-def physical_cores() -> int:
-    """Count the cores this process may run on; the two threads of one core count once."""
-    allowed = os.sched_getaffinity(0)
-    siblings = set()
-    for cpu in allowed:
-        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
-    return len(siblings)
 
 
 def inspect_memory(

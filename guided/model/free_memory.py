@@ -8,10 +8,17 @@ from pathlib import Path
 import torch
 from pydantic import ByteSize
 
+from guided.runtime.control_groups import group_folders
+
 __all__ = ["free_memory", "size_text"]
 
 _KIB = 1024
 _ROOT = Path("/")
+_LIMITS = (
+    ("memory.max", "memory.current"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
+"""The files of a limit and of what is used, in version 2 of control groups and in version 1."""
 
 
 def free_memory(device: torch.device, root: Path = _ROOT) -> int:
@@ -38,36 +45,22 @@ def _available(root: Path) -> int:
 
 def _bytes_left_in_groups(root: Path) -> Iterator[int]:
     """Yield what is left below the limit of each control group that this process is in."""
-    membership_file = root / "proc/self/cgroup"
-    if not membership_file.exists():
-        return
-    for line in membership_file.read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers:  # cgroup v2
-            yield from _bytes_left(root / "sys/fs/cgroup", path, "memory.max", "memory.current")
-        elif "memory" in controllers.split(","):  # cgroup v1
-            yield from _bytes_left(
-                root / "sys/fs/cgroup/memory",
-                path,
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            )
+    for folder in group_folders("memory", root):
+        for limit, usage in _LIMITS:
+            if (folder / limit).is_file():
+                yield from _bytes_left(folder, limit, usage)
 
 
-def _bytes_left(mount: Path, path: str, limit: str, usage: str) -> Iterator[int]:
-    """Yield the bytes left below each limit of a control group and of the groups around it.
+def _bytes_left(folder: Path, limit: str, usage: str) -> Iterator[int]:
+    """Yield the bytes left below the limit of a control group, if it has one.
 
-    In a container only the root of the ``mount`` may be visible, so missing folders are skipped.
     Cached files that can be dropped count as free.
     """
-    group = mount / path.lstrip("/")
-    for folder in (group, *group.parents):
-        if folder.is_relative_to(mount) and (folder / limit).is_file():
-            allowed = (folder / limit).read_text().strip()
-            if allowed != "max":
-                cached = _read_numbers(folder / "memory.stat")
-                evictable = cached.get("total_inactive_file", cached.get("inactive_file", 0))
-                yield max(0, int(allowed) - int((folder / usage).read_text()) + evictable)
+    allowed = (folder / limit).read_text().strip()
+    if allowed != "max":
+        cached = _read_numbers(folder / "memory.stat")
+        evictable = cached.get("total_inactive_file", cached.get("inactive_file", 0))
+        yield max(0, int(allowed) - int((folder / usage).read_text()) + evictable)
 
 
 def _read_numbers(file: Path) -> dict[str, int]:

@@ -14,12 +14,12 @@ from filelock import FileLock
 
 from guided.engine import load_engine
 from guided.engine.gc_freeze import collect_garbage
-from guided.engine.load import physical_cores
 from guided.errors import ModelError
 from guided.model.device import choose_device
 from guided.model.load import LoadedModel, load_model, load_texts
 from guided.model.model_files import find_model
 from guided.model.prompt import render_prompt
+from guided.runtime.cores import usable_cores
 from guided.train.answers import AnswerFile, make_answers, wanted_answers
 from guided.train.examples import Example, split
 from guided.train.lesson import Lesson
@@ -55,7 +55,7 @@ class Place:
     device: str
     """As for ``choose_device``; each process of a launcher takes the device with its number."""
     threads: int | None
-    """Threads of a model call on the CPU; ``None``: one for each physical core."""
+    """Threads of a model call on the CPU; ``None``: ``usable_cores``."""
 
 
 MakeLesson = Callable[[LoadedModel, Sequence[Example]], Lesson]
@@ -75,7 +75,7 @@ def run_training(
 
     A run that was killed continues where it stopped, with the answers and with the training.
     """
-    torch.set_num_threads(place.threads or physical_cores())
+    torch.set_num_threads(place.threads or usable_cores())
     device = _device_here(place.device)
     files = find_model(model, progress)
     texts = load_texts(files, progress)
