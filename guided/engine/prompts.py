@@ -10,10 +10,12 @@ from guided.engine.request_clock import RequestClock
 from guided.engine.submission import ServiceOrder
 from guided.errors import RequestError
 from guided.spec import (
+    Choice,
     Constraint,
     GenerationRequest,
     JsonSchema,
     Message,
+    Regex,
     TokenId,
     Tool,
 )
@@ -94,10 +96,12 @@ class Prompts:
                     "this server lets no model think before it answers", field="reasoning"
                 )
             return PreparedPrompt(self._render(*render_args), constraint, clock)
-        if reasoning is None:
-            tokens = self._render(*render_args)
-        else:
+        if reasoning is not None:
             tokens = thinking.render(*render_args, thinks=not reasoning.is_off)
+        elif _leaves_no_room_for_thoughts(request):
+            tokens = thinking.end_thoughts(thinking.render(*render_args, thinks=False))
+        else:
+            tokens = self._render(*render_args)
         if reasoning is None or (reasoning.is_off and thinking.answers_at_once(tokens)):
             if not (constraint_begins_answer or isinstance(request.prompt, str)):
                 tokens = thinking.begin_answer(tokens)
@@ -113,6 +117,18 @@ class Prompts:
         if request.tools is None:
             return request.constraint
         return with_calls(request.tools, request.constraint, self._tool_format)
+
+
+def _leaves_no_room_for_thoughts(request: GenerationRequest) -> bool:
+    """Whether thoughts that a chat template begins could only stand inside of the constraint.
+
+    Grammars and compositions may have a place for thoughts, as text and calls of tools do.
+    """
+    if isinstance(request.prompt, str):
+        return False
+    if request.tools is not None and request.tools.choice not in ("auto", "none"):
+        return True
+    return isinstance(request.constraint, JsonSchema | Choice | Regex)
 
 
 def _find_shown_schema(request: GenerationRequest) -> str | None:

@@ -56,6 +56,13 @@ class ChatThoughts:
         end = form.end.rstrip()
         return any(self._ends(tokens, written) for written in (form.end, f"{end}\n", end))
 
+    def end_thoughts(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+        """Return a prompt followed by the end of the thoughts that its template has begun."""
+        form = encoder_of(self._model).reasoning_format
+        if form is None or not self._begins_thoughts(tokens, form.begin):
+            return tokens
+        return tokens + self._encode_written(form.end)
+
     def begin_answer(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """Return a prompt followed by the beginning of the answer, where the format has one."""
         form = encoder_of(self._model).reasoning_format
@@ -92,9 +99,12 @@ class ChatThoughts:
                 )
             end = form.end + ("" if constraint_begins_answer else form.answer)
         pieces = split_at_tokens(end, self._model.vocabulary.named)
-        if not begin or any(self._ends(tokens, written) for written in (begin, begin.rstrip())):
+        if not begin or self._begins_thoughts(tokens, begin):
             return tokens, pieces
         return tokens + self._encode_written(begin), pieces
+
+    def _begins_thoughts(self, tokens: tuple[TokenId, ...], begin: str) -> bool:
+        return any(self._ends(tokens, written) for written in (begin, begin.rstrip()))
 
     def _ends(self, tokens: tuple[TokenId, ...], text: str) -> bool:
         written = self._encode_written(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -20,16 +21,22 @@ from guided.model.load import ModelTexts
 from guided.model.prompt import render_prompt
 from guided.model.prompt_bound import prompt_bound
 from guided.spec import (
+    Choice,
+    Constraint,
     Forcing,
     GenerationRequest,
     JsonSchema,
+    Lark,
     Message,
     Reasoning,
+    Regex,
     TokenId,
     Tool,
     ToolCall,
     ToolUse,
 )
+from guided.spec.composition import Sequence
+from guided.spec.tagged import Until
 from guided.spec.thoughts import AfterThoughts
 from guided.spec.tool_format import HERMES
 from tests.kit.tokenizers import gemma4_tokenizer, real_tokenizer, real_vocabulary
@@ -97,10 +104,17 @@ def test_an_answer_of_gpt_oss_begins_in_its_channel_without_thoughts_too() -> No
     assert plain.begin_answer(asked) == asked
 
 
-def prepared(template: str, tokenizer: str, reasoning: Reasoning | None) -> PreparedPrompt:
+def prepared(
+    template: str,
+    tokenizer: str,
+    reasoning: Reasoning | None,
+    constraint: Constraint = SCHEMA,
+    tools: ToolUse | None = None,
+) -> PreparedPrompt:
     model = texts_of(template, tokenizer)
     prompts = Prompts(partial(render_prompt, model), None, HERMES, lambda: 0.0, ChatThoughts(model))
-    return prompts.prepare(GenerationRequest(ASKED, SCHEMA, reasoning=reasoning), None)
+    request = GenerationRequest(ASKED, constraint, reasoning=reasoning, tools=tools)
+    return prompts.prepare(request, None)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +142,56 @@ def test_thoughts_that_a_template_always_begins_end_at_once_without_a_budget() -
     assert str(decode([int(token) for token in asked.tokens])).endswith("<think>\n")
     assert isinstance(asked.constraint, AfterThoughts)
     assert asked.constraint.max_tokens == 0
+
+
+JSON_AT_ONCE = (SCHEMA, Choice(("a", "b")), Regex("[ab]"))
+FORCED = ToolUse((Tool("look", "", "{}"),), "required")
+
+
+@pytest.mark.parametrize(
+    ("template", "tokenizer", "ends"),
+    [
+        ("qwen3", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+        ("qwen3_5_think", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+        ("qwen3_6", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+        ("deepseek_r1_distill", "qwen3", "<think>\n</think>\n\n"),
+        ("nemotron_3_nano", "qwen3", "<|im_start|>assistant\n<think></think>"),
+        ("glm4moe", "qwen3", "/nothink<|assistant|>\n<think></think>"),
+        ("gptoss", "gptoss", "<|start|>assistant<|channel|>final<|message|>"),
+        ("gemma4", "gemma4", "<|turn>model\n"),
+        ("qwen2_5", "qwen3", "<|im_start|>assistant\n"),
+        # Reads thoughts of earlier turns, but its models do not think.
+        ("qwen3_instruct_2507", "qwen3", "<|im_start|>assistant\n"),
+    ],
+)
+def test_what_must_be_json_at_once_stands_in_no_thought(
+    template: str, tokenizer: str, ends: str
+) -> None:
+    decode = texts_of(template, tokenizer).tokenizer.decode
+    for constraint in JSON_AT_ONCE:
+        asked = prepared(template, tokenizer, None, constraint)
+        assert str(decode([int(token) for token in asked.tokens])).endswith(ends)
+        assert asked.constraint == constraint
+    if template != "gptoss":  # its calls begin with their own channel
+        asked = prepared(template, tokenizer, None, None, FORCED)
+        assert str(decode([int(token) for token in asked.tokens])).endswith(ends)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "tools"),
+    [
+        (None, None),
+        (Lark('start: "a"'), None),
+        (Sequence([Until("</think>"), SCHEMA]), None),
+        (None, replace(FORCED, choice="auto")),
+    ],
+)
+def test_where_thoughts_may_stand_in_the_answer_the_template_decides(
+    constraint: Constraint, tools: ToolUse | None
+) -> None:
+    asked = prepared("qwen3_5_think", "qwen3", None, constraint, tools)
+    decode = real_tokenizer("qwen3").decode
+    assert str(decode([int(token) for token in asked.tokens])).endswith("assistant\n<think>\n")
 
 
 def test_what_somebody_says_begins_and_ends_no_thoughts() -> None:
