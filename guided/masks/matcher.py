@@ -73,6 +73,8 @@ class Matcher(Protocol):
         """``mask`` without the tokens after which the answer could not end within the budget.
 
         ``budget`` counts tokens, including the next one; ``can_complete_within`` it must be true.
+        Where an item or a name must not occur twice and all that are left are much longer, a token
+        may be in it after which ``can_complete_within`` is false.
         """
         ...
 

@@ -147,7 +147,8 @@ class TokenCompletions:
 
         They all lead to one stack, row and count, and are one group of
         ``TokenSteps.group_by_target``, never empty. ``budget`` no longer counts the token itself.
-        Of many tokens that leave different texts, some that fit may be left out.
+        Of many tokens that leave different texts, some that fit may be left out; and one may be
+        among them that does not fit, where its text is taken and all others are much longer.
         """
         first = self._steps.advance(state, int(tokens[0]))
         # ``group_by_target`` gives only tokens that lead somewhere.

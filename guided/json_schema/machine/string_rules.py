@@ -5,7 +5,6 @@ A *truth vector* says which of several formulas a string fits: bit ``i`` is for 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Final
@@ -39,7 +38,7 @@ from guided.json_schema.machine.string_automata import (
     split_length_bounds,
     start_states,
 )
-from guided.json_schema.machine.texts_left import least_left, reachable_within
+from guided.json_schema.machine.texts_left import least_left
 from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.reachability import states_reaching_cycle
@@ -179,14 +178,9 @@ class StringRules(StringAutomata):
     def num_left(self, formula: Formula) -> float:
         """Return how many strings that fit are left, however a token begins one, at least.
 
-        Infinite for ``^a+$``, very many for up to 30 characters of any kind, and one for
-        ``^(x|a+)$``: only one begins with ``x``. A token begins a string after another with at most
-        ``max_string_start`` bytes. ``max_string_length`` does not count unless a token gets there,
-        as strings may be longer if the shorter ones are forbidden (``_bounded_block``).
+        Very many for up to 30 characters of any kind, and one for ``^(x|a+)$``: only one begins
+        with ``x``. A token begins a string after another with at most ``max_string_start`` bytes.
         """
-        bound = self.options.max_string_length
-        if bound is not None and bound <= self._max_string_start:
-            return 0
         others, forbidden = split_forbidden_choices(formula, self.formulas, StringChoices)
         if others not in self._num_left:
             self._num_left[others] = self._count_left(others)
@@ -194,21 +188,14 @@ class StringRules(StringAutomata):
 
     def _count_left(self, formula: Formula) -> float:
         """Compute ``num_left`` by automata."""
-        if formula is TRUE:
-            return math.inf
-        if formula is FALSE or self.list_strings(formula) is not None:
+        # Forbidding one string would make the others canonical.
+        if self._takes_any_spelling((formula,)) or self.list_strings(formula) is not None:
             return 0
-        (content,), bounds = split_length_bounds(formula, self.formulas)
-        dfa, max_start = self.formula_dfa(content), self._max_string_start
-        if bounds[1] is None:
-            # Infinitely many, if every state that a token leads to leads to a cycle.
-            table = dfa.next
-            if self.unavailable_bytes:  # without them, some cycles may be missing
-                table = byte_dfa_from_dfa(dfa, json_string_sequences, self.unavailable_bytes).next
-            near = reachable_within(table, max_start)
-            if len(table) and states_reaching_cycle(table)[near].all():
-                return math.inf
-        return least_left(dfa, bounds, max_start)
+        (content,), (low, high) = split_length_bounds(formula, self.formulas)
+        # A bound of the options may be raised as strings are forbidden (``_bounded_block``), which
+        # adds strings and takes none.
+        bounds = low, self.options.max_string_length if high is None else high
+        return least_left(self.formula_dfa(content), bounds, self._max_string_start)
 
     # --- blocks ---------------------------------------------------------------------------
 
@@ -292,9 +279,7 @@ class StringRules(StringAutomata):
         """
         low, high = bounds
         dfa, vectors = self._build_dfa(formulas, truth_vectors)
-        only_lengths = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(formulas))
-        # Strings under a pattern or a list stay canonical, as ``Spelling.ANY`` says.
-        any_spelling = only_lengths and self.options.spelling is Spelling.ANY
+        any_spelling = self._takes_any_spelling(formulas)
         sequences = any_json_string_sequences if any_spelling else json_string_sequences
         content = byte_dfa_from_dfa(dfa, sequences, self.unavailable_bytes)
         if not len(content):
@@ -304,6 +289,7 @@ class StringRules(StringAutomata):
             return None
         bound = self.options.max_string_length if high is None else high
         is_schema_bound = high is not None
+        only_lengths = _has_only_lengths(formulas)
         if only_lengths and not is_schema_bound and not states_reaching_cycle(content.next).any():
             bound = None  # the automaton counts bounds of the schema, as alternatives have them
         block = add_quotes(
@@ -321,6 +307,14 @@ class StringRules(StringAutomata):
         # the bound, only strings of that length are left.
         bound = max(bound, 2 * int(block.min_remaining[0]), low, longest + 1)
         return replace(block, bounds=(low, bound))
+
+    def _takes_any_spelling(self, formulas: tuple[Formula, ...]) -> bool:
+        """Return whether strings may be spelled in any way: not under a pattern or a list."""
+        return self.options.spelling is Spelling.ANY and _has_only_lengths(formulas)
+
+
+def _has_only_lengths(formulas: tuple[Formula, ...]) -> bool:
+    return all(isinstance(leaf.assertion, Length) for leaf in leaves_of(formulas))
 
 
 def longest_listed_length(formulas: Iterable[Formula]) -> int:

@@ -15,26 +15,31 @@ from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa
 from guided.runtime.work_budget import spend
 
-__all__ = ["least_left", "reachable_within"]
+__all__ = ["least_left"]
 
 _MOST: Final = 1e6
 """Counts do not go further: more than the items of an answer, each of which takes a stack."""
 _PRINTABLE: Final = CodePoints.from_ranges([(0x20, 0x7E)])
 """The code points that are counted: every vocabulary can spell them."""
-_MOST_STEPS: Final = 300
+_MOST_LENGTH: Final = 300
 _MOST_WORK: Final = 20_000_000
-"""Moves that are looked at; with more, no text is counted."""
+"""Moves that are looked at: of all states by all classes of characters, for each length."""
 
 
 def least_left(dfa: Dfa, bounds: tuple[int, int | None], max_start: int) -> float:
     """Return how many texts go on from any beginning of at most ``max_start`` characters, at least.
 
     They are the texts of ``dfa`` with a length within ``bounds``. The result may be too small: only
-    printable ASCII is counted, up to a length of 300 and a number of a million.
+    printable ASCII is counted, up to a length of 300, less for large automata, and a number of a
+    million.
     """
     low, high = bounds
-    last = _MOST_STEPS if high is None else min(high, _MOST_STEPS)
-    if not len(dfa) or low > last or last * dfa.next.size > _MOST_WORK:
+    if not len(dfa):
+        return 0
+    last = min(_MOST_LENGTH, _MOST_WORK // dfa.next.size)
+    if high is not None:
+        last = min(last, high)
+    if low > last:
         return 0
     spend(last * dfa.next.size // 64)
     ways = _count_by_length(dfa, last)
@@ -50,18 +55,6 @@ def least_left(dfa: Dfa, bounds: tuple[int, int | None], max_start: int) -> floa
         least = min(least, float(left.min()))
         now = _after(dfa.next, now)
     return least
-
-
-def reachable_within(table: NDArray[np.int32], steps: int) -> NDArray[np.bool_]:
-    """Mark the states that at most so many moves lead to from state 0; bool ``[states]``."""
-    reached = np.zeros(len(table), dtype=np.bool_)
-    reached[:1] = True
-    for _ in range(steps):
-        more = reached | _after(table, reached)
-        if (more == reached).all():
-            break
-        reached = more
-    return reached
 
 
 def _after(table: NDArray[np.int32], states: NDArray[np.bool_]) -> NDArray[np.bool_]:

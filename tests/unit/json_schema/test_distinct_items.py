@@ -328,6 +328,34 @@ def test_a_bound_of_the_options_gives_way_within_a_token_too(bound: int, text: s
     assert allowed == [token for token in range(len(vocabulary)) if _may_come(matcher, token)]
 
 
+@pytest.mark.parametrize(
+    ("item", "options", "text"),
+    [
+        # The bound leaves nothing that goes on as the token begins.
+        ({"pattern": "^(ab)*$"}, JsonOptions(max_string_length=4), '["abab'),
+        ({"pattern": "^(ab)*$"}, JsonOptions(max_string_length=4), '["abab","ab'),
+        ({"pattern": "^([a-z]{8})*$"}, JsonOptions(max_string_length=10), '["abababab'),
+        ({"pattern": "^(b{1,9}|ab[ab]?|ab[ab]{8})$"}, JsonOptions(max_string_length=4), '["ab'),
+        # Strings that differ from a known one are written in one way alone.
+        ({}, _ANY, '["ab'),
+        ({"minLength": 2}, _ANY, '["ab'),
+        ({"maxLength": 40}, _ANY, '["ab'),
+    ],
+)
+def test_what_the_options_leave_of_strings_counts_within_a_token(
+    item: Any, options: JsonOptions, text: str
+) -> None:
+    begun = (b"a", b"ab", b"aba", b"abab", b"abababab", b"\\/", b"\\u0061")
+    vocabulary = tiny_vocabulary([b'","' + text for text in begun])
+    schema = _unique(items={"type": "string", **item}, minItems=3)
+    compiler = ConstraintCompiler(vocabulary)
+    matcher = compiler.start(JsonSchema(json.dumps(schema), options=options))
+    for byte in text.encode():
+        matcher = matcher.advance(vocabulary.byte_ids[byte])
+    allowed = tokens_of(matcher.mask()).tolist()
+    assert allowed == [token for token in range(len(vocabulary)) if _may_come(matcher, token)]
+
+
 def _may_come(matcher: Matcher, token: int) -> bool:
     try:
         matcher.advance(TokenId(token))
