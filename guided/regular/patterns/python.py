@@ -59,6 +59,7 @@ _IGNORECASE: Final = int(re.IGNORECASE)
 _ASCII_ONLY: Final = int(re.ASCII)
 _DOTALL: Final = int(re.DOTALL)
 _MULTILINE: Final = int(re.MULTILINE)
+_UNICODE: Final = int(re.UNICODE)
 _KINDS_OF_LETTERS: Final = int(re.ASCII | re.LOCALE | re.UNICODE)
 """Flags of which a group that sets one takes the others back."""
 _NEWLINE: Final = CodePoints.single("\n")
@@ -72,9 +73,11 @@ _NEXT_TO_CHARACTER: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
     """Parse a pattern; the expression matches what ``re.fullmatch`` does with these ``flags``.
 
-    Lazy quantifiers are marked as such. Anchors are accepted only with ``anchored``, for a pattern
-    that matches a whole text. Raises InvalidConstraintError, UnsupportedFeatureError or
-    LimitExceededError, the first two with the position in the pattern.
+    Except for ``\\d``, which is 0 to 9 and not a digit of any script, unless the flag u is given or
+    written (``(?u)``): whoever lets a model write ``\\d`` means those. Lazy quantifiers are marked
+    as such. Anchors are accepted only with ``anchored``, for a pattern that matches a whole text.
+    Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, the first two with
+    the position in the pattern.
     """
     if len(text) > _MAX_PATTERN_LENGTH:
         raise LimitExceededError(
@@ -89,7 +92,9 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
         except ValueError as excluded:  # of flags that exclude each other
             raise InvalidConstraintError(f"{excluded}, in the pattern", position=0) from excluded
         items = _without_outer_anchors([*parsed]) if anchored else parsed
-        return _Translator(text, anchored).sequence(items, parsed.state.flags)
+        # Python's parser sets the flag u wherever a is not.
+        told = parsed.state.flags if _tells_unicode(text, flags) else parsed.state.flags & ~_UNICODE
+        return _Translator(text, anchored).sequence(items, told)
     except re.error as error:
         raise InvalidConstraintError(
             f"{error.msg} at character {error.pos} of the pattern", position=error.pos
@@ -114,6 +119,11 @@ def _without_outer_anchors(items: list[Any]) -> list[Any]:
     while begin < end and items[end - 1][0] is op.AT and items[end - 1][1] in _ENDS:
         end -= 1
     return items[begin:end]
+
+
+def _tells_unicode(text: str, flags: int) -> bool:
+    """Return whether the flag u is given, or written at the beginning of a pattern."""
+    return bool(flags & _UNICODE) or re.match(r"\(\?[a-zA-Z]*u[a-zA-Z]*\)", text) is not None
 
 
 class _Translator:
@@ -157,7 +167,9 @@ class _Translator:
                 return Repeat(item, int(low), most, lazy=operation is op.MIN_REPEAT)
             case op.ASSERT | op.ASSERT_NOT:
                 direction, inner = argument
-                item, is_negative = self.sequence(inner, flags), operation is op.ASSERT_NOT
+                # Where a match is forbidden, fewer digits would allow more texts.
+                kinds = flags if flags & _ASCII_ONLY else flags | _UNICODE
+                item, is_negative = self.sequence(inner, kinds), operation is op.ASSERT_NOT
                 if direction < 0 and is_negative and contains_end(item):
                     # See guided/regular/lookaround.py.
                     what = "the end of the text inside of a negative look-behind"
@@ -251,13 +263,13 @@ def _class_members(items: Any, flags: int) -> CodePoints:
     CATEGORY, and there are no others.
     """
     spend(len(items))
-    negated = False
+    negated = items[0][0] is op.NEGATE
+    if negated and not flags & _ASCII_ONLY:
+        flags |= _UNICODE
     spelled: list[tuple[int, int]] = []
     classes = EMPTY
     for operation, argument in items:
         match operation:
-            case op.NEGATE:
-                negated = True
             case op.LITERAL:
                 spelled.append((argument, argument))
             case op.RANGE:
@@ -269,6 +281,9 @@ def _class_members(items: Any, flags: int) -> CodePoints:
 
 
 def _category(category: Any, flags: int) -> CodePoints:
+    """Return the set of a class such as ``\\w``; ``\\d`` is all digits with the flag u alone."""
+    if category is op.CATEGORY_DIGIT and not flags & _UNICODE:
+        return ascii_class("DIGIT")
     name = str(category)
     kind = name.rsplit("_", 1)[-1]
     chars = ascii_class(kind) if flags & _ASCII_ONLY else unicode_class(kind)

@@ -95,6 +95,36 @@ def test_a_pattern_has_the_texts_that_match_as_a_whole(pattern: str, flags: int)
         assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
 
 
+@pytest.mark.parametrize(
+    ("pattern", "flags", "texts"),
+    [
+        (r"\d", 0, {"1"}),
+        (r"[\da]", 0, {"1", "a"}),
+        (r"\d", re.ASCII, {"1"}),
+        (r"(?i)(?:\d)", 0, {"1"}),
+        (r"(?u)\d", 0, {"1", "٣"}),
+        (r"(?iu)\d", 0, {"1", "٣"}),
+        (r"(?u:\d)", 0, {"1", "٣"}),
+        (r"(?u:\d(?a:\d?))", 0, {"1", "٣"}),
+        (r"\d", re.UNICODE, {"1", "٣"}),
+        # Whatever is let through matches in Python.
+        (r"\D", 0, {"a"}),
+        (r"[^\d]", 0, {"a"}),
+        (r"(?!\d).", 0, {"a"}),
+        (r"(?=\d).", 0, {"1", "٣"}),
+        (r"(?=\d)\w", re.ASCII, {"1"}),
+        (r".(?<!\d)", 0, {"a"}),
+        (r"\w", 0, {"1", "٣", "a"}),
+    ],
+)
+def test_digits_are_those_of_all_scripts_only_where_that_is_said(
+    pattern: str, flags: int, texts: set[str]
+) -> None:
+    dfa = dfa_from_regular(parse_python_regex(pattern, flags))
+    assert {text for text in ("1", "٣", "a") if dfa.accepts(text)} == texts
+    assert all(re.fullmatch(pattern, text, flags) for text in texts)
+
+
 _ANCHORED = [
     (r"\B", 0),
     (r"\B.?\B", 0),
