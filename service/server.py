@@ -259,9 +259,11 @@ def _stop_asked() -> asyncio.Event:
 
     def ask() -> None:
         event.set()
-        # A second signal ends the process at once.
+        # A second signal ends the process at once: an interrupt would else be an exception, after
+        # which the loop waits for tasks that it has broken off. Its engine ends when it does.
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask)

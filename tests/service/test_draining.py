@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -47,6 +49,23 @@ def test_what_does_not_finish_within_the_grace_period_is_cut(tmp_path: Path) -> 
         assert isinstance(cut, ServiceUnavailableError)
         assert str(cut) == CUT
         assert server.wait(5) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_a_server_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"drain_seconds": "60"}) as server,
+        Client(server.address, retries=0) as client,
+    ):
+        engine = server.engine_process_id()
+        completed = client.as_completed([raw("quick"), raw("wait")])
+        next(completed)
+        server.process.send_signal(number)
+        eventually(lambda: "draining" in server.log.read_text())
+        server.process.send_signal(number)
+        assert server.wait(5) == -number
+        assert isinstance(next(completed).outcome, ServiceUnavailableError)
+    eventually(partial(has_ended, engine))
 
 
 def test_a_call_that_a_drain_cuts_off_learns_why(tmp_path: Path) -> None:
