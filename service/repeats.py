@@ -18,13 +18,14 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NewType, TypeAlias
 
 from cachetools import TTLCache
 
-from guided.errors import RequestError
+from guided.errors import DeadlineExceededError, RequestError
 from guided.v1 import generation_pb2 as pb
 from guided_service.admission import OverloadedError
 from guided_service.door import Caller
@@ -96,19 +97,27 @@ class Repeats:
         """Return the answer of the request with this key, generating it if needed.
 
         Raises ``RequestError`` if another request has this key, and ``OverloadedError`` if too many
-        callers wait for it.
+        callers wait for it. The deadline is that of the first caller; whoever joined and may have
+        more time has it generated again.
         """
-        finished = self._finished.get(key)
-        if finished is not None:
-            _check_same(finished.digest, digest)
-            note_repeat()
-            return pb.GenerateResponse.FromString(finished.written)
-        under_way = self._under_way.get(key)
-        if under_way is None:
-            under_way = self._begin(key, digest, make)
-        else:
+        while True:
+            finished = self._finished.get(key)
+            if finished is not None:
+                _check_same(finished.digest, digest)
+                note_repeat()
+                return pb.GenerateResponse.FromString(finished.written)
+            under_way = self._under_way.get(key)
+            if under_way is None:
+                return await self._wait(key, self._begin(key, digest, make))
             under_way.check_may_join(digest)
             note_repeat()
+            with suppress(DeadlineExceededError):
+                response = await self._wait(key, under_way)
+                if not _was_cut_short(response):
+                    return response
+
+    async def _wait(self, key: Key, under_way: _UnderWay) -> pb.GenerateResponse:
+        """Wait for an answer, which is given up once nobody waits for it."""
         under_way.waiting += 1
         try:
             return await asyncio.shield(under_way.answer)
@@ -132,6 +141,8 @@ class Repeats:
         if answer.cancelled() or answer.exception() is not None:
             return
         response = answer.result()
+        if _was_cut_short(response):
+            return
         if _LEAST_BYTES + response.ByteSize() <= self._finished.maxsize:
             self._finished[key] = _Finished(ended.digest, response.SerializeToString())
             if self._forgetting is None:
@@ -169,6 +180,14 @@ def _check_same(kept: Digest, digest: Digest) -> None:
             field="request_id",
             hint="give each request an id of its own, such as a UUID",
         )
+
+
+def _was_cut_short(response: pb.GenerateResponse) -> bool:
+    """Return whether a deadline closed the answer, or one of several."""
+    return pb.FINISH_REASON_DEADLINE_CLOSED in (
+        response.finish_reason,
+        *(each.finish_reason for each in response.candidates),
+    )
 
 
 def _size(finished: _Finished) -> int:

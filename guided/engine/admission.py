@@ -83,7 +83,7 @@ class Admission:
                 end_ids=vocabulary.end_ids,
                 is_constrained=is_constrained,
             )
-            return BeamGroup(submission, search)
+            return BeamGroup(submission, search, self._texts_of(request))
         answers = [
             self._make_answer(submission, matcher, seed, is_constrained=is_constrained)
             for seed in _seeds(request)
@@ -93,13 +93,16 @@ class Admission:
         drafter = None if request.drafters == (NO_DRAFTER,) else self._drafter
         return SampledGroup(submission, answers, drafter, scorer)
 
+    def _texts_of(self, request: GenerationRequest) -> Sequence[bytes | None]:
+        """Return the text of each token in the answers of a request."""
+        return self._texts if request.tools is None else self._marked_texts
+
     def _make_answer(
         self, submission: Submission, matcher: Matcher, seed: int, *, is_constrained: bool
     ) -> AnswerState:
         """Make one sampled answer, with what its request wants of it."""
         request, vocabulary, start = submission.request, self._vocabulary, len(submission.prompt)
-        has_calls = request.tools is not None
-        texts = self._marked_texts if has_calls else self._texts
+        has_calls, texts = request.tools is not None, self._texts_of(request)
         # Candidates are compared by the log-probabilities of their tokens.
         default_top = 0 if request.has_candidates else None
         chooser = Chooser(

@@ -21,9 +21,13 @@ __all__ = ["BeamGroup"]
 class BeamGroup(Group):
     """All beams of one request, which run together."""
 
-    def __init__(self, submission: Submission, search: BeamSearch) -> None:
+    def __init__(
+        self, submission: Submission, search: BeamSearch, texts: Sequence[bytes | None]
+    ) -> None:
+        """``texts`` has by token its text in an answer; ``None`` for none."""
         super().__init__(submission)
         self._search = search
+        self._texts = texts
         self._beams = BeamsRunnable(submission, search)
 
     @property
@@ -45,19 +49,25 @@ class BeamGroup(Group):
         """End all beams along their shortest completions."""
         self._search.close_for_deadline()
 
-    def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
+    def candidates(
+        self,
+        vocabulary: Vocabulary,  # noqa: ARG002 - it has the texts
+    ) -> list[CandidateResult]:
         """Return the best answers found, best first."""
         errors = "replace" if self.submission.request.constraint is None else "strict"
         return [
             CandidateResult(
                 index=index,
-                text=vocabulary.decode(found.tokens).decode("utf-8", errors),
+                text=self._text(found.tokens, errors),
                 tokens=found.tokens,
                 finish_reason=found.finish_reason,
                 score=found.score,
             )
             for index, found in enumerate(self._search.answers[: self.submission.request.n])
         ]
+
+    def _text(self, tokens: Sequence[TokenId], errors: str) -> str:
+        return b"".join([self._texts[token] or b"" for token in tokens]).decode("utf-8", errors)
 
     def own_usage(self) -> Usage:
         """The tokens of the answers that are returned, once the search is over; none before.

@@ -183,7 +183,8 @@ class Runnable:
         self.blocks = [blocks]
         use = self.submission.cache_use
         if use.reused is None:  # counts once, not when it starts over
-            use.reused = blocks.committed
+            # What is forced right after the prompt may be known too.
+            use.reused = min(blocks.committed, len(self.submission.prompt))
 
     def stop(self) -> None:
         """Release all blocks; it can start over from its tokens."""

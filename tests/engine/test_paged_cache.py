@@ -11,7 +11,14 @@ import pytest
 
 from guided.decoding import DraftBuilder, DraftContext, DraftState
 from guided.engine.engine import Engine
-from guided.spec import Beams, Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
+from guided.spec import (
+    Beams,
+    Forcing,
+    GenerationRequest,
+    GenerationResult,
+    Sampling,
+    TokenId,
+)
 from tests.engine.drafters import OneByOne
 from tests.engine.tiny_models import answers, make_engine, make_model, words
 from tests.kit.effort import crossed
@@ -112,6 +119,14 @@ def test_the_same_prompt_again_leaves_its_last_token_to_compute() -> None:
     first, second = (answers(engine, {key: request})[key] for key in "ab")
     assert first.tokens == second.tokens
     assert (first.usage.reused_tokens, second.usage.reused_tokens) == (0, 4)
+
+
+def test_no_more_tokens_are_reused_than_the_prompt_has() -> None:
+    """Where the run that is forced right after it is known too."""
+    engine = make_engine(block_size=1)
+    request = GenerationRequest("abcdefgh", words("aaaab", "aaaac"), forcing=Forcing.STRICT)
+    usages = [answers(engine, {name: request})[name].usage for name in "ab"]
+    assert [usage.reused_tokens for usage in usages] == [0, usages[0].prompt_tokens]
 
 
 _SIBLINGS = {"n": 2, "sampling": Sampling(temperature=1.0)}

@@ -12,7 +12,12 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from guided.client import AsyncClient, Client, RawPrompt, Request
-from guided.errors import GuidedError, RequestError, ServiceUnavailableError
+from guided.errors import (
+    DeadlineExceededError,
+    GuidedError,
+    RequestError,
+    ServiceUnavailableError,
+)
 from guided.spec import FinishReason
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
@@ -100,6 +105,46 @@ def test_not_many_wait_for_one_answer() -> None:
             await repeats.answer(KEY, ONE, maker.make)
         maker.let.set()
         assert [one.text for one in await asyncio.gather(*callers)] == ["1", "1", "1"]
+
+    using(talk)
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_who_joins_has_time_of_its_own(is_closed: bool) -> None:
+    async def talk(maker: Maker) -> None:
+        async def late() -> pb.GenerateResponse:
+            await maker.let.wait()
+            if is_closed:
+                return pb.GenerateResponse(finish_reason=pb.FINISH_REASON_DEADLINE_CLOSED)
+            raise DeadlineExceededError("the deadline came")
+
+        repeats = Repeats()
+        first = asyncio.create_task(repeats.answer(KEY, ONE, late))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(repeats.answer(KEY, ONE, maker.make)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert maker.made == 0
+        maker.let.set()
+        assert [(await other).text for other in others] == ["1", "1"]
+        assert (await repeats.answer(KEY, ONE, maker.make)).text == "1"
+        if is_closed:
+            assert (await first).finish_reason == pb.FINISH_REASON_DEADLINE_CLOSED
+        else:
+            with pytest.raises(DeadlineExceededError):
+                await first
+
+    using(talk)
+
+
+def test_an_answer_that_a_deadline_closed_is_not_given_again() -> None:
+    async def talk(maker: Maker) -> None:
+        async def late() -> pb.GenerateResponse:
+            return pb.GenerateResponse(finish_reason=pb.FINISH_REASON_DEADLINE_CLOSED)
+
+        repeats = Repeats()
+        maker.let.set()
+        await repeats.answer(KEY, ONE, late)
+        assert (await repeats.answer(KEY, ONE, maker.make)).text == "1"
 
     using(talk)
 
