@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import zmq
 from structlog.contextvars import bound_contextvars
 
+from guided.engine.request_isolation import is_request_error
 from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
@@ -286,8 +287,10 @@ def _take_waiting(
         except GuidedError as error:
             watches.end(request_id)
             _send(socket, _message(request_id, error))
-        except Exception as error:
+        except BaseException as error:
             # A request that was not admitted has affected no other, so it fails alone.
+            if not is_request_error(error):
+                raise
             watches.end(request_id)
             with bound_contextvars(request_id=name_in(request_id)):
                 incident = incident_of(error)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from guided.engine.request_isolation import is_request_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest
 from guided_service.memory import give_back_memory
@@ -111,5 +112,8 @@ class PromptThread:
             return request, self._prepare(request, received=asked.received)
         except GuidedError as error:
             return error
-        except Exception as error:
+        # A panic of a compiled tokenizer is no Exception, and a fault of this request like others.
+        except BaseException as error:
+            if not is_request_error(error):
+                raise
             return incident_of(error)

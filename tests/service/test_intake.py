@@ -259,6 +259,10 @@ def test_what_is_too_long_is_refused_with_the_limit(
 # Prompts beside the engine
 
 
+class Panic(BaseException):
+    """As compiled libraries raise them."""
+
+
 @dataclass
 class SlowPrompts(EchoEngine):
     """Keeps preparing a prompt until released; no other work waits for that."""
@@ -275,6 +279,8 @@ class SlowPrompts(EchoEngine):
             raise RequestError("the prompt is odd", field="prompt")
         if str(request.prompt).startswith("bug"):
             raise KeyError("secret")
+        if str(request.prompt).startswith("panic"):
+            raise Panic("secret")
         return super().prepare(request, received=received)
 
 
@@ -359,14 +365,15 @@ def test_what_is_wrong_with_a_long_prompt_is_told(tmp_path: Path) -> None:
     engine.may_end.set()
     with talking(engine, tmp_path) as talk:
         outcomes = []
-        for prompt in ("refuse", "bug", "fine"):
+        for prompt in ("refuse", "bug", "panic", "fine"):
             talk.submit(prompt, f"{prompt} {LONG}")
             outcomes.append(talk.outcome())
-    refused, failed, fine = outcomes
+    refused, *failures, fine = outcomes
     assert isinstance(refused, Failed)
     assert (refused.error.code, refused.error.message) == ("INVALID_REQUEST", "the prompt is odd")
-    assert isinstance(failed, Failed)
-    assert failed.error.code == "INTERNAL"
-    assert "secret" not in failed.error.message
+    for failed in failures:
+        assert isinstance(failed, Failed)
+        assert failed.error.code == "INTERNAL"
+        assert "secret" not in failed.error.message
     assert isinstance(fine, Answered)
-    assert engine.refused == 2
+    assert engine.refused == 3

@@ -17,6 +17,7 @@ let steps = [];
 let held = {};
 let running = null;
 let looking = null;
+let drawing = null;
 const answer = new AnswerView(look);
 
 async function connect() {
@@ -117,13 +118,16 @@ function showStep(number) {
 }
 
 async function drawAutomaton() {
+  drawing?.abort();
+  drawing = new AbortController();
   const place = byId("panel-automaton");
   if (kind() === "none") return place.replaceChildren(element("p", {}, "Free text has no automaton."));
   place.replaceChildren(element("p", { class: "quiet" }, "drawing…"));
   try {
-    place.replaceChildren(...automatonView(await api.automaton({ model: modelName, ...constraintFields() })));
+    const asked = { model: modelName, ...constraintFields() };
+    place.replaceChildren(...automatonView(await api.automaton(asked, drawing.signal)));
   } catch (error) {
-    place.replaceChildren(element("p", { class: "wrong" }, error.message));
+    if (error.name !== "AbortError") place.replaceChildren(element("p", { class: "wrong" }, error.message));
   }
 }
 
