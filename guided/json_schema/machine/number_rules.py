@@ -237,7 +237,7 @@ def _as_single_range(part: Formula) -> Numbers | None:
 
 
 def _mentioned_numbers(formula: Formula) -> Iterator[Decimal]:
-    """Yield guesses at the shortest number that fits: choices, bounds, integers around bounds.
+    """Yield guesses at the shortest number that fits: choices, bounds, short numbers around bounds.
 
     Some may not fit, and others may be missing: the caller checks each, and without one that fits
     it builds an automaton. Divisors are not among them.
@@ -250,5 +250,16 @@ def _mentioned_numbers(formula: Formula) -> Iterator[Decimal]:
             for bound in (assertion.low, assertion.high):
                 # Larger ones are left out: guesses have no exponent, so they would be long.
                 if bound is not None and abs(bound.value) < 10**15:
-                    whole = bound.value.to_integral_value()
-                    yield from (bound.value, whole - 1, whole, whole + 1)
+                    yield bound.value
+                    yield from _short_neighbours(bound.value)
+
+
+def _short_neighbours(value: Decimal) -> Iterator[Decimal]:
+    """Yield the integers around a number; if it is none, the numbers of up to three places too.
+
+    The bounds of "above 0 and below 1" may be the floats next to these, of many digits.
+    """
+    for places in range(4 if value % 1 else 1):
+        unit = Decimal(1).scaleb(-places)
+        nearest = value.quantize(unit)
+        yield from (nearest - unit, nearest, nearest + unit)

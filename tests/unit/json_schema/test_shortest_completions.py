@@ -65,6 +65,10 @@ ROWS: list[tuple[Schema, str, str]] = [
     (_object(required=["a"]), "", '{"a":0}'),
     (_object(required=["a", "b"]), '{"a":[', '],"b":0}'),
     (_object(properties={"a": {"type": "string"}}, required=["a"]), '{"a"', ':""}'),
+    # The floats next to exclusive bounds, as they come from Python's types.
+    (_object(properties={"a": {"type": "number", "minimum": 5e-324, "maximum": 0.9999999999999999}}, required=["a"]), "", '{"a":0.9}'),
+    (_object(properties={"a": {"type": "number", "minimum": 0.5000000000000001, "maximum": 2.2}}, required=["a"]), "", '{"a":1}'),
+    (_object(properties={"a": {"type": "number", "minimum": -0.0512, "maximum": -0.0388}}, required=["a"]), "", '{"a":-0.05}'),
     (_object(minProperties=1), "", '{"":0}'),
     (_object(minProperties=2), '{"":1', ',"0":0}'),
     (_object(properties={"a": {}, "b": {}}, additionalProperties=False, minProperties=2), "", '{"a":0,"b":0}'),
