@@ -8,6 +8,7 @@ is part of the state; code points of strings are counted outside their automaton
 from __future__ import annotations
 
 from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine.additional_names import AdditionalNames
 from guided.json_schema.machine.completions import DocumentCompletions
@@ -15,6 +16,7 @@ from guided.json_schema.machine.document_rows import DocumentRows
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.exits import Exits
+from guided.json_schema.machine.forbidden_members import forbidden_member_text
 from guided.json_schema.machine.search import MAX_TRIES
 from guided.json_schema.machine.stacks import ROOT
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
@@ -200,10 +202,14 @@ class JsonMachine(Recognizer):
         empty = self.evaluation.values.empty_node
         pointer = "" if empty is None else empty.pointer
         message = "no document satisfies the schema"
+        objects = self.evaluation.restriction.to_type(
+            JsonType.OBJECT, self.evaluation.grammar.root if empty is None else empty
+        )
         return UnsatisfiableError(
             f"no value fits here, and {message}" if pointer else message,
             pointer=pointer,
-            hint="look for bounds that cross, for required members that may not be there, and for "
+            hint=forbidden_member_text(objects)
+            or "look for bounds that cross, for required members that may not be there, and for "
             "values that must contain another of their own schema",
         )
 

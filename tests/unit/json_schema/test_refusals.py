@@ -111,6 +111,31 @@ def test_a_schema_without_documents_names_a_part_that_no_value_fits(
     assert caught.value.pointer == pointer
 
 
+_CLOSED = {"type": "object", "properties": {"severity": {}}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "hint"),
+    [
+        (
+            _CLOSED | {"required": ["severty"]},
+            "the member 'severty' is required, but may not be there; did you mean 'severity'?",
+        ),
+        (
+            {"type": "array", "minItems": 1, "items": {"allOf": [_CLOSED, {"required": ["x"]}]}},
+            "the member 'x' is required, but may not be there",
+        ),
+        # Other reasons, with the general hint.
+        (_CLOSED | {"minProperties": 2, "required": ["severity"]}, "look for bounds that cross"),
+        ({"type": "string", "minLength": 3, "maxLength": 2}, "look for bounds that cross"),
+    ],
+)
+def test_a_required_member_that_may_not_be_there_is_named(schema: Schema, hint: str) -> None:
+    with pytest.raises(UnsatisfiableError) as caught:
+        machine_of(schema)
+    assert str(caught.value.hint).startswith(hint)
+
+
 def _limited(schema: Schema, **limits: int) -> JsonMachine:
     grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
     return JsonMachine(grammar, limits=RecognizerLimits(**limits))
