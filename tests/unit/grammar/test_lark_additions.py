@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from guided.constraint.machine import machine_of
 from guided.errors import (
     GuidedError,
     InvalidConstraintError,
@@ -18,6 +19,7 @@ from guided.errors import (
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
+from guided.spec import Lark
 from tests.kit.grammars import accepted_by
 
 
@@ -180,6 +182,34 @@ def test_terminals_are_combined_as_sets_are(seed: int) -> None:
         return
     for text in _TEXTS:
         assert accepted_by(machine, text) == (text in made.texts), (made.written, text)
+
+
+def test_free_text_goes_without_a_trigger_where_it_says_so() -> None:
+    """The example of docs/grammars.md."""
+    machine = machine_of(
+        Lark(
+            """
+            start: (head %json {"type": "object"} "</call>")* TEXT
+            head[suffix="<call>"]: /(?s:.*)/
+            TEXT: ~/(?s:.*<call>.*)/
+            """
+        )
+    )
+
+    def is_accepted(text: str) -> bool:
+        state = machine.advance(machine.start, text.encode())
+        return state is not None and machine.is_accepting(state)
+
+    for text in (
+        "",
+        "hello\n",
+        "<call",
+        "a<call>{}</call>b",
+        '<call>{"c":1}</call><call>{}</call>',
+    ):
+        assert is_accepted(text), text
+    for text in ("<call>", "a<call>b", "a<call>{}", "<call>{}</call><call>"):
+        assert not is_accepted(text), text
 
 
 def test_and_binds_tighter_than_or_and_not_tighter_than_repeats() -> None:
