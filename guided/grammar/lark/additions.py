@@ -55,6 +55,10 @@ REFUSED_ATTRIBUTES: Final = {
         "write suffix= for an end that stays in the answer; an answer itself ends where its"
         " grammar does",
     ),
+    "max_chars": Refusal(
+        "max_chars, a bound in characters, is not supported",
+        "bound the repeats of the rule, as in /(?s:.){0,400}/",
+    ),
     "max_tokens": Refusal(
         "max_tokens, a bound in tokens for a part of an answer, is not supported",
         "bound its characters, as in /(?s:.){0,400}/, or the whole answer by the request's"

@@ -7,7 +7,7 @@
     item:         "~"? ("(" choice ")" | "[" choice "]" | value)
     value:        TERMINAL | SPECIAL | LITERAL (".." LITERAL)? | RULE ("{" value ("," value)* "}")?
 
-``&``, ``~`` before an item and repeats in braces are of llguidance.
+``&``, ``~`` before an item, repeats in braces and ``""`` for nothing are of llguidance.
 """
 
 from __future__ import annotations
@@ -133,6 +133,8 @@ class BodyParser(TokenParser):
         token = self._current
         if token.kind in _LITERALS:
             self._index += 1
+            if token.text == '""' and self._current_kind != "..":
+                return Series(())
             literal = Literal(token.text, token.position)
             if token.kind == "pattern" or not self._accept(".."):
                 return literal

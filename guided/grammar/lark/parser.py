@@ -33,6 +33,7 @@ from guided.grammar.token_parser import Token
 
 __all__ = ["parse_lark"]
 
+_EMPTY_SUFFIX_HINT: Final = "leave it out: an answer ends where its grammar does"
 _ATTRIBUTES: Final = "lazy, suffix=, capture and stop_capture"
 
 
@@ -160,6 +161,8 @@ class _Parser(BodyParser):
                 case "suffix":
                     self._expect(("=",), "expected =, and what ends the text")
                     suffix = self._parse_argument()
+                    if suffix == Series(()):
+                        raise self._invalid_at(key, "the suffix is empty", _EMPTY_SUFFIX_HINT)
                 case "capture" | "stop_capture":
                     # It names a part of the answer, which has the same texts without it.
                     if self._accept("="):

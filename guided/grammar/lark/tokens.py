@@ -14,12 +14,12 @@ from guided.spec.source_position import SourcePosition
 __all__ = ["tokenize"]
 
 # A token may follow blanks. Frequent ones come first, where their order does not matter. A comment
-# includes the line breaks before it, as in Lark.
+# includes the line breaks before it, as in Lark. In llguidance names may have dashes inside.
 _TOKEN: Final = re.compile(
     r"""
     [ \t]*+(?:
-    (?P<rule>_?[a-z][_a-z0-9]*)
-    | (?P<terminal>_?[A-Z][_A-Z0-9]*)
+    (?P<rule>_?[a-z][_a-z0-9]*(?:-[_a-z0-9]+)*)
+    | (?P<terminal>_?[A-Z][_A-Z0-9]*(?:-[_A-Z0-9]+)*)
     | (?P<sign>\.\.|->|\*|\+(?!\d)|\?(?!!?[a-z_])|[][{}().|~,&=]|:(?!:))
     | (?P<literal>"(?:\\[^\n]|[^"\\\n]++)*"i?)
     | (?P<comment>\s*+(?://|\#)[^\n]*)
@@ -39,11 +39,7 @@ _KIND_BY_GROUP: Final = {index: kind for kind, index in _TOKEN.groupindex.items(
 _WRONG_FORM: Final = re.compile(r"(?P<reference>@\w+)|%\w+|::|.", re.DOTALL)
 """What an error names where no token begins."""
 _STATEMENTS: Final = "%import, %ignore, %declare, %override, %extend and, in rules, %json"
-_UNFINISHED: Final = {
-    '"': "the text is not closed",
-    "/": "the pattern is not closed",
-    "-": "a dash means nothing here; names have none, only _",
-}
+_UNFINISHED: Final = {'"': "the text is not closed", "/": "the pattern is not closed"}
 
 
 def tokenize(text: str) -> list[Token]:

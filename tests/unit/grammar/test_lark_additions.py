@@ -82,6 +82,14 @@ _FEATURES = {
         ["abc", "abcabc"],
         ["abb", "abc1"],
     ),
+    "after look-around": (
+        'start: A+\nA: /a(?!c)/ (/[a-d]/ & ~"b")', ["aa", "adaa"], ["ac", "ab", "aaac"]
+    ),
+    "dashes in names": (
+        'start: _a-b1 A-B->c-d\n_a-b1: "a"\n%ignore A-1\nA-B: "b"\nA-1: " "', ["a b"], ["a", "b"]
+    ),
+    "nothing": ('start: "" a* ""?\na: "a" | ""', ["", "a", "aa"], ["b"]),
+    "nothing in terminals": ('start: A t{""}\nA: "a" ("b" | "")\nt{x}: x x', ["a", "ab"], [""]),
     "beside lazy patterns": (
         'start: A\nA: "<" /.*?/ (">" & /./)', ["<>", "<a>"], ["<a>b>", "<a"]
     ),
@@ -257,6 +265,7 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
         "start[max_tokens=10]: /.*/", UnsupportedFeatureError,
         ["line 1, column 7: max_tokens, a bound in tokens", "/(?s:.){0,400}/"],
     ),
+    "max_chars": ("start[max_chars=10]: /.*/", UnsupportedFeatureError, ["(?s:.){0,400}"]),
     "temperature": (
         "start[temperature=0.7]: /.*/", UnsupportedFeatureError,
         ["line 1, column 7: temperature", "give the request a temperature"],
@@ -267,7 +276,7 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "no attribute": ("start[]: /.*/", InvalidConstraintError, ["column 7", "expected lazy"]),
     "no suffix": ("start[suffix]: /.*/", InvalidConstraintError, ["column 13", "expected ="]),
-    "an empty suffix": ('start[suffix=""]: /.*/', InvalidConstraintError, ["an empty literal"]),
+    "an empty suffix": ('start[suffix=""]: /.*/', InvalidConstraintError, ["the suffix is empty"]),
     "an undefined suffix": ("start[suffix=A]: /.*/", InvalidConstraintError, ["'A' is not"]),
     "a lazy rule that may be empty": (
         'start: a "x"\na[lazy]: /[0-9]*/', UnsupportedFeatureError,
@@ -331,9 +340,11 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
         ["line 1, column 12: <[128010]> is a token by its number", "such as <|python_tag|>"],
     ),
     "any token": ("start: <[*]>", UnsupportedFeatureError, ["<[*]> is a token by its number"]),
-    "a name with a dash": (
-        'start: a-b\na-b: "a"', InvalidConstraintError, ["column 9: a dash means nothing here"]
-    ),
+    "a dash at the end": ('start: a-\na: "a"', InvalidConstraintError, ["column 9: '-' means"]),
+    "a dash between cases": ("start: A-b", InvalidConstraintError, ["column 9: '-' means nothing"]),
+    "a terminal of nothing": ('start: A\nA: ""', InvalidConstraintError, ["'A' is empty"]),
+    "nothing in any case": ('start: ""i', InvalidConstraintError, ["an empty literal"]),
+    "a range from nothing": ('start: "".."b"', InvalidConstraintError, ["no range"]),
 }  # fmt: skip
 
 
