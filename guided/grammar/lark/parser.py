@@ -142,7 +142,8 @@ class _Parser(BodyParser):
 
     def _parse_attributes(self, name: Token) -> _Attributes:
         """Parse the attributes of a rule, after its ``name``."""
-        opening = self._expect(("[",), "")
+        opening = self._current
+        self._index += 1
         if name.kind == "terminal":
             what = f"attributes are for rules, and {name.text!r} is a terminal"
             hint = "give them to a rule in small letters, which has the terminal as its body"
