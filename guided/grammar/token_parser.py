@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
+from guided.errors import (
+    ConstraintError,
+    InvalidConstraintError,
+    LimitExceededError,
+    UnsupportedFeatureError,
+)
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
@@ -93,9 +98,27 @@ class TokenParser:
                 "give what is inside a name of its own",
             )
 
-    def _invalid_at(self, token: Token, what: str) -> ConstraintError:
+    def _read_special_name(self) -> str:
+        """Read a special token, ``<name>``, and return its name.
+
+        Raises UnsupportedFeatureError for one by its number, ``<[128010]>``: in each tokenizer that
+        is another token.
+        """
+        token = self._current
+        if token.text.startswith("<["):
+            what = f"{token.text[:20]} is a token by its number, which is not supported"
+            hint = "write its name in the model's tokenizer, such as <|python_tag|>"
+            raise UnsupportedFeatureError(
+                self._message_at(token, what), position=token.position, hint=hint
+            )
+        self._index += 1
+        return token.text
+
+    def _invalid_at(self, token: Token, what: str, hint: str | None = None) -> ConstraintError:
         """Return an error that points to a token."""
-        return InvalidConstraintError(self._message_at(token, what), position=token.position)
+        return InvalidConstraintError(
+            self._message_at(token, what), position=token.position, hint=hint
+        )
 
     def _limit_error(
         self, token: Token, what: str, limit: int, hint: str | None = None

@@ -12,10 +12,11 @@ import msgspec
 from pydantic import Field
 
 from guided.errors import InvalidConstraintError, RequestError
-from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec import Choice, JsonSchema, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
 from guided.spec.exact_json import check_text_values, parse_decimal
+from guided.spec.grammar_format import grammar_of
 from guided.spec.structural_tags import read_structural_tag
 from guided_service.http.fields import GenerationFields, Given, Listed, On
 from guided_service.http.members import repeated_member
@@ -156,9 +157,7 @@ def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
     if outputs.choice is not None:
         found.append(("choice", Choice(outputs.choice)))
     if outputs.grammar is not None:
-        # vLLM distinguishes them the same way: rules of EBNF have this sign, those of Lark a colon.
-        is_ebnf = "::=" in outputs.grammar
-        found.append(("grammar", (Ebnf if is_ebnf else Lark)(outputs.grammar)))
+        found.append(("grammar", grammar_of(outputs.grammar)))
     if outputs.json_object is not None:
         found.append(("json_object", JsonObject()))
     if outputs.structural_tag is not None:

@@ -62,6 +62,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
         ("choice", '["a", "b"]', Choice(["a", "b"])),
         ("grammar", 'root ::= "a"', Ebnf('root ::= "a"')),
         ("grammar", 'start: "a"', Lark('start: "a"')),
+        ("grammar", '%llguidance {}\nstart: "::="', Lark('%llguidance {}\nstart: "::="')),
         ("structural_tag", '{"format": {"type": "const_string", "value": "a"}}', Text("a")),
     ],
 )

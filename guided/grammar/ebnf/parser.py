@@ -1,9 +1,9 @@
 """A recursive-descent parser of EBNF grammars::
 
-    grammar:   (NAME "::=" choice ahead?)*
+    grammar:   (NAME attributes? "::=" choice ahead?)*
     choice:    sequence ("|" sequence)*
     sequence:  (item ("*" | "+" | "?" | BOUNDS)*)*
-    item:      LITERAL | CLASS | "." | NAME | "(" choice ")"
+    item:      LITERAL | CLASS | "." | NAME | SPECIAL | "(" choice ")"
     ahead:     "(=" choice ")"
 
 Line breaks mean nothing: a name before ``::=`` begins a rule. The format is that of llama.cpp
@@ -27,6 +27,7 @@ from guided.grammar.context_free import (
     Concatenation,
     ContextFreeGrammar,
     Repetition,
+    Special,
     Terminal,
 )
 from guided.grammar.ebnf.tokens import error_at, parse_class, parse_literal, tokenize
@@ -42,6 +43,14 @@ MAX_GRAMMAR_LENGTH: Final = 1_000_000
 MAX_BOUND: Final = 1_000_000
 """The largest bound of a repeat; what would make too large an automaton anyway."""
 _REPEATS: Final = (*REPEAT_BOUNDS, "bounds")
+_ATTRIBUTE_HINTS: Final = {
+    "lazy": "use guided.Lark, where rules may be lazy",
+    "max_chars": "bound the repeats in the rule, as in .{0,400}",
+    "max_tokens": "bound the characters, as in .{0,400}, or the whole answer by the request's"
+    " max_tokens",
+    "temperature": "leave it out, and give the request a temperature",
+}
+"""By name of an attribute of xgrammar, what to write instead."""
 
 
 def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
@@ -91,7 +100,7 @@ class _Parser(TokenParser):
             name = self._expect(("name",), "a rule is defined as NAME ::= …")
             if name.text in bodies:
                 raise self._invalid_at(name, f"the rule {name.text!r} is defined twice")
-            self._refuse_attributes()
+            self._skip_attributes()
             self._expect(("defined",), "a rule is defined as NAME ::= …")
             bodies[name.text] = self._parse_choice()
             if self._current_kind == "ahead":
@@ -133,6 +142,8 @@ class _Parser(TokenParser):
                     return None
                 self.called_at.setdefault(token.text, token.position)
                 body = Call(token.text)
+            case "special":
+                return Special(self._read_special_name())
             case "(":
                 return self._parse_group()
             case "*" | "+" | "?" | "bounds":
@@ -213,10 +224,20 @@ class _Parser(TokenParser):
         if not (self._current_kind == "end" or self._begins_rule()):
             raise self._invalid_at(opening, "a look-ahead stands at the end of its rule")
 
-    def _refuse_attributes(self) -> None:
-        """Raise UnsupportedFeatureError for an attribute, such as ``[a]``, after a rule's name."""
-        if self._current_kind == "class":
-            raise error_at(
-                UnsupportedFeatureError, self._text, self._current.position,
-                "an attribute of a rule is not supported", "leave it out",
-            )  # fmt: skip
+    def _skip_attributes(self) -> None:
+        """Pass over the attributes after a rule's name, ``[capture="a"]``.
+
+        Raises UnsupportedFeatureError for others than ``capture``, without which a rule has the
+        same texts.
+        """
+        token = self._accept("class")
+        if token is None:
+            return
+        for attribute in token.text[1:-1].split(","):
+            name = attribute.partition("=")[0].strip()
+            if name != "capture":
+                raise error_at(
+                    UnsupportedFeatureError, self._text, token.position,
+                    f"the attribute {name!r} of a rule is not supported",
+                    _ATTRIBUTE_HINTS.get(name, "leave it out"),
+                )  # fmt: skip

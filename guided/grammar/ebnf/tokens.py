@@ -19,7 +19,7 @@ __all__ = ["error_at", "parse_class", "parse_literal", "tokenize"]
 _TOKEN: Final = re.compile(
     r"""
     (?P<blank>(?:[ \t\r\n]|\#[^\r\n]*)+)
-    | (?P<macro>(?:TagDispatch|TokenTagDispatch|Token|ExcludeToken|Regex)[ \t]*\()
+    | (?P<macro>(?:TagDispatch|TokenTagDispatch|Token|ExcludeToken|Regex|Substring)[ \t]*\()
     | (?P<dotted>[\w-]+\.[\w-][\w.-]*)
     | (?P<name>[\w-]+)
     | (?P<defined>::=)
@@ -27,7 +27,9 @@ _TOKEN: Final = re.compile(
     | (?P<class>\[(?:\\.|[^]\\])*\])
     | (?P<bounds>\{[ \t]*\d+[ \t]*(?:,[ \t]*\d*[ \t]*)?\})
     | (?P<ahead>\(=)
-    | (?P<token>!?<[^<>\s]+>)
+    | (?P<special><[^<>\s]+>)
+    | (?P<other>!<[^<>\s]+>)
+    | (?P<header>%llguidance)
     | (?P<sign>[|()*+?.])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
@@ -38,18 +40,37 @@ _UNFINISHED: Final = {
     "{": "these are no bounds, which are {2}, {2,} or {2,3}",
     ":": "here a rule would be defined by ::=",
 }
+_WITHOUT_TOKENS: Final = "write .* for any text, which has no special tokens in it"
 _UNSUPPORTED: Final = {
-    "macro": (
-        "a macro of xgrammar is not supported",
-        "write the texts that it stands for as rules",
+    "TagDispatch": (
+        "TagDispatch, free text with tags in it, is not supported",
+        "use guided.Tagged instead of a grammar, or a structural tag",
+    ),
+    "TokenTagDispatch": (
+        "TokenTagDispatch, free text with tokens in it, is not supported",
+        "write (.* <name> rule)* .*, with the name of the special token",
+    ),
+    "Token": (
+        "Token, a token by its number, is not supported",
+        "write the name of the special token, such as <|python_tag|>",
+    ),
+    "ExcludeToken": ("ExcludeToken, any token but some, is not supported", _WITHOUT_TOKENS),
+    "Regex": (
+        "Regex, a pattern inside of a rule, is not supported",
+        "write it as rules, or use guided.Lark, where patterns stand between slashes",
+    ),
+    "Substring": (
+        "Substring, the pieces of a text, is not supported",
+        "list them as alternatives, or use guided.Choice",
+    ),
+    "other": ("any token but one is not supported", _WITHOUT_TOKENS),
+    "header": (
+        "%llguidance begins a grammar in Lark's format",
+        "pass it as guided.Lark, on the command line in a file *.lark",
     ),
     "dotted": (
         "a name with a dot is not supported",
         "rename the rule; a dot that stands for any character wants a space before it",
-    ),
-    "token": (
-        "a token of the vocabulary instead of text is not supported",
-        "write the text that it stands for; special tokens are no part of an answer",
     ),
 }
 
@@ -69,8 +90,9 @@ def tokenize(text: str) -> list[Token]:
             what = _UNFINISHED.get(sign, f"{sign!r} means nothing here")
             raise error_at(InvalidConstraintError, text, position, what)
         kind = str(found.lastgroup)
-        if kind in _UNSUPPORTED:
-            what, hint = _UNSUPPORTED[kind]
+        form = found[0].rstrip(" \t(") if kind == "macro" else kind
+        if form in _UNSUPPORTED:
+            what, hint = _UNSUPPORTED[form]
             raise error_at(UnsupportedFeatureError, text, position, what, hint)
         if kind != "blank":
             tokens.append(Token(found[0] if kind == "sign" else kind, found[0], position))

@@ -17,6 +17,8 @@ from guided.grammar.lark.parser import parse_lark
 from guided.grammar.lark.source import Definition, ScopedBody, Source, check_length, references_in
 from guided.grammar.lark.syntax import (
     Alternatives,
+    Common,
+    Complement,
     Declare,
     Define,
     Ignore,
@@ -24,6 +26,7 @@ from guided.grammar.lark.syntax import (
     Name,
     Repeated,
     Series,
+    Shortest,
     SpecialName,
     Statement,
     TemplateUse,
@@ -232,7 +235,11 @@ def resolve_terminal(name: Name, source: Source) -> Definition:
     """
     found = source.definitions.get(source.full_name(name.text))
     if not name.is_terminal:
-        raise source.error(name.position, f"the rule {name.text!r} stands in a terminal")
+        raise source.error(
+            name.position,
+            f"the rule {name.text!r} stands in a terminal",
+            hint="write its name in capital letters; rules with lazy or suffix= are terminals, too",
+        )
     if found is None:
         raise source.error(name.position, f"the terminal {name.text!r} is not defined")
     if not found.bodies:
@@ -257,6 +264,10 @@ def _check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
                 what = f"the terminal {definition.name!r} is empty"
                 raise definition.source.error(definition.position, what)
             meter.measure_definition(definition, definition.source, definition.position)
+        for tree, where in definition.bodies:
+            # The body of such a rule is a terminal.
+            if isinstance(tree, Shortest):
+                meter.measure(tree, where)
     for tree in ignored:
         # A declared terminal has no body; ``lower._RuleLowering.lower_ignored`` refuses holes.
         if not (isinstance(tree, Name) and _is_declared(tree, source)):
@@ -338,11 +349,11 @@ class _ExtentMeter:
                 return self.measure_definition(
                     resolve_terminal(tree, source), source, tree.position, depth
                 )
-            case Series(parts):
+            case Series(parts) | Common(parts):
                 return self._measure_all(parts, source, depth)
             case Alternatives(options):
                 return self._measure_all(options, source, depth)
-            case Repeated(item):
+            case Repeated(item) | Complement(item) | Shortest(item):
                 return self._measure_all((item,), source, depth)
             case TemplateUse(template):
                 raise source.error(

@@ -11,7 +11,7 @@ from guided.errors import InvalidConstraintError
 from guided.grammar.lark.source import check_length
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["extract_inline_json", "inline_schema_names"]
+__all__ = ["extract_inline_json", "find_json_end", "inline_schema_names"]
 
 # Special tokens, literals, patterns and comments, in which %json means nothing, as ``parser`` reads
 # them: a pattern may extend over lines. An unclosed literal extends to the end of its line, and an
@@ -47,7 +47,7 @@ def extract_inline_json(text: str, used_names: Collection[str] = ()) -> tuple[st
             pieces.append(text[at : found.end()])
             at = found.end()
             continue
-        end = _find_json_end(text, found.end())
+        end = find_json_end(text, found.end(), "%json")
         name = f"JSON_{len(schemas)}"
         while name in used_names:
             name += "_"
@@ -74,20 +74,21 @@ def _padding(replaced: str, name_length: int) -> str:
     return " " * first + "\\\n" * breaks + " " * last
 
 
-def _find_json_end(text: str, at: int) -> int:
+def find_json_end(text: str, at: int, statement: str) -> int:
     """Return the end of the JSON value at ``at``; raises InvalidConstraintError if there is none.
 
-    Only the syntax is checked; the schema is parsed later.
+    Errors say that it should stand after ``statement``. Only the syntax is checked.
     """
     try:
         _, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         raise InvalidConstraintError(
-            SourcePosition(text, error.pos).message(f"no JSON after %json: {error.msg}"),
+            SourcePosition(text, error.pos).message(f"no JSON after {statement}: {error.msg}"),
             position=error.pos,
         ) from error
     except RecursionError as error:
         raise InvalidConstraintError(
-            SourcePosition(text, at).message("the JSON after %json nests too deeply"), position=at
+            SourcePosition(text, at).message(f"the JSON after {statement} nests too deeply"),
+            position=at,
         ) from error
     return end

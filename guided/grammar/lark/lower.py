@@ -33,6 +33,7 @@ from guided.grammar.lark.syntax import (
     Range,
     Repeated,
     Series,
+    Shortest,
     SpecialName,
     TemplateUse,
     Tree,
@@ -230,6 +231,8 @@ class _RuleLowering:
                 return _choice_of(self._terminals.lower_literal(tree, source))
             case SpecialName(text):
                 return Special(text)
+            case Shortest(_, position):
+                return _choice_of(self._terminals.lower_body(tree, source, position))
             case Name():
                 return self._lower_name(tree, source, bindings)
             case TemplateUse(template, arguments):
@@ -237,6 +240,7 @@ class _RuleLowering:
                 return self._call_rule(
                     self._resolve_rule(template, source, bindings, len(bodies)), bodies
                 )
+        raise AssertionError("the parser refuses & and ~ in rules")
 
     def _lower_name(self, name: Name, source: Source, bindings: Mapping[str, Body]) -> Body:
         """Return the body for a name without arguments: a terminal, a parameter, or a rule.

@@ -10,7 +10,17 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
-from guided.grammar.lark.syntax import Alternatives, Name, Repeated, Series, TemplateUse, Tree
+from guided.grammar.lark.syntax import (
+    Alternatives,
+    Common,
+    Complement,
+    Name,
+    Repeated,
+    Series,
+    Shortest,
+    TemplateUse,
+    Tree,
+)
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
@@ -161,9 +171,9 @@ def references_in(tree: Tree) -> Iterator[tuple[Name, int]]:
             case TemplateUse(template, arguments):
                 yield template, len(arguments)
                 worklist += arguments
-            case Series(parts):
+            case Series(parts) | Common(parts):
                 worklist += parts
             case Alternatives(options):
                 worklist += options
-            case Repeated(item):
+            case Repeated(item) | Complement(item) | Shortest(item):
                 worklist.append(item)

@@ -7,6 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 __all__ = [
     "Alternatives",
+    "Common",
+    "Complement",
     "Declare",
     "Define",
     "Ignore",
@@ -16,6 +18,7 @@ __all__ = [
     "Range",
     "Repeated",
     "Series",
+    "Shortest",
     "SpecialName",
     "Statement",
     "TemplateUse",
@@ -93,8 +96,42 @@ class Repeated(NamedTuple):
     high: int | None
 
 
+class Common(NamedTuple):
+    """Texts that all ``parts`` have, in terminals only: ``x & y``; ``position`` is that of a sign.
+
+    This and the two below are of llguidance.
+    """
+
+    parts: tuple[Tree, ...]
+    position: int
+
+
+class Complement(NamedTuple):
+    """All texts but those of ``item``, in terminals only: ``~x``."""
+
+    item: Tree
+    position: int
+
+
+class Shortest(NamedTuple):
+    """Texts of ``item``, a terminal, that begin with no other: the body of a rule ``x[lazy]``."""
+
+    item: Tree
+    position: int
+
+
 Tree: TypeAlias = (
-    Name | Literal | SpecialName | Range | TemplateUse | Series | Alternatives | Repeated
+    Name
+    | Literal
+    | SpecialName
+    | Range
+    | TemplateUse
+    | Series
+    | Alternatives
+    | Repeated
+    | Common
+    | Complement
+    | Shortest
 )
 
 

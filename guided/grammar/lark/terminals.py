@@ -7,6 +7,7 @@ the text around it.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Final, TypeAlias
@@ -17,19 +18,31 @@ from guided.grammar.lark.definitions import resolve_terminal
 from guided.grammar.lark.source import Definition, Source
 from guided.grammar.lark.syntax import (
     Alternatives,
+    Common,
+    Complement,
     Literal,
     Name,
     Range,
     Repeated,
     Series,
+    Shortest,
     Tree,
 )
-from guided.regular.codepoints import MAX_CODE_POINT, CodePoints, is_surrogate, lone_surrogate
+from guided.regular.codepoints import (
+    ANY,
+    MAX_CODE_POINT,
+    CodePoints,
+    is_surrogate,
+    lone_surrogate,
+)
+from guided.regular.dfa import DEAD, dfa_from_regular
 from guided.regular.expression import (
+    ANYTHING,
     EMPTY_TEXT,
     Alternate,
     Chars,
     Concat,
+    Intersection,
     Regular,
     Repeat,
     literal,
@@ -114,7 +127,54 @@ class TerminalLowering:
                 )
             case Repeated(item, low, high):
                 return Repeat(self._body_expression(item, source), low, high)
+            case Common(parts, position):
+                sides = [self._whole_expression(part, source, position) for part in parts]
+                return _as_part(functools.reduce(Intersection, sides))
+            case Complement(item, position):
+                excluded = self._whole_expression(item, source, position)
+                return _as_part(Intersection(ANYTHING, excluded, negative=True))
+            case Shortest():
+                return self._shortest_texts(tree, source)
         raise AssertionError("templates and special tokens were refused before")
+
+    def _shortest_texts(self, tree: Shortest, source: Source) -> Regular:
+        """Return the expression of the texts that do not begin with another one.
+
+        Raises UnsupportedFeatureError if the empty text is one: then it is the only one by the
+        documentation of llguidance, while its parser also takes the next ones.
+        """
+        texts = self._whole_expression(tree.item, source, tree.position)
+        longer = Concat((texts, Chars(ANY), ANYTHING))
+        shortest = dfa_from_regular(Intersection(texts, longer, negative=True))
+        if len(shortest) and shortest.label[0] != DEAD:
+            raise source.error(
+                tree.position,
+                "a lazy rule that may be empty always is",
+                UnsupportedFeatureError,
+                "say by suffix= what ends its texts, or leave out lazy",
+            )
+        return shortest.to_regular()
+
+    def _whole_expression(self, tree: Tree, source: Source, position: int) -> Regular:
+        """Return the expression of a part that is matched by itself: a side of ``&``, for example.
+
+        Raises UnsupportedFeatureError, at ``position``, if it looks at the text around it.
+        """
+        pieces = _terminals_of(self._body_expression(tree, source), source, position)
+        if any(piece.before or piece.after for piece in pieces):
+            raise source.error(
+                position,
+                "look-around at the edge of what &, ~, lazy or suffix= applies to is not supported",
+                UnsupportedFeatureError,
+                "say it with the terminals that may stand there",
+            )
+        expressions = tuple([piece.regular for piece in pieces])
+        return expressions[0] if len(expressions) == 1 else Alternate(expressions)
+
+
+def _as_part(whole: Regular) -> Regular:
+    """Return an expression of the same texts that may be a part of others."""
+    return dfa_from_regular(whole).to_regular()
 
 
 def _concatenate(parts: Iterable[Regular]) -> Regular:

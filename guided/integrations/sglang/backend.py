@@ -16,7 +16,8 @@ from guided.compiler import Compiled, Compiler
 from guided.errors import GuidedError
 from guided.integrations.hosted_matcher import HostedMatcher, fill_all
 from guided.integrations.json_form import JsonForm
-from guided.spec import Ebnf, Lark, Regex, Structure, TokenId
+from guided.spec import Regex, Structure, TokenId
+from guided.spec.grammar_format import grammar_of
 from guided.spec.structural_tags import read_structural_tag
 
 __all__ = ["GuidedGrammar", "GuidedGrammarBackend"]
@@ -152,8 +153,7 @@ class GuidedGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]
         return self._grammar(lambda: Regex(key_string))
 
     def dispatch_ebnf(self, key_string: str) -> Any:
-        is_ebnf = "::=" in key_string
-        return self._grammar(lambda: Ebnf(key_string) if is_ebnf else Lark(key_string))
+        return self._grammar(lambda: grammar_of(key_string))
 
     def dispatch_structural_tag(self, key_string: str) -> Any:
         return self._grammar(lambda: read_structural_tag(key_string, self._form.schema))

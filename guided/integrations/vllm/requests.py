@@ -11,8 +11,9 @@ from weakref import WeakKeyDictionary
 from guided.compiler import Compiler
 from guided.errors import InvalidConstraintError, RequestError, UnsupportedFeatureError
 from guided.integrations.json_form import JsonForm
-from guided.spec import Choice, Ebnf, Lark, Regex, Structure
+from guided.spec import Choice, Regex, Structure
 from guided.spec.composition import JsonObject
+from guided.spec.grammar_format import grammar_of
 from guided.spec.structural_tags import read_structural_tag
 
 __all__ = ["Asked", "ModelConfig", "check_request", "compiler_of", "structure_of"]
@@ -116,9 +117,7 @@ def structure_of(kind: str, text: str, form: JsonForm) -> Structure:
         case "choice":
             return Choice(json.loads(text))
         case "grammar":
-            # vLLM distinguishes them the same way: rules of EBNF have this sign, those of Lark a
-            # colon.
-            return Ebnf(text) if "::=" in text else Lark(text)
+            return grammar_of(text)
         case "structural_tag":
             return read_structural_tag(text, form.schema)
     raise UnsupportedFeatureError(

@@ -28,6 +28,7 @@ from guided.regular.expression import (
     Chars,
     Concat,
     End,
+    Graph,
     Look,
     Regular,
     Repeat,
@@ -236,16 +237,17 @@ def _is_empty(node: Regular) -> bool:
             return all(map(_is_empty, parts))
         case Repeat(item, _, high):
             return high == 0 or _is_empty(item)
-    assert isinstance(node, Chars | Look | Start | End), f"{node!r} in a terminal"
+    assert isinstance(node, Chars | Graph | Look | Start | End), f"{node!r} in a terminal"
     return isinstance(node, Look)
 
 
 def _is_nullable(node: Regular) -> bool:
     """Return whether a part may match the empty text, as look-around does.
 
-    Only for expressions that ``parse_python_regex`` returns, and for literals. They contain no
-    SeparatedRepeat, Graph or Intersection, which are added later. Anchors count as if they read a
-    character, since nothing of the text is beyond them; terminals have none.
+    Only for expressions that ``parse_python_regex`` returns, for literals, and for graphs that
+    ``Dfa.to_regular`` returns, which do not match the empty text. They contain no SeparatedRepeat
+    or Intersection, which are added later. Anchors count as if they read a character, since nothing
+    of the text is beyond them; terminals have none.
     """
     match node:
         case Concat(parts):
@@ -254,7 +256,7 @@ def _is_nullable(node: Regular) -> bool:
             return any(map(_is_nullable, options))
         case Repeat(item, low):
             return low == 0 or _is_nullable(item)
-    assert isinstance(node, Chars | Look | Start | End), f"{node!r} in a terminal"
+    assert isinstance(node, Chars | Graph | Look | Start | End), f"{node!r} in a terminal"
     return isinstance(node, Look)
 
 

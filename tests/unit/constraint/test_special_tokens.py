@@ -18,7 +18,7 @@ from guided.errors import (
 )
 from guided.masks.mask import tokens_of
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import Forcing, JsonSchema, Lark, Regex, Structure, TokenId
+from guided.spec import Ebnf, Forcing, JsonSchema, Lark, Regex, Structure, TokenId
 from guided.spec.composition import AnyOf, Repeat, Sequence, Text
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Until
@@ -108,6 +108,12 @@ A, AB, C, N = map(SpecialToken, ("<a>", "<ab>", "[C]", "<n>"))
         (Lark('start: <a> "x" (" " /\\bif\\b/)* <ab> /\\bif/'), [A, "x if if", AB, "if"], True),
         (Lark("start: C\n%declare C", holes={"C": C}), [C], True),
         (Lark('start: <a> %json {"const": 1}'), [A, "1"], True),
+        # As llama.cpp writes them.
+        (Ebnf('root ::= <a> .* <ab> "x" | <n>'), [A, "<a>", AB, "x"], True),
+        (Ebnf('root ::= <a> .* <ab> "x" | <n>'), [A, "<a>", A, AB, "x"], False),
+        (Ebnf('root ::= <a> .* <ab> "x" | <n>'), [N], True),
+        (Ebnf('root ::= <a> .* <ab> "x" | <n>'), ["<n>"], False),
+        (Sequence(["<a>", Ebnf("root ::= (<a> | <ab>)+")]), ["<a>", AB, A], True),
     ],
 )
 def test_a_special_token_is_one_by_its_id(

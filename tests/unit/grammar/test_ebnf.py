@@ -104,6 +104,7 @@ _FEATURES: dict[str, tuple[str, Iterable[str], Iterable[str]]] = {
     "left recursion": ('root ::= root "+" "1" | "1"', ["1", "1+1+1"], ["", "+1", "1+"]),
     "hidden left recursion": ('root ::= n root "a" | "b"\nn ::= "c" | ""', ["b", "cbaa"], ["ca"]),
     "ambiguity": ('root ::= root root | "a"', ["a", "aaaa"], [""]),
+    "captures": ('root[capture] ::= a\na [capture="x"] ::= "b"', ["b"], ["", "a"]),
     "look-ahead": ('root ::= a "b"\na ::= "x"+ (= "b")', ["xb", "xxb"], ["x", "b"]),
 }  # fmt: skip
 
@@ -166,13 +167,48 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "kind of characters": (r"root ::= [\d]", UnsupportedFeatureError, ["column 11", "[0-9]"]),
     "dotted name": ('root ::= a.b', UnsupportedFeatureError, ["line 1, column 10", "dot"]),
-    "token": ("root ::= <think> .*", UnsupportedFeatureError, ["line 1, column 10", "token"]),
-    "not a token": ("root ::= !<[7]>", UnsupportedFeatureError, ["line 1, column 10", "token"]),
-    "macro": (
-        'root ::= TagDispatch(("<a>", b))\nb ::= "b"', UnsupportedFeatureError, ["column 10"]
+    "token by its number": (
+        "root ::= <[7]> .*", UnsupportedFeatureError,
+        ["line 1, column 10: <[7]> is a token by its number, which is not supported",
+         "write its name in the model's tokenizer, such as <|python_tag|>"],
     ),
-    "attribute": (
-        'root ::= a\na[max_tokens=3] ::= "b"', UnsupportedFeatureError, ["line 2, column 2"]
+    "not a token": (
+        "root ::= !</think>*", UnsupportedFeatureError,
+        ["line 1, column 10: any token but one is not supported", "write .* for any text"],
+    ),
+    "free text with tags": (
+        'root ::= TagDispatch(("<a>", b))\nb ::= "b"', UnsupportedFeatureError,
+        ["line 1, column 10: TagDispatch, free text", "use guided.Tagged"],
+    ),
+    "free text with tokens": (
+        'root ::= TokenTagDispatch((7, b))\nb ::= "b"', UnsupportedFeatureError,
+        ["line 1, column 10: TokenTagDispatch", "write (.* <name> rule)* .*"],
+    ),
+    "numbers of tokens": (
+        'root ::= Token (7)', UnsupportedFeatureError, ["column 10: Token, a", "<|python_tag|>"]
+    ),
+    "any but some": (
+        'root ::= ExcludeToken(7)', UnsupportedFeatureError, ["column 10: ExcludeToken", "write .*"]
+    ),
+    "pattern": (
+        'root ::= "a" Regex("b")', UnsupportedFeatureError, ["column 14: Regex", "guided.Lark"]
+    ),
+    "pieces": (
+        'root ::= Substring("b")', UnsupportedFeatureError, ["column 10: Substring", "Choice"]
+    ),
+    "bound in tokens": (
+        'root ::= a\na[capture, max_tokens=3] ::= "b"', UnsupportedFeatureError,
+        ["line 2, column 2: the attribute 'max_tokens' of a rule", "the request's max_tokens"],
+    ),
+    "shortest texts": (
+        'root[lazy] ::= "b"+', UnsupportedFeatureError, ["'lazy'", "guided.Lark"]
+    ),
+    "unknown attribute": (
+        'root[other=1] ::= "b"+', UnsupportedFeatureError, ["'other'", "leave it out"]
+    ),
+    "a grammar of Lark": (
+        '%llguidance {}\nstart: "a"', UnsupportedFeatureError,
+        ["line 1, column 1: %llguidance begins a grammar in Lark's format", "guided.Lark"],
     ),
     "no way out": ('root ::= "a" root', UnsatisfiableError, ["no text"]),
     "depth": ("root ::= " + "(" * 5_000, LimitExceededError, [f"deeper than {MAX_DEPTH}"]),

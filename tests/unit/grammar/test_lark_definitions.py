@@ -194,6 +194,7 @@ def _ours(tree: Tree, source: Source, *, in_terminal: bool) -> object:
             return plain(item), low, high
         case TemplateUse(template, arguments):
             return source.full_name(template.text), [plain(each) for each in arguments]
+    raise AssertionError("Lark has no such form")
 
 
 def _ours_of(definition: Definition) -> object:
@@ -312,6 +313,10 @@ def test_broken_grammars_are_refused_where_lark_refuses_them(seed: int) -> None:
             # Here a name stands for one grammar, with a dot before it or without.
             is_right = "base_path" in str(error)
         refusal = _refusal(text)
+        if not is_right and refusal is None:
+            # What is not Lark's is one of llguidance's additions: ``~x``, ``x{2}`` or ``x-y``.
+            assert re.search(r"~\s*[^\d\s]|\{\d|\w-\w", text), text
+            continue
         # Lark refuses bounds, aliases, empty terminals and a backslash at the end of a text when it
         # compiles the grammar.
         assert is_right == (refusal is None) or re.search(
