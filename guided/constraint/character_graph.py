@@ -1,4 +1,4 @@
-"""The graph of a recogniser by characters instead of bytes, without the counts of lengths.
+"""The graph of a recogniser by characters instead of bytes, without counts and remembered texts.
 
 ``automaton.py`` merges its states and draws it, for people to read; nothing is decided by it.
 """
@@ -39,8 +39,9 @@ _ESCAPES: Final = (
 
 Characters: TypeAlias = frozenset[int]
 """ASCII characters by code, and perhaps ``NON_ASCII`` and ``ESCAPE``."""
-_Node: TypeAlias = tuple[int, int, tuple[bytes, ...]]
-"""A state of the recogniser without its count, so that a string of bounded length is a cycle."""
+_Node: TypeAlias = tuple[int, int]
+"""The stack and row of a state. A string of bounded length, whose characters are counted, is thus a
+cycle, and so is a name that must not occur twice, whose text is remembered."""
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
     too much work.
     """
     graph, id_by_node, counts = Graph(), dict[_Node, int](), Counter[_Node]()
-    seen, worklist = {machine.start}, [machine.start]
+    seen, worklist = {_without_texts(machine.start)}, [machine.start]
     for state in worklist:  # which grows meanwhile
         source = _get_or_add_id(graph, id_by_node, state)
         assert source is not None, "the nodes of states in the worklist are in the graph"
@@ -83,21 +84,22 @@ def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
             # has to be longer still (minLength): it is followed past ``_MAX_COUNTS``, or the graph
             # would not show how the string ends.
             is_stuck = graph.moves[target].keys() == {target}
-            if after not in seen and (counts[node] < _MAX_COUNTS or is_stuck):
+            key = _without_texts(after)
+            if key not in seen and (counts[node] < _MAX_COUNTS or is_stuck):
                 counts[node] += 1
-                seen.add(after)
+                seen.add(key)
                 worklist.append(after)
     return graph
 
 
 def _node(state: State) -> _Node:
-    return state.stack, state.row, state.texts
+    return state.stack, state.row
 
 
 def _get_or_add_id(graph: Graph, id_by_node: dict[_Node, int], state: State) -> int | None:
     """Return the state of the graph for one of the recogniser; ``None`` if there is no room for it.
 
-    Extends ``graph`` and ``id_by_node``. States that differ only in their count share one.
+    Extends ``graph`` and ``id_by_node``. States of equal nodes share one.
     """
     node = _node(state)
     found = id_by_node.get(node)
@@ -115,23 +117,21 @@ def _next_characters(
     A character may be yielded several times, with different states. Characters beyond ASCII are all
     yielded as NON_ASCII, after their last byte.
     """
-    after_non_ascii = set[State]()
-    for byte in range(256):
+    for byte in range(0x80):
         for after in _states_after(machine, {state}, bytes((byte,))):
-            if byte >= 0x80:
-                after_non_ascii |= _states_after_character(machine, {after})
-            elif byte == ord("\\") and has_escapes:
+            if byte == ord("\\") and has_escapes:
                 for escape in _ESCAPES:
                     yield from (
                         (ESCAPE, end) for end in _states_after_all(machine, {after}, escape)
                     )
             else:
                 yield byte, after
-    yield from ((NON_ASCII, after) for after in after_non_ascii)
+    inside = _states_after(machine, {state}, range(0x80, 0x100))
+    yield from ((NON_ASCII, after) for after in _states_after_character(machine, inside))
 
 
 def _states_after_character(machine: Recognizer, inside: set[State]) -> set[State]:
-    """Return the states at the end of a character of which the first byte was read.
+    """Return the states at the end of characters of which the first byte was read.
 
     A state from which no continuation byte leads on is at the end of the character.
     """
@@ -155,15 +155,19 @@ def _states_after_all(
 def _states_after(
     machine: Recognizer, states: Iterable[State], choice: Iterable[int]
 ) -> set[State]:
-    """Return the states after any one of some bytes.
+    """Return the states after any one of some bytes, one of those that differ in texts alone.
 
     Each byte costs work, so LimitExceededError may be raised.
     """
-    found = set[State]()
+    found: dict[State, State] = {}
     for state in states:
         for byte in choice:
             spend(_BYTE_WORK)
             after = machine.advance(state, bytes((byte,)))
             if after is not None:
-                found.add(after)
-    return found
+                found.setdefault(_without_texts(after), after)
+    return set(found.values())
+
+
+def _without_texts(state: State) -> State:
+    return state._replace(texts=())

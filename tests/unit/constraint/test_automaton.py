@@ -65,8 +65,17 @@ def test_small_automata_are_drawn_whole(constraint: Structure, drawn: str) -> No
     assert written(automaton_of(constraint)) == drawn.replace("|", "\n")
 
 
-def test_of_a_large_automaton_the_first_states_are_drawn() -> None:
-    drawn = automaton_of(Lark('start: "a" start "b" | "c"'))
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        Lark('start: "a" start "b" | "c"'),
+        # Names that must not occur twice, and values of all kinds.
+        JsonSchema("{}"),
+        JsonSchema('{"properties": {"a": {"type": "integer"}}}'),
+    ],
+)
+def test_of_a_large_automaton_the_first_states_are_drawn(constraint: Structure) -> None:
+    drawn = automaton_of(constraint)
     assert 0 < drawn.states <= MAX_STATES
     assert drawn.open
     assert all(arrow.target < drawn.states for arrow in drawn.arrows)
