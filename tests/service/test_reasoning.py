@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,10 +109,21 @@ def test_tools_are_called_behind_thoughts(client: Client) -> None:
         "Who?", tools=[Who], tool_choice="Who", reasoning=9, **OPTIONS | {"max_tokens": 120}
     ) as stream:
         assert "".join(stream) == answer.text
-    asked = [guided.Message("user", "Who?"), answer.message]
-    told = [*asked, guided.Message("tool", "Ada", tool_call_id=call.id)]
-    again = client.generate(told, tools=[Who], **OPTIONS)
-    assert again.usage.prompt_tokens > answer.usage.prompt_tokens
+    assert answer.message.reasoning == answer.reasoning
+
+
+def test_the_thoughts_before_a_call_are_shown_with_its_result(client: Client) -> None:
+    answer = client.generate(
+        "Who?", tools=[Who], tool_choice="Who", reasoning=9, **OPTIONS | {"max_tokens": 120}
+    )
+    (call,) = answer.tool_calls
+    prompts = []
+    for made in (answer.message, replace(answer.message, reasoning="")):
+        result = guided.Message("tool", "Ada", tool_call_id=call.id)
+        told = [guided.Message("user", "Who?"), made, result]
+        prompts.append(client.generate(told, tools=[Who], **OPTIONS).usage.prompt_tokens)
+    thoughtful, thoughtless = prompts
+    assert thoughtful > thoughtless + 9 > answer.usage.prompt_tokens
 
 
 def test_calls_begin_with_special_tokens_over_http(thinker: HttpServer, client: Client) -> None:
