@@ -60,11 +60,6 @@ _THINKING: Final = ("enable_thinking", "thinking")
 _SIGN: Final = re.compile(r"[^\w\s]")
 
 
-def _may_hold_thoughts(turn: Message) -> bool:
-    """Whether the content of a turn may have thoughts in it, which are not given apart."""
-    return turn.role == "assistant" and not turn.reasoning
-
-
 class ChatEncoder:
     """Texts and conversations as one model reads them; may be used from several threads."""
 
@@ -324,3 +319,8 @@ class ChatEncoder:
                 f"limit of {MOST_TEMPLATE_CHARACTERS}",
                 hint="use another template",
             )
+
+
+def _may_hold_thoughts(turn: Message) -> bool:
+    """Whether the content of a turn may have thoughts in it, which are not given apart."""
+    return turn.role == "assistant" and not turn.reasoning
