@@ -207,7 +207,7 @@ def test_openai_sends_the_thoughts_before_a_call_back(thinker: HttpServer, clien
             told: Any = [asked, turn, *results]
             usage = chat.chat.completions.create(messages=told, **options).usage
             assert usage is not None
-            return usage.prompt_tokens
+            return int(usage.prompt_tokens)
 
         thoughtless = made.model_dump(exclude={"reasoning", "reasoning_content"}, exclude_none=True)
         renamed = thoughtless | {"reasoning": made.reasoning}
