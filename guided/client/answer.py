@@ -88,9 +88,10 @@ class Answer(Generic[T]):
 
     @property
     def message(self) -> Message:
-        """The answer, with its calls, as a turn of the conversation that continues after it."""
+        """The answer, with its thoughts and calls, as a turn of the conversation that continues
+        after it."""
         said = self.content or ("" if self.tool_calls else self.text)
-        return Message("assistant", said, self.tool_calls)
+        return Message("assistant", said, self.tool_calls, reasoning=self.reasoning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from guided.model.template_tools import (
     template_format,
 )
 from guided.model.text_encoder import TextEncoder
-from guided.model.turns import change_texts, texts_in, turn_of
+from guided.model.turns import change_texts, change_thoughts, texts_in, turn_of
 from guided.model.untemplated_tools import describe_tool
 from guided.spec import Message, Tool
 from guided.spec.thoughts import FORMATS as REASONING_FORMATS
@@ -45,6 +45,7 @@ MOST_TEMPLATE_CHARACTERS = 2**20
 
 Messages: TypeAlias = tuple[Message, ...]
 Tools: TypeAlias = tuple[Tool, ...]
+_Change: TypeAlias = Callable[[str], str]
 
 _PROBES: Final = (
     (Message("system", "a"), Message("user", "b"), Message("assistant", "c"), Message("user", "d")),
@@ -52,6 +53,8 @@ _PROBES: Final = (
     (Message("user", "b"),),
 )
 """Conversations without content; a template may refuse the first of them."""
+_THOUGHTFUL: Final = (Message("user", "b"), Message("assistant", "c", reasoning="e"))
+"""A turn with thoughts, after the last message of the user."""
 _THINKING: Final = ("enable_thinking", "thinking")
 """The template variables: those of Qwen, SmolLM and most others, and of DeepSeek and Granite."""
 _SIGN: Final = re.compile(r"[^\w\s]")
@@ -213,23 +216,28 @@ class ChatEncoder:
         """
         control = self._control
 
-        def render_changed(change: Callable[[str], str]) -> str:
+        def render_changed(change: _Change, of_thoughts: _Change) -> str:
             of_model = self._spare_thought_signs(change)
             turns = [
-                change_texts(turn, of_model if turn["role"] == "assistant" else change)
-                for turn in self._turns(messages)
+                change_thoughts(change_texts(turn, of_model if spares else change), of_thoughts)
+                for turn, spares in zip(
+                    self._turns(messages), map(_may_hold_thoughts, messages), strict=True
+                )
             ]
             described = [change_texts(describe_tool(tool), change) for tool in tools]
             return self._render_turns(turns, described, add_generation_prompt)
 
-        defused = render_changed(control.defuse)
+        defused = render_changed(control.defuse, control.defuse)
         own = control.find_own(defused)
         if own == control.find(plain) and control.unmark(defused) == plain:
             return None
-        marked = render_changed(control.mark)
-        is_same = self._remove_thought_names(
-            control.find_own(marked)
-        ) == self._remove_thought_names(own)
+        marked = render_changed(control.mark, control.mark)
+        marked_own = control.find_own(marked)
+        is_same = self._remove_thought_names(marked_own) == self._remove_thought_names(own)
+        if any(control.may_be_spelled(turn.reasoning) for turn in messages):
+            # Thoughts may spell their own end, which a template must not take for it.
+            hidden = render_changed(control.mark, control.defuse)
+            is_same &= control.find_own(hidden) == marked_own and control.unmark(hidden) == plain
         if not is_same or control.unmark(marked) != plain:
             spelled = next(
                 (name for text in texts_in(messages, tools) for name in control.find(text)), None
@@ -272,7 +280,7 @@ class ChatEncoder:
         """
         return [name for name in names if name not in self._thought_names]
 
-    def _spare_thought_signs(self, change: Callable[[str], str]) -> Callable[[str], str]:
+    def _spare_thought_signs(self, change: _Change) -> _Change:
         """Make a change of the model's own messages that leaves the signs of its thoughts alone.
 
         Templates look for the signs, to take the thoughts out; and whoever supplies the model's
@@ -289,16 +297,18 @@ class ChatEncoder:
         return beside
 
     def _find_template_text(self) -> str:
-        """Return what the template writes around messages, and around tools if it takes them."""
+        """Return what the template writes around messages, around thoughts, and around tools if it
+        takes them.
+        """
         if self._tokenizer.chat_template is None:
             return ""
-        of_tools = "" if self.tool_format is None else render_with_tools(self.render)
+        written = "" if self.tool_format is None else render_with_tools(self.render)
+        with suppress(RequestError):
+            written += self.render(_THOUGHTFUL, add_generation_prompt=False)
         for probe in _PROBES:
-            try:
-                return of_tools + self.render(probe, add_generation_prompt=False)
-            except RequestError:
-                continue
-        return of_tools
+            with suppress(RequestError):
+                return written + self.render(probe, add_generation_prompt=False)
+        return written
 
     def _check_template(self) -> None:
         """Raise ModelError for a template so long that parsing it could stall the server."""
@@ -309,3 +319,8 @@ class ChatEncoder:
                 f"limit of {MOST_TEMPLATE_CHARACTERS}",
                 hint="use another template",
             )
+
+
+def _may_hold_thoughts(turn: Message) -> bool:
+    """Whether the content of a turn may have thoughts in it, which are not given apart."""
+    return turn.role == "assistant" and not turn.reasoning

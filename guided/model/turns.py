@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from guided.spec import Message, Tool
 
-__all__ = ["change_texts", "texts_in", "turn_of"]
+__all__ = ["change_texts", "change_thoughts", "texts_in", "turn_of"]
+
+_THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
+"""The names by which templates know the thoughts of a turn: those of Qwen, GLM and Nemotron, of
+Gemma 4, and of gpt-oss and LFM."""
 
 
 def turn_of(turn: Message, *, arguments_as_text: bool = False) -> dict[str, Any]:
@@ -32,17 +36,20 @@ def turn_of(turn: Message, *, arguments_as_text: bool = False) -> dict[str, Any]
         ]
     if turn.tool_call_id:
         said["tool_call_id"] = turn.tool_call_id
+    if turn.reasoning:
+        said |= dict.fromkeys(_THOUGHTS, turn.reasoning)
     return said
 
 
 def texts_in(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> Iterator[str]:
-    """Yield all texts that callers wrote: contents, arguments of calls, descriptions and schemas
-    of tools.
+    """Yield all texts that callers wrote: contents, thoughts, arguments of calls, descriptions and
+    schemas of tools.
 
     Only these may spell a control token that the template did not mean.
     """
     for turn in messages:
         yield turn.content
+        yield turn.reasoning
         for call in turn.tool_calls:
             yield from _texts_of(call.arguments)
     for tool in tools:
@@ -63,8 +70,15 @@ def _texts_of(text: str) -> Iterator[str]:
             left += (*value, *value.values())
 
 
+def change_thoughts(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """Return a message with the thoughts in it changed, if it has any."""
+    return {name: change(value) if name in _THOUGHTS else value for name, value in said.items()}
+
+
 def change_texts(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """Return a message or a tool with the texts in it changed, including names of arguments."""
+    """Return a message or a tool with the texts in it changed, including names of arguments, but
+    without thoughts.
+    """
     made: dict[str, Any] = {}
     for name, value in said.items():
         match name:
@@ -76,7 +90,7 @@ def change_texts(said: dict[str, Any], change: Callable[[str], str]) -> dict[str
                 made[name] = [change_texts(call, change) for call in value]
             case "function":
                 made[name] = change_texts(value, change)
-            case _:  # a role, a name, an id: none of them can spell a token
+            case _:  # thoughts; a role, a name, an id: none of the latter can spell a token
                 made[name] = value
     return made
 

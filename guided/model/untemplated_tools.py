@@ -69,7 +69,8 @@ def _write_turn(turn: Message) -> Message:
     """Return a turn of any role but ``tool``, with its calls written into its text."""
     calls = [HERMES.call(call.name, call.arguments) for call in turn.tool_calls]
     said = [turn.content] if turn.content or not calls else []
-    return Message("system" if turn.role == "developer" else turn.role, "\n".join([*said, *calls]))
+    role = "system" if turn.role == "developer" else turn.role
+    return Message(role, "\n".join([*said, *calls]), reasoning=turn.reasoning)
 
 
 def _describe_tools(tools: Iterable[Tool]) -> str:

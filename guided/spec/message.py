@@ -23,6 +23,9 @@ class Message:
     """For the assistant: its calls, in addition to its text."""
     tool_call_id: str = ""
     """For a tool: the id of the call that its content answers."""
+    reasoning: str = ""
+    """For the assistant: its thoughts before its text and calls. The chat template decides of which
+    turns the model sees them; most write those after the last message of the user."""
 
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
@@ -48,4 +51,13 @@ class Message:
             raise RequestError(
                 f"a message of role {self.role!r} {wrong} tool_call_id",
                 field="messages.tool_call_id",
+            )
+        if not isinstance(self.reasoning, str):
+            raise RequestError(
+                f"reasoning is {self.reasoning!r:.80}, no text", field="messages.reasoning"
+            )
+        if self.reasoning and self.role != "assistant":
+            raise RequestError(
+                f"a message of role {self.role!r} has reasoning, which only the assistant has",
+                field="messages.reasoning",
             )

@@ -29,7 +29,11 @@ class PromptBound:
     """Bytes that do not count, because the tokenizer may drop them."""
 
     def check(self, prompt: str | tuple[Message, ...]) -> None:
-        """Raise LimitExceededError for a prompt that leaves no room for an answer."""
+        """Raise LimitExceededError for a prompt that leaves no room for an answer.
+
+        Of messages only contents count: the template may leave out thoughts. What it writes is to
+        be checked as a text.
+        """
         texts = (prompt,) if isinstance(prompt, str) else [turn.content for turn in prompt]
         most_bytes = (self.context_window - 1) * self.bytes_per_token
         # Nearly all prompts are so short that their bytes need not be counted.

@@ -190,7 +190,7 @@ class _Choice:
             "refusal": None,
         }
         if self._style.tells_thoughts:
-            message["reasoning_content"] = one.reasoning
+            message |= _thoughts(one.reasoning)
         if calls:
             message["tool_calls"] = [_call(call.name, call.arguments) for call in calls]
         end = self._end(one, one.logprobs[one.reasoning_tokens :])
@@ -207,7 +207,7 @@ class _Choice:
         return chunks
 
     def thought(self, text: str) -> JsonObject:
-        return self._chunk({"reasoning_content": text})
+        return self._chunk(_thoughts(text))
 
     def ended(self, one: One) -> list[JsonObject]:
         left = [self._delta(piece) for piece in self._rest()]
@@ -263,6 +263,11 @@ class _Choice:
             "finish_reason": style.finish(reason, self._reader),
             "guided": {"finish_reason": reason.value},
         }
+
+
+def _thoughts(text: str) -> JsonObject:
+    """Return the fields of thoughts, which clients read by either name."""
+    return {"reasoning_content": text, "reasoning": text}
 
 
 def _call(name: str, arguments: str) -> JsonObject:

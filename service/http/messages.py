@@ -90,7 +90,9 @@ class AssistantTurn(Given):
     function_call: None = None
     tool_calls: Listed[CallMade] | None = None
     reasoning_content: str | None = None
-    """The thoughts before the message, as returned; ignored, as templates leave them out."""
+    """The thoughts before the message, as returned."""
+    reasoning: str | None = None
+    """The same by its other name."""
     name: str | None = None
 
 
@@ -123,7 +125,8 @@ def _told(turn: Turn, place: str, calls: CallsMade) -> Message:
         case AssistantTurn():
             made = tuple(_call(call, place) for call in turn.tool_calls or ())
             calls.add(made)
-            return Message("assistant", _said(turn, place), made)
+            said, thoughts = _said(turn, place), _thoughts(turn, place)
+            return Message("assistant", said, made, reasoning=thoughts)
         case ToolTurn():
             calls.check_answer(turn.tool_call_id, turn.name, place)
             return Message("tool", _joined(turn.content), tool_call_id=turn.tool_call_id)
@@ -145,6 +148,17 @@ def _said(turn: AssistantTurn, place: str) -> str:
             hint="leave one out",
         )
     return content or turn.refusal or ""
+
+
+def _thoughts(turn: AssistantTurn, place: str) -> str:
+    if turn.reasoning and turn.reasoning_content not in (None, "", turn.reasoning):
+        raise RequestError(
+            f"{place} has two texts for its thoughts, of which reasoning and reasoning_content are "
+            "two names",
+            field=f"{place}.reasoning",
+            hint="leave one out",
+        )
+    return turn.reasoning or turn.reasoning_content or ""
 
 
 def _call(call: CallMade, place: str) -> ToolCall:

@@ -82,11 +82,11 @@ class ThoughtPart(Given):
 
 
 class ThoughtItem(Given):
-    """The thoughts before an earlier answer; ignored, as templates leave them out of earlier
-    turns."""
+    """The thoughts before a message or a call."""
 
     type: Literal["reasoning"]
     summary: Listed[ThoughtPart] = Field(default_factory=list)
+    """What stands for the thoughts where there is no content: in answers of ours it is the same."""
     content: Listed[ThoughtPart] | None = None
     encrypted_content: None = None
     id: str | None = None
@@ -118,22 +118,29 @@ class _Turn:
 
     role: str
     content: str = ""
+    thoughts: list[str] = field(default_factory=list)
+    is_thought: bool = False
+    """Whether only its thoughts have come."""
     calls: list[ToolCall] = field(default_factory=list)
     answers: str = ""
     """The id of the call that it answers."""
 
     def message(self) -> Message:
-        return Message(self.role, self.content, tuple(self.calls), self.answers)
+        thoughts = "\n".join(self.thoughts)
+        return Message(self.role, self.content, tuple(self.calls), self.answers, reasoning=thoughts)
 
 
 def _add(item: Item, place: str, turns: list[_Turn], calls: CallsMade) -> None:
-    """Add an item to the turns; consecutive calls belong to one turn."""
+    """Add an item to the turns; thoughts belong to what follows, consecutive calls to one turn."""
+    last = turns[-1] if turns else None
     match item:
+        case MessageItem(role="assistant") if last is not None and last.is_thought:
+            last.content, last.is_thought = _joined(item.content), False
         case MessageItem():
             role = "system" if item.role == "developer" else item.role
             turns.append(_Turn(role, _joined(item.content)))
         case ThoughtItem():
-            pass  # not shown to the model again
+            _add_thoughts("".join(part.text for part in item.content or item.summary), turns)
         case OutputItem():
             calls.check_answer(item.call_id, item.name, place)
             turns.append(_Turn("tool", _joined(item.output), answers=item.call_id))
@@ -145,9 +152,19 @@ def _add(item: Item, place: str, turns: list[_Turn], calls: CallsMade) -> None:
             except RequestError as error:
                 raise RequestError(error.message, field=place, hint=error.hint) from error
             calls.add([call])
-            if not turns or turns[-1].role != "assistant":
+            if last is None or last.role != "assistant":
                 turns.append(_Turn("assistant"))
             turns[-1].calls.append(call)
+            turns[-1].is_thought = False
+
+
+def _add_thoughts(text: str, turns: list[_Turn]) -> None:
+    """Begin a turn of the model with thoughts, or go on with those that have begun one."""
+    if not text:
+        return
+    if not turns or not turns[-1].is_thought:
+        turns.append(_Turn("assistant", is_thought=True))
+    turns[-1].thoughts.append(text)
 
 
 def _joined(content: str | list[Text | RefusalPart]) -> str:

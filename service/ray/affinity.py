@@ -63,7 +63,8 @@ def affinity_of(message: pb.GenerateRequest) -> Affinity:
 
 def _turn_bytes(turn: pb.Message) -> bytes:
     # A serialized message begins with its length, which is another if only its end is another.
-    texts = turn.role, turn.content, *(part.text for part in turn.parts), turn.tool_call_id
+    parts = (part.text for part in turn.parts)
+    texts = turn.role, turn.reasoning, turn.content, *parts, turn.tool_call_id
     calls = b"".join(call.SerializeToString(deterministic=True) for call in turn.tool_calls)
     return "\0".join(texts).encode() + calls + b"\0"
 

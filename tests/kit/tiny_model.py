@@ -16,12 +16,13 @@ _TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}\n{% endfor %}"
 )
 _THINKING = (
-    "{# <think> </think> #}{% for message in messages %}{{ message['role'] + ': ' }}"
-    "{{ message['content'] }}{% for call in message.tool_calls or () %}[TOOL_CALLS]"
+    "{% for message in messages %}{{ message['role'] + ': ' }}"
+    "{% if message.reasoning_content %}<think>\n{{ message.reasoning_content }}</think>\n\n"
+    "{% endif %}{{ message['content'] }}{% for call in message.tool_calls or () %}[TOOL_CALLS]"
     "{{ call.function.name }}[ARGS]{{ call.function.arguments | tojson }}{% endfor %}\n"
     "{% endfor %}{{ tools | tojson if tools else '' }}"
 )
-"""A template with thoughts, and with calls of tools as Mistral writes them."""
+"""A template that writes thoughts of all turns, and calls of tools as Mistral writes them."""
 
 
 def save_tiny_model(folder: Path, architecture: str = "llama", *, thinks: bool = False) -> Path:

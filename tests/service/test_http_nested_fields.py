@@ -158,6 +158,11 @@ CHAT: dict[str, Row] = CONSTRAINTS | {
         "messages.1.reasoning_content",
         ABSENT,
     ),
+    "AssistantTurn.reasoning": (
+        _said(content="Ho", reasoning="hm"),
+        "messages.1.reasoning",
+        "so",
+    ),
     "AssistantTurn.name": (_said(content="Ho", name="Bob"), "messages.1.name", ABSENT),
     "RefusalPart.refusal": (
         _said(content=[{"type": "refusal", "refusal": "No."}]),
@@ -222,7 +227,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "1", "output": "x"}
 OUTPUTS = _items(CALL_ITEM, {**CALL_ITEM, "call_id": "2"}, {**OUTPUT, "name": "f"})
 THOUGHT = {
     "type": "reasoning",
-    "summary": [{"type": "summary_text", "text": "hm"}],
+    "summary": [{"type": "summary_text", "text": "so"}],
     "content": [{"type": "reasoning_text", "text": "hm"}],
     "encrypted_content": None,
 }
@@ -338,7 +343,6 @@ IGNORED = {
     "chat": {
         "AssistantTurn.name",
         "AssistantTurn.parsed",
-        "AssistantTurn.reasoning_content",
         "CallMade.index",
         "Called.parsed_arguments",
         "NamedSchema.name",
@@ -356,11 +360,9 @@ IGNORED = {
         "OutputItem.status",
         "Text.logprobs",
         "Text.parsed",
-        "ThoughtItem.content",
         "ThoughtItem.id",
         "ThoughtItem.status",
         "ThoughtItem.summary",
-        "ThoughtPart.text",
         "ThoughtPart.type",
     },
 }

@@ -13,13 +13,14 @@ from guided.spec import (
     CandidateResult,
     FinishReason,
     GenerationResult,
+    Message,
     Reasoning,
     TokenId,
     TokenLogprobs,
     Usage,
 )
 from guided_service.http.chat_answer import ChatForm
-from tests.service.test_http_fields import asked
+from tests.service.test_http_fields import asked, refusal
 from tests.service.test_http_forms import SHOWN, result, style
 
 
@@ -82,7 +83,7 @@ def test_thoughts_are_told_apart_from_content() -> None:
     )
     whole: Any = shown.whole(result)
     (choice,) = whole["choices"]
-    assert choice["message"]["reasoning_content"] == "hm"
+    assert choice["message"]["reasoning_content"] == choice["message"]["reasoning"] == "hm"
     assert choice["message"]["content"] == "ab"
     assert len(choice["logprobs"]["content"]) == 1
     assert whole["usage"]["completion_tokens"] == 3
@@ -97,8 +98,8 @@ def test_thoughts_are_told_apart_from_content() -> None:
         if line and "[DONE]" not in line
     ]
     assert deltas == [
-        {"role": "assistant", "content": "", "reasoning_content": "h"},
-        {"reasoning_content": "m"},
+        {"role": "assistant", "content": "", "reasoning_content": "h", "reasoning": "h"},
+        {"reasoning_content": "m", "reasoning": "m"},
         {"content": "ab"},
         {},
     ]
@@ -121,14 +122,55 @@ def test_a_stream_of_several_answers_tells_the_thoughts_of_each() -> None:
             told.setdefault(choice["index"], []).append(choice["delta"])
     assert told == {
         0: [
-            {"role": "assistant", "content": "", "reasoning_content": "hm"},
+            {"role": "assistant", "content": "", "reasoning_content": "hm", "reasoning": "hm"},
             {"content": "ab"},
             {},
         ],
         1: [{"role": "assistant", "content": "cd"}, {}],
         2: [
-            {"role": "assistant", "content": "", "reasoning_content": "so"},
+            {"role": "assistant", "content": "", "reasoning_content": "so", "reasoning": "so"},
             {"content": "ef"},
             {},
         ],
     }
+
+
+# Thoughts of earlier turns
+
+
+@pytest.mark.parametrize(
+    ("fields", "thoughts"),
+    [
+        ({"reasoning_content": "hm"}, "hm"),
+        ({"reasoning": "hm"}, "hm"),
+        ({"reasoning_content": "hm", "reasoning": "hm"}, "hm"),
+        ({"reasoning_content": "", "reasoning": "hm"}, "hm"),
+        ({"reasoning_content": "hm", "reasoning": None}, "hm"),
+        ({"reasoning_content": "hm", "reasoning": ""}, "hm"),
+        ({"reasoning_content": None, "reasoning": ""}, ""),
+    ],
+)
+def test_thoughts_that_come_back_belong_to_their_turn(
+    fields: dict[str, Any], thoughts: str
+) -> None:
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", **fields}]
+    assert asked("chat", messages=turns).request.prompt == (
+        Message("user", "a"),
+        Message("assistant", "b", reasoning=thoughts),
+    )
+
+
+def test_two_texts_of_the_same_thoughts_are_refused() -> None:
+    turn = {"role": "assistant", "content": "b", "reasoning_content": "hm", "reasoning": "so"}
+    error = refusal("chat", messages=[{"role": "user", "content": "a"}, turn])
+    assert error.field == "messages[1].reasoning"
+    assert str(error) == (
+        "messages[1] has two texts for its thoughts, of which reasoning and reasoning_content are "
+        "two names; leave one out"
+    )
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+def test_only_the_model_has_thoughts(name: str) -> None:
+    error = refusal("chat", messages=[{"role": "user", "content": "a", name: "hm"}])
+    assert error.field == f"messages[0].{name}"

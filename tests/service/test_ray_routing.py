@@ -81,3 +81,13 @@ def test_turns_of_others_make_other_beginnings() -> None:
         for role in ("system", "user", "assistant")
     }
     assert len(said) == 3
+
+
+def test_thoughts_of_a_turn_are_a_part_of_its_beginning() -> None:
+    thoughts = {
+        affinity_of(
+            of_turns(pb.Message(role="assistant", reasoning=thought, content="x" * 300))
+        ).beginnings
+        for thought in ("", "Hm.", "So.")
+    }
+    assert len(thoughts) == 3

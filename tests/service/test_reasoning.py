@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import openai
 import pytest
 from pydantic import BaseModel, Field
 
@@ -108,10 +110,21 @@ def test_tools_are_called_behind_thoughts(client: Client) -> None:
         "Who?", tools=[Who], tool_choice="Who", reasoning=9, **OPTIONS | {"max_tokens": 120}
     ) as stream:
         assert "".join(stream) == answer.text
-    asked = [guided.Message("user", "Who?"), answer.message]
-    told = [*asked, guided.Message("tool", "Ada", tool_call_id=call.id)]
-    again = client.generate(told, tools=[Who], **OPTIONS)
-    assert again.usage.prompt_tokens > answer.usage.prompt_tokens
+    assert answer.message.reasoning == answer.reasoning
+
+
+def test_the_thoughts_before_a_call_are_shown_with_its_result(client: Client) -> None:
+    answer = client.generate(
+        "Who?", tools=[Who], tool_choice="Who", reasoning=9, **OPTIONS | {"max_tokens": 120}
+    )
+    (call,) = answer.tool_calls
+    prompts = []
+    for made in (answer.message, replace(answer.message, reasoning="")):
+        result = guided.Message("tool", "Ada", tool_call_id=call.id)
+        told = [guided.Message("user", "Who?"), made, result]
+        prompts.append(client.generate(told, tools=[Who], **OPTIONS).usage.prompt_tokens)
+    thoughtful, thoughtless = prompts
+    assert thoughtful > thoughtless + 9 > answer.usage.prompt_tokens
 
 
 def test_calls_begin_with_special_tokens_over_http(thinker: HttpServer, client: Client) -> None:
@@ -169,6 +182,36 @@ def test_openais_api_tells_reasoning_content(thinker: HttpServer, client: Client
     thoughts = "".join(delta.get("reasoning_content", "") for delta in deltas)
     text = "".join(delta.get("content") or "" for delta in deltas)
     assert (thoughts, text) == (same.reasoning, same.text)
+
+
+def test_openai_sends_the_thoughts_before_a_call_back(thinker: HttpServer, client: Client) -> None:
+    function: Any = {"name": "Who", "parameters": Who.model_json_schema()}
+    options: dict[str, Any] = {
+        "model": client.model().name,
+        "tools": [{"type": "function", "function": function}],
+        "max_tokens": 120,
+        "seed": 3,
+        "extra_body": {"max_reasoning_tokens": 9},
+    }
+    asked: Any = {"role": "user", "content": "Who?"}
+    with openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="none", max_retries=0) as chat:
+        whole = chat.chat.completions.create(messages=[asked], tool_choice="required", **options)
+        made: Any = whole.choices[0].message
+        assert made.reasoning == made.reasoning_content != ""
+
+        def prompt_tokens(turn: Any) -> int:
+            results = [
+                {"role": "tool", "content": "Ada", "tool_call_id": each.id}
+                for each in made.tool_calls
+            ]
+            told: Any = [asked, turn, *results]
+            usage = chat.chat.completions.create(messages=told, **options).usage
+            assert usage is not None
+            return int(usage.prompt_tokens)
+
+        thoughtless = made.model_dump(exclude={"reasoning", "reasoning_content"}, exclude_none=True)
+        renamed = thoughtless | {"reasoning": made.reasoning}
+        assert prompt_tokens(made) == prompt_tokens(renamed) > prompt_tokens(thoughtless) + 9
 
 
 def test_what_cannot_be_is_refused_with_its_field(client: Client) -> None:

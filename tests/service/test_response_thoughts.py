@@ -13,13 +13,21 @@ from openai.types.responses import ResponseReasoningItem, ResponseStreamEvent
 from pydantic import BaseModel, Field, TypeAdapter
 
 from guided.client import Client
-from guided.spec import FinishReason, GenerationResult, Message, Reasoning, TokenId, TokenLogprobs
+from guided.spec import (
+    FinishReason,
+    GenerationResult,
+    Message,
+    Reasoning,
+    TokenId,
+    TokenLogprobs,
+    ToolCall,
+)
 from guided.spec.result import Usage
 from guided.spec.tool_format import HERMES
 from guided_service.http.asked import Shown
 from tests.kit.built_tokenizers import built_vocabulary
 from tests.service.http_server import HttpServer
-from tests.service.test_http_fields import FLAT_TOOL, asked
+from tests.service.test_http_fields import FLAT_TOOL, asked, refusal
 
 SHOWN = Shown("id", 0, "m")
 ask = partial(asked, "responses")
@@ -58,21 +66,77 @@ def test_an_effort_is_a_part_of_the_budget(
         assert one.came_from["reasoning"] == field
 
 
-def test_thoughts_that_come_back_are_not_told_to_the_model_again() -> None:
-    thought = {"type": "reasoning_text", "text": "hm"}
-    items: list[dict[str, Any]] = [
-        {"role": "user", "content": "a"},
-        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [thought], "status": "done"},
-        {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a":1}'},
-        {"type": "function_call_output", "call_id": "1", "output": "warm"},
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "so"}]},
-        {"role": "assistant", "content": "b"},
-    ]
-    without = [item for item in items if item.get("type") != "reasoning"]
-    assert ask(input=items).request.prompt == ask(input=without).request.prompt
-    turn = {"role": "assistant", "content": "b", "reasoning_content": "hm"}
-    chat = asked("chat", messages=[{"role": "user", "content": "a"}, turn])
-    assert chat.request.prompt == (Message("user", "a"), Message("assistant", "b"))
+def thought(*texts: str, summary: tuple[str, ...] = ()) -> dict[str, Any]:
+    """An item of thoughts as answers have them."""
+    content = [{"type": "reasoning_text", "text": text} for text in texts]
+    parts = [{"type": "summary_text", "text": text} for text in summary]
+    return {"type": "reasoning", "id": "rs_1", "summary": parts, "content": content}
+
+
+def call(call_id: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}
+
+
+def output(call_id: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": "warm"}
+
+
+USER: dict[str, Any] = {"role": "user", "content": "a"}
+SAID: dict[str, Any] = {"role": "assistant", "content": "b"}
+CALLS = {each: ToolCall("f", "{}", each) for each in "12"}
+TOLD = {each: Message("tool", "warm", tool_call_id=each) for each in "12"}
+
+
+@pytest.mark.parametrize(
+    ("items", "turns"),
+    [
+        ([thought("hm"), SAID], [Message("assistant", "b", reasoning="hm")]),
+        ([thought("h", "m"), SAID], [Message("assistant", "b", reasoning="hm")]),
+        ([thought("h"), thought("m"), SAID], [Message("assistant", "b", reasoning="h\nm")]),
+        ([thought("hm", summary=("h",)), SAID], [Message("assistant", "b", reasoning="hm")]),
+        ([thought(summary=("hm",)), SAID], [Message("assistant", "b", reasoning="hm")]),
+        ([thought(), SAID], [Message("assistant", "b")]),
+        (
+            [thought("hm"), call("1"), call("2"), output("1"), output("2"), thought("so"), SAID],
+            [
+                Message("assistant", "", (CALLS["1"], CALLS["2"]), reasoning="hm"),
+                TOLD["1"],
+                TOLD["2"],
+                Message("assistant", "b", reasoning="so"),
+            ],
+        ),
+        (
+            [thought("hm"), SAID, call("1"), output("1")],
+            [Message("assistant", "b", (CALLS["1"],), reasoning="hm"), TOLD["1"]],
+        ),
+        (
+            [SAID, thought("hm"), call("1"), output("1")],
+            [
+                Message("assistant", "b"),
+                Message("assistant", "", (CALLS["1"],), reasoning="hm"),
+                TOLD["1"],
+            ],
+        ),
+        (
+            [thought("hm"), call("1"), SAID],
+            [Message("assistant", "", (CALLS["1"],), reasoning="hm"), Message("assistant", "b")],
+        ),
+        (
+            [thought("hm"), {**SAID, "content": ""}, thought("so"), SAID],
+            [Message("assistant", "", reasoning="hm"), Message("assistant", "b", reasoning="so")],
+        ),
+        ([thought("hm"), USER], [Message("assistant", "", reasoning="hm"), Message("user", "a")]),
+    ],
+)
+def test_thoughts_belong_to_what_follows_them(
+    items: list[dict[str, Any]], turns: list[Message]
+) -> None:
+    assert ask(input=[USER, *items]).request.prompt == (Message("user", "a"), *turns)
+
+
+def test_thoughts_in_cipher_are_refused() -> None:
+    error = refusal("responses", input=[USER, thought() | {"encrypted_content": "gAAA"}, SAID])
+    assert error.field == "input[1].encrypted_content"
 
 
 # Answers
@@ -271,3 +335,25 @@ def test_thoughts_stand_before_tools_beside_a_schema(
     else:
         assert choice == "auto"
         Who.model_validate_json(said.output_text)
+
+
+def test_openai_sends_the_thoughts_before_a_call_back(client: openai.OpenAI, model: str) -> None:
+    options = OPTIONS | {"max_output_tokens": 120, "tools": [WHO]}
+    first = client.responses.create(
+        model=model, reasoning={"effort": "minimal"}, tool_choice="required", **options
+    )
+    kinds = [item.type for item in first.output]
+    assert kinds[:2] == ["reasoning", "function_call"]
+    results = [
+        {"type": "function_call_output", "call_id": item.call_id, "output": "Ada"}
+        for item in first.output
+        if item.type == "function_call"
+    ]
+
+    def input_tokens(items: list[Any]) -> int:
+        told = {"input": [{"role": "user", "content": "Who?"}, *items, *results]}
+        usage = client.responses.create(model=model, **options | told).usage
+        assert usage is not None
+        return usage.input_tokens
+
+    assert input_tokens(first.output) > input_tokens(first.output[1:]) + 9

@@ -262,6 +262,7 @@ def test_what_is_wrong_with_tools_is_told_before_anything_is_sent(
             "the arguments of the call 'f' are no JSON object",
         ),
         (lambda: Message("tool", "", (), cast("Any", 3)), "the id 3 of a call is not of up to"),
+        (lambda: Message("assistant", "", reasoning=cast("Any", 3)), "reasoning is 3, no text"),
     ],
 )
 def test_what_is_of_another_type_or_no_json_is_refused_by_us(

@@ -92,7 +92,9 @@ stops = st.fixed_dictionaries(
         "include_stop": st.booleans(),
     }
 )
-messages = st.builds(Message, st.sampled_from(["system", "user", "assistant"]), text)
+messages = st.builds(Message, st.sampled_from(["system", "user", "assistant"]), text) | st.builds(
+    Message, st.just("assistant"), text, reasoning=text
+)
 conversations = st.lists(messages, min_size=1, max_size=3).map(tuple)
 bounds = st.none() | st.integers(1, 2**31 - 1)
 json_options = st.builds(
@@ -401,6 +403,14 @@ def in_parts(content: str, *parts: pb.ContentPart) -> pb.GenerateRequest:
     """A conversation of one turn, whose content comes in parts."""
     turn = pb.Message(role="user", content=content, parts=parts)
     return pb.GenerateRequest(messages=pb.Messages(messages=[turn]))
+
+
+def test_thoughts_of_a_turn_arrive_and_none_are_not_sent() -> None:
+    turn = pb.Message(role="assistant", parts=[pb.ContentPart(text="So.")], reasoning="Hm.")
+    message = pb.GenerateRequest(messages=pb.Messages(messages=[turn]))
+    assert decode_request(message).prompt == (Message("assistant", "So.", reasoning="Hm."),)
+    plain = encode_request(GenerationRequest((Message("assistant", "So."),)))
+    assert plain.messages.messages == [pb.Message(role="assistant", content="So.")]
 
 
 def test_parts_of_a_content_are_joined() -> None:

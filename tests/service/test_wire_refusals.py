@@ -69,6 +69,13 @@ def newer_request() -> pb.GenerateRequest:
             "role 'robot' is none of 'system', 'developer', 'user', 'assistant', 'tool'",
         ),
         (
+            pb.GenerateRequest(
+                messages=pb.Messages(messages=[pb.Message(role="user", reasoning="Hm.")])
+            ),
+            RequestError,
+            "a message of role 'user' has reasoning, which only the assistant has",
+        ),
+        (
             in_parts("a", pb.ContentPart(text="b")),
             RequestError,
             "message 0 has both content and parts; send one of them",
