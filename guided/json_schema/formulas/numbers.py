@@ -123,6 +123,8 @@ def digit_limits(values: Iterable[Decimal], max_digits: int | None) -> tuple[int
     Raises LimitExceededError for a value of too many digits in any case.
     """
     values = tuple(values)
+    # Also for what is done with a list of them elsewhere: its automaton, and the size of its key.
+    spend(3 * len(values))
     for value in with_pauses(values):
         _check_digits(value)
     if max_digits is None:
