@@ -16,9 +16,9 @@ from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
-from guided_service.http.fields import Body, Budget, Given, Listed, Off, ThoughtsBudget, given
+from guided_service.http.fields import Body, Budget, Given, Listed, Off, On, given
 from guided_service.http.messages import Turn, conversation, described
-from guided_service.http.thinking import Effort, Thinking, thinking_of
+from guided_service.http.thinking import Effort, Thinking, ThinkingFields
 from guided_service.http.tools import Tool, ToolChoice, chosen_of, tool_use
 
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
@@ -35,7 +35,7 @@ class StreamOptions(Given):
     """No padding is added to hide the length of tokens."""
 
 
-class ChatRequest(ConstraintFields):
+class ChatRequest(ConstraintFields, ThinkingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
@@ -55,11 +55,12 @@ class ChatRequest(ConstraintFields):
     parallel_tool_calls: bool = True
     modalities: Listed[Literal["text"]] | None = None
     """Answers are always text."""
+    add_generation_prompt: On | None = None
+    continue_final_message: Off | None = None
+    """An answer is always a turn of its own."""
     reasoning_effort: Effort | None = None
 
     # Ours
-    max_reasoning_tokens: ThoughtsBudget | None = None
-    """Budget of thoughts before the answer, a part of the whole budget."""
     show_schema: bool = False
     """Show the model the answer's schema in a system message."""
 
@@ -89,9 +90,8 @@ class ChatRequest(ConstraintFields):
 
     def thinking(self) -> Thinking | None:
         """Return how long the model thinks first; raises RequestError for contradictions."""
-        return thinking_of(
+        return self.thinking_of(
             self.reasoning_effort,
-            self.max_reasoning_tokens,
             self.budget,
             effort_field="reasoning_effort",
             budget_field=self.budget_field,

@@ -6,6 +6,8 @@ most one of them may be set: two would contradict each other, or one would be ig
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -16,7 +18,7 @@ from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
 from guided.spec.exact_json import check_text_values, parse_decimal
-from guided.spec.structural_tags import read_structural_tag
+from guided.spec.structural_tags import read_structural_tag, structural_tag_of
 from guided_service.http.fields import GenerationFields, Given, Listed, On
 from guided_service.http.members import repeated_member
 from guided_service.http.unions import OneOf, OneOfKinds
@@ -52,9 +54,16 @@ class TextFormat(Given):
 
 
 class JsonObjectFormat(Given):
-    """Any JSON object."""
+    """Any JSON object, or with llama.cpp's ``schema`` a document that fits it."""
 
     type: Literal["json_object"]
+    schema_: Annotated[Schema | None, Field(alias="schema")] = None
+
+    def wanted(self, field: str) -> Wanted:
+        """Return the constraint of this format, which is the value of a field."""
+        if self.schema_ is None:
+            return Wanted(JsonObject(), field)
+        return Wanted(schema_of(self.schema_, strict=None), f"{field}.schema")
 
 
 class JsonSchemaFormat(Given):
@@ -64,8 +73,18 @@ class JsonSchemaFormat(Given):
     json_schema: NamedSchema
 
 
+class StructuralTagFormat(Given):
+    """vLLM's and SGLang's: a structural tag in one of the forms of xgrammar."""
+
+    type: Literal["structural_tag"]
+    format: dict[str, Any] | None = None
+    """Of the newer form; the older one has the other two."""
+    structures: list[Any] | None = None
+    triggers: list[Any] | None = None
+
+
 ResponseFormat: TypeAlias = Annotated[
-    TextFormat | JsonObjectFormat | JsonSchemaFormat, OneOf("type")
+    TextFormat | JsonObjectFormat | JsonSchemaFormat | StructuralTagFormat, OneOf("type")
 ]
 
 
@@ -100,12 +119,16 @@ class ConstraintFields(GenerationFields):
 
     def _of_response_format(self) -> list[Wanted]:
         match self.response_format:
-            case JsonObjectFormat():
-                return [Wanted(JsonObject(), "response_format")]
+            case JsonObjectFormat() as form:
+                return [form.wanted("response_format")]
             case JsonSchemaFormat(json_schema=named):
                 field = "response_format.json_schema.schema"
                 structure = schema_of(named.schema_, strict=named.strict)
                 return [Wanted(structure, field, named.description or "")]
+            case StructuralTagFormat() as tag:
+                with _named("response_format"):
+                    tagged = structural_tag_of(tag.model_dump(exclude_none=True), _held)
+                return [Wanted(tagged, "response_format")]
         return []
 
     def _of_vllm(self) -> list[Wanted]:
@@ -163,7 +186,9 @@ def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
         found.append(("json_object", JsonObject()))
     if outputs.structural_tag is not None:
         field = f"{place}structural_tag"
-        found.append(("structural_tag", _tagged(outputs.structural_tag, field)))
+        with _named(field):
+            tagged = read_structural_tag(outputs.structural_tag, _held)
+        found.append(("structural_tag", tagged))
     return [Wanted(structure, place + name) for name, structure in found]
 
 
@@ -179,9 +204,11 @@ def _json(given: Schema | str, field: str) -> JsonSchema:
     return schema_of(read, strict=None)
 
 
-def _tagged(text: str, field: str) -> Structure:
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    """Name the field in errors about the structural tag that it holds."""
     try:
-        return read_structural_tag(text, _held)
+        yield
     except RequestError as error:
         message = f"{field}: {error.message}"
         raise RequestError(message, field=field, hint=error.hint) from error

@@ -103,9 +103,10 @@ def refusal_of(
 def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
     """Return what went wrong and how to fix it, with the caller's names of fields."""
     field = error.field if isinstance(error, RequestError) else None
-    if field == "reasoning" and came_from.get(field) is not None:
+    if field == "reasoning" and (sent := came_from.get(field)) is not None:
         # The engine's hint names options that a body does not have.
-        return f"{error.message}; leave {came_from[field]} out, or set it to none or 0"
+        off = "false" if sent.startswith("chat_template_kwargs.") else "none or 0"
+        return f"{error.message}; leave {sent} out, or set it to {off}"
     if field == "max_tokens":
         return str(error).replace(field, came_from.get(field) or field)
     return str(error)

@@ -142,6 +142,7 @@ class GenerationFields(Given):
     stop_token_ids: Annotated[list[TokenIdField], Field(max_length=MAX_STOPS)] = []
     priority: int = 0
     cache_salt: str = ""
+    include_stop_str_in_output: bool = False
 
     # Fields that change nothing here
     user: str | None = None
@@ -156,6 +157,14 @@ class GenerationFields(Given):
     """Nothing is stored."""
     service_tier: Literal["auto", "default"] | None = None
     """Ignored: there is one tier."""
+    skip_special_tokens: On | None = None
+    """Texts have no special tokens."""
+    spaces_between_special_tokens: On | None = None
+    """Means nothing, as there are none."""
+    use_beam_search: Off | None = None
+    ignore_eos: Off | None = None
+    min_tokens: Annotated[int, Field(ge=0, le=0)] = 0
+    """An answer ends where the model ends it."""
 
     def sampling(self) -> Sampling:
         """Return how tokens are chosen."""
@@ -173,10 +182,13 @@ class GenerationFields(Given):
 
     def common(self) -> dict[str, Any]:
         """Return the common options of a GenerationRequest, by name."""
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return {
             "sampling": self.sampling(),
-            "stop": (self.stop,) if isinstance(self.stop, str) else tuple(self.stop),
+            "stop": stop,
             "stop_tokens": tuple(map(TokenId, self.stop_token_ids)),
+            # Without any there is nothing to include.
+            "include_stop": self.include_stop_str_in_output and bool(stop or self.stop_token_ids),
             "n": self.n,
             "priority": self.priority,
             "cache_salt": self.cache_salt,

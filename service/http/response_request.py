@@ -10,7 +10,6 @@ from pydantic import Field
 
 from guided.errors import RequestError
 from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest
-from guided.spec.composition import JsonObject
 from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
@@ -18,20 +17,11 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
 from guided_service.http.constraints import JsonObjectFormat, TextFormat, Wanted, schema_of
-from guided_service.http.fields import (
-    Body,
-    Budget,
-    GenerationFields,
-    Given,
-    Listed,
-    Off,
-    ThoughtsBudget,
-    given,
-)
+from guided_service.http.fields import Body, Budget, Given, Listed, Off, given
 from guided_service.http.messages import described
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
-from guided_service.http.thinking import Effort, Thinking, thinking_of
+from guided_service.http.thinking import Effort, Thinking, ThinkingFields
 from guided_service.http.tools import FunctionTool, ResponseToolChoice, Tool, chosen_of, tool_use
 from guided_service.http.unions import OneOf, OneOfKinds
 
@@ -80,7 +70,7 @@ _ENCRYPTED: Final = "reasoning.encrypted_content"
 Items: TypeAlias = Annotated[Listed[Item], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 
-class ResponseRequest(GenerationFields):
+class ResponseRequest(ThinkingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
@@ -110,10 +100,6 @@ class ResponseRequest(GenerationFields):
     background: Off | None = None
     reasoning: ReasoningOptions | None = None
 
-    # Ours
-    max_reasoning_tokens: ThoughtsBudget | None = None
-    """Budget of thoughts before the answer, a part of the whole budget."""
-
     def checked(self) -> ResponseRequest:
         """Return the request; raises RequestError if fields contradict each other."""
         if self.stream_options is not None and not self.stream:
@@ -140,9 +126,8 @@ class ResponseRequest(GenerationFields):
 
     def thinking(self) -> Thinking | None:
         """Return how long the model thinks first; raises RequestError for contradictions."""
-        thinking = thinking_of(
+        thinking = self.thinking_of(
             None if self.reasoning is None else self.reasoning.effort,
-            self.max_reasoning_tokens,
             self.budget,
             effort_field="reasoning.effort",
             budget_field="max_output_tokens",
@@ -159,8 +144,8 @@ class ResponseRequest(GenerationFields):
     def wanted(self) -> Wanted | None:
         """Return the constraint of the answer's text, and the field that it came from."""
         match None if self.text is None else self.text.format:
-            case JsonObjectFormat():
-                return Wanted(JsonObject(), "text.format")
+            case JsonObjectFormat() as form:
+                return form.wanted("text.format")
             case SchemaFormat() as named:
                 structure = schema_of(named.schema_, strict=named.strict)
                 return Wanted(structure, "text.format.schema", named.description or "")
@@ -254,4 +239,4 @@ def _format(asked: ResponseRequest) -> dict[str, Any]:
         case SchemaFormat() as form:
             return form.model_dump(by_alias=True) | {"strict": form.strict is not False}
         case form:
-            return form.model_dump()
+            return form.model_dump(by_alias=True, exclude_none=True)

@@ -16,6 +16,7 @@ LISTED = "leave it out; docs/openai.md lists what is honoured"
 UNKNOWN = f" {OTHER}; {LISTED}"
 ROLES = "it is one of 'system', 'developer', 'user', 'assistant', 'tool'"
 FORMATS = "it is one of 'text', 'json_object', 'json_schema'"
+CHAT_FORMATS = f"{FORMATS}, 'structural_tag'"
 ITEMS = "it is one of 'message', 'function_call', 'function_call_output', 'reasoning'"
 WORDS = "should be 'none', 'auto' or 'required'"
 PROMPTS = "send one text; several are several calls"
@@ -117,9 +118,9 @@ def test_an_item_of_input_is_told_what_its_own_type_lacks(
         (
             "chat",
             {"response_format": {"type": "xml"}},
-            f"response_format.type is 'xml', which {OTHER}; {FORMATS}",
+            f"response_format.type is 'xml', which {OTHER}; {CHAT_FORMATS}",
         ),
-        ("chat", {"response_format": {}}, f"response_format.type is missing; {FORMATS}"),
+        ("chat", {"response_format": {}}, f"response_format.type is missing; {CHAT_FORMATS}"),
         ("chat", {"response_format": "json"}, "response_format: should be an object"),
         (
             "chat",
