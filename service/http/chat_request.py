@@ -39,6 +39,9 @@ class ChatRequest(ConstraintFields, ThinkingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
+        **ConstraintFields.hints,
+        **ThinkingFields.hints,
+        "best_of": "use n, or /v1/completions to rank answers",
         "functions": "use tools",
         "function_call": "use tool_choice",
         "logprobs": "set it to true or false, and the number as top_logprobs",

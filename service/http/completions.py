@@ -26,6 +26,21 @@ __all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
 _BUDGET: Final = 16
 """The budget of a completion whose request sets none, the same as OpenAI's."""
 
+_OF_CHATS: Final = (
+    "add_generation_prompt",
+    "chat_template_kwargs",
+    "continue_final_message",
+    "enable_thinking",
+    "max_reasoning_tokens",
+    "reasoning_budget_tokens",
+    "reasoning_effort",
+    "thinking",
+    "thinking_budget",
+    "thinking_token_budget",
+    "tool_choice",
+    "tools",
+)
+"""Fields that mean nothing without a chat template."""
 
 OnePrompt: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=1)]
 """One prompt; several prompts take several calls here."""
@@ -35,6 +50,8 @@ class CompletionRequest(ConstraintFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
+        **ConstraintFields.hints,
+        **dict.fromkeys(_OF_CHATS, "send messages to /v1/chat/completions"),
         "messages": "send them to /v1/chat/completions",
         "prompt": "send one text; several are several calls",
         "suffix": "leave it out; texts are only continued",

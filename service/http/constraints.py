@@ -6,9 +6,9 @@ most one of them may be set: two would contradict each other, or one would be ig
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from pydantic import Field
@@ -20,6 +20,7 @@ from guided.spec.composition import JsonObject
 from guided.spec.exact_json import check_text_values, parse_decimal
 from guided.spec.structural_tags import read_structural_tag, structural_tag_of
 from guided_service.http.fields import GenerationFields, Given, Listed, On
+from guided_service.http.hints import CONSTRAINT_HINTS, HINTS
 from guided_service.http.members import repeated_member
 from guided_service.http.unions import OneOf, OneOfKinds
 
@@ -101,6 +102,8 @@ class StructuredOutputs(Given):
 
 class ConstraintFields(GenerationFields):
     """The fields that say what an answer must look like."""
+
+    hints: ClassVar[Mapping[str, str]] = {**HINTS, **CONSTRAINT_HINTS}
 
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None

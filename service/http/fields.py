@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from guided.errors import RequestError
 from guided.spec import MAX_STOPS, Sampling, TokenId
 from guided_service.http.faults import MANY_UNKNOWN, refused
+from guided_service.http.hints import HINTS
 from guided_service.http.unions import OneOfKinds
 
 __all__ = [
@@ -120,7 +121,7 @@ class GenerationFields(Given):
     Of vLLM's own fields, it has those that equal one of our options.
     """
 
-    hints: ClassVar[Mapping[str, str]] = {}
+    hints: ClassVar[Mapping[str, str]] = HINTS
     """What to do instead of a refused field, by its name."""
 
     model: str
@@ -139,6 +140,8 @@ class GenerationFields(Given):
     """``None``, 0 and -1 keep all tokens."""
     min_p: float | None = None
     repetition_penalty: float = 1.0
+    no_repeat_ngram_size: int | None = None
+    """``None`` and 0 let all of them repeat."""
     stop_token_ids: Annotated[list[TokenIdField], Field(max_length=MAX_STOPS)] = []
     priority: int = 0
     cache_salt: str = ""
@@ -177,6 +180,7 @@ class GenerationFields(Given):
             frequency_penalty=self.frequency_penalty,
             presence_penalty=self.presence_penalty,
             repetition_penalty=self.repetition_penalty,
+            no_repeat_ngram_size=self.no_repeat_ngram_size or None,
             logit_bias=tuple(_biases(self.logit_bias)),
         )
 
@@ -205,7 +209,8 @@ def given(kind: type[_Model], body: Body) -> _Model:
     try:
         return kind.model_validate(body)
     except ValidationError as error:
-        raise refused(error.errors(include_url=False), body, kind.hints) from error
+        faults = error.errors(include_url=False)
+        raise refused(faults, body, kind.hints, _names(kind)) from error
 
 
 @cache

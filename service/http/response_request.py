@@ -18,6 +18,7 @@ from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
 from guided_service.http.constraints import JsonObjectFormat, TextFormat, Wanted, schema_of
 from guided_service.http.fields import Body, Budget, Given, Listed, Off, given
+from guided_service.http.hints import JSON_HINTS
 from guided_service.http.messages import described
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
@@ -64,6 +65,8 @@ class StreamOptions(Given):
     """No padding is added to hide the length of tokens."""
 
 
+_BUDGETS: Final = ("max_completion_tokens", "max_new_tokens", "max_tokens", "n_predict")
+"""What others call the bound of an answer."""
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 """Allowed without thoughts, where it is empty."""
 
@@ -74,8 +77,11 @@ class ResponseRequest(ThinkingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
+        **ThinkingFields.hints,
+        **JSON_HINTS,
+        **dict.fromkeys(_BUDGETS, "use max_output_tokens"),
+        "chat_template_kwargs.reasoning_effort": "use reasoning.effort",
         "conversation": "send what was said as input",
-        "max_tokens": "use max_output_tokens",
         "messages": "use input, or send them to /v1/chat/completions",
         "previous_response_id": "send what was said as input; nothing is kept between calls",
         "reasoning_effort": "use reasoning.effort",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from guided.errors import RequestError
 from guided.spec import Reasoning
 from guided_service.http.fields import GenerationFields, Given, ThoughtsBudget
+from guided_service.http.hints import HINTS, THINKING_HINTS
 
 __all__ = ["Effort", "Thinking", "ThinkingFields"]
 
@@ -46,6 +47,8 @@ class TemplateVariables(Given):
 
 class ThinkingFields(GenerationFields):
     """The fields about thoughts that chats and responses share."""
+
+    hints: ClassVar[Mapping[str, str]] = {**HINTS, **THINKING_HINTS}
 
     # vLLM's
     thinking_token_budget: ThoughtsBudget | None = None

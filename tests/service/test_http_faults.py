@@ -149,6 +149,63 @@ def test_of_a_union_the_member_is_told_that_was_meant(
     assert str(refusal(face, **fields)) == told
 
 
+@pytest.mark.parametrize(
+    ("face", "name", "told"),
+    [
+        ("chat", "regex", "use structured_outputs.regex"),
+        ("chat", "ebnf", "use structured_outputs.grammar"),
+        ("completions", "grammar", "use structured_outputs.grammar"),
+        ("completions", "json_schema", "use structured_outputs.json"),
+        ("responses", "json_schema", "use text.format"),
+        ("responses", "guided_json", "use text.format"),
+        ("responses", "regex", "use structured_outputs.regex of /v1/chat/completions"),
+        ("chat", "guided_decoding_backend", "leave it out; there is one compiler for all"),
+        ("chat", "max_new_tokens", "use max_tokens"),
+        ("responses", "max_new_tokens", "use max_output_tokens"),
+        ("completions", "chat_template_kwargs", "send messages to /v1/chat/completions"),
+        ("chat", "response_fromat", "did you mean 'response_format'?"),
+        ("responses", "temprature", "did you mean 'temperature'?"),
+        ("chat", "something", LISTED),
+    ],
+)
+def test_a_field_of_another_server_is_told_what_does_the_same(
+    face: str, name: str, told: str
+) -> None:
+    assert str(refusal(face, **{name: "x"})).startswith(f"{name} {OTHER}; {told}")
+
+
+@pytest.mark.parametrize(
+    ("face", "fields", "told"),
+    [
+        ("chat", {"use_beam_search": True}, "should be False; use n, which draws several"),
+        ("chat", {"continue_final_message": True}, "should be False; use /v1/completions"),
+        ("chat", {"ignore_eos": True}, "should be False; use a constraint"),
+        ("completions", {"min_tokens": 3}, "should be less than or equal to 0; use a constraint"),
+        (
+            "chat",
+            {"chat_template_kwargs": {"thinking_budget": 9}},
+            f"{OTHER}; use thinking_token_budget",
+        ),
+    ],
+)
+def test_a_value_that_is_not_ours_is_told_what_does_the_same(
+    face: str, fields: dict[str, Any], told: str
+) -> None:
+    assert told in str(refusal(face, **fields))
+
+
+@pytest.mark.parametrize(
+    ("face", "path"),
+    [(face, path) for face, (kind, *_) in FACES.items() for path in sorted(kind.hints)],
+)
+def test_no_hint_is_for_a_field_that_is_taken_as_it_is(face: str, path: str) -> None:
+    name, _, inner = path.partition(".")
+    error = refusal(face, **{name: {inner: "x"} if inner else {"x": "x"}})
+    kind = FACES[face][0]
+    assert error.field == path
+    assert str(error).endswith(f"; {kind.hints[path]}")
+
+
 @pytest.mark.parametrize("kind", [*(kind for kind, *_ in FACES.values()), MaskRequest])
 def test_no_union_tries_all_of_its_members(kind: Any) -> None:
     kinds = {*_kinds(kind.__pydantic_core_schema__)}

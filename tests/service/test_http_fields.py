@@ -436,6 +436,7 @@ COMMON: dict[str, dict[str, Any]] = {
     "top_k": {"top_k": 5},
     "min_p": {"min_p": 0.1},
     "repetition_penalty": {"repetition_penalty": 1.1},
+    "no_repeat_ngram_size": {"no_repeat_ngram_size": 3},
     "stop_token_ids": {"stop_token_ids": [5]},
     "priority": {"priority": 3},
     "cache_salt": {"cache_salt": "salt"},
