@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 from uuid import uuid4
 
@@ -34,7 +35,7 @@ from guided_service.messages import Inspect
 from guided_service.object_sizes import memory_of
 from guided_service.status import Context
 
-__all__ = ["GrammarServicer", "Inspector", "report_beside"]
+__all__ = ["GrammarServicer", "Inspector", "report_beside", "unreported"]
 
 _Asking: TypeAlias = (
     grammar_pb2.CheckRequest | grammar_pb2.CompileRequest | grammar_pb2.ValidateTextRequest
@@ -170,6 +171,11 @@ async def report_beside(
         task.cancel()
         # If the answer failed, its error is reported, not that of the report.
         await asyncio.gather(task, return_exceptions=True)
+
+
+def unreported(request: GenerationRequest) -> GenerationRequest:
+    """Return the request for the engine: the report is made separately."""
+    return replace(request, report=False) if request.report else request
 
 
 async def _report(inspector: Inspector, request: GenerationRequest, client: str) -> SchemaReport:

@@ -31,7 +31,7 @@ from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Admitted, Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
-from guided_service.grammar_servicer import Inspector, report_beside
+from guided_service.grammar_servicer import Inspector, report_beside, unreported
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
 from guided_service.large_answers import encode_answer
@@ -187,7 +187,7 @@ class GenerationServicer(GenerationServiceServicer):
                 await self._write(encoded, context)
 
     def _streamed(self, admitted: Admitted, client: str) -> AsyncGenerator[StreamEvent, None]:
-        return self._maker.stream(_unreported(admitted.request), admitted.received, client)
+        return self._maker.stream(unreported(admitted.request), admitted.received, client)
 
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
@@ -265,7 +265,7 @@ class GenerationServicer(GenerationServiceServicer):
             report_beside(self._maker, request, name) as report,
         ):
             reader = self._reader(request)
-            asked = _unreported(admitted.request)
+            asked = unreported(admitted.request)
             result = await self._maker.generate(asked, admitted.received, name)
             admitted.answered(result)
             told = None if report is None else await report
@@ -331,11 +331,6 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
-
-
-def _unreported(request: GenerationRequest) -> GenerationRequest:
-    """Return the request for the engine: the report is made separately."""
-    return replace(request, report=False) if request.report else request
 
 
 # ModelService

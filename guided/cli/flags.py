@@ -20,6 +20,7 @@ import typer
 
 from guided.cli.common import read_text
 from guided.spec import Beams, GenerationRequest, JsonOptions, Sampling
+from guided.spec.json_options import UNBOUNDED
 from guided.spec.option import options_of
 
 __all__ = [
@@ -37,8 +38,6 @@ __all__ = [
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_UNBOUNDED: Final = "unbounded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def json_flags(*names: str) -> Iterator[Parameter]:
         if names and each.name not in names:
             continue
         is_word = isinstance(each.default, StrEnum)
-        spelling = _SPELLINGS.get(each.name, _Spelling(metavar=f"N|{_UNBOUNDED}"))
+        spelling = _SPELLINGS.get(each.name, _Spelling(metavar=f"N|{UNBOUNDED}"))
         yield flag(
             each.name,
             hints[each.name] if is_word else str,
@@ -181,7 +180,7 @@ def read_json_options(given: Mapping[str, Any]) -> JsonOptions:
 
 def _bound(text: str) -> Any:
     """Read a bound; words and other texts stay as they are, for the options to check."""
-    if text == _UNBOUNDED:
+    if text == UNBOUNDED:
         return None
     try:
         return int(text)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from guided.errors import RequestError
 from guided.spec.option import Option, at_least, between, check_rules, word_of
@@ -13,18 +14,24 @@ from guided.spec.option import Option, at_least, between, check_rules, word_of
 __all__ = [
     "FREE_WHITESPACE",
     "MAX_DIGITS",
+    "UNBOUNDED",
     "FormatMode",
     "JsonOptions",
     "KeyOrder",
     "Spelling",
     "UnknownKeywords",
     "check_takes_none",
+    "json_options_of",
 ]
 
 MAX_DIGITS: Final = 2_000
 """The most digits of a number on either side of the point, as automata have states for each."""
 FREE_WHITESPACE = 32
 """What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
+
+
+UNBOUNDED: Final = "unbounded"
+"""Lifts a bound where ``None`` cannot be written or means something else."""
 
 
 class KeyOrder(StrEnum):
@@ -125,6 +132,26 @@ class JsonOptions:
             if isinstance(each.default, int):
                 _check_integer(value, each.name)
         check_rules(self, "json_options.")
+
+
+def json_options_of(given: Mapping[str, object]) -> JsonOptions:
+    """Return the options of an object of JSON, whose members are named as the options are.
+
+    ``UNBOUNDED`` lifts a bound, as ``None`` does. Raises RequestError for an unknown or wrong one.
+    """
+    known = {each.name: each for each in fields(JsonOptions)}
+    options: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            close = get_close_matches(name, known, 1) or [*known]
+            raise RequestError(
+                f"there is no JSON option {name[:100]!r}",
+                field=f"json_options.{name[:100]}",
+                hint=f"there is {', '.join(close)}",
+            )
+        is_lifted = value == UNBOUNDED and isinstance(known[name].default, int)
+        options[name] = None if is_lifted else value
+    return JsonOptions(**options)
 
 
 def check_takes_none(options: JsonOptions | None, documents: Sized | None) -> None:

@@ -118,11 +118,11 @@ class CompletionForm(ChunkForm):
         super().__init__(shown, tells_usage=style.tells_usage)
         self._style = style
 
-    def whole(self, result: GenerationResult) -> JsonObject:
+    def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         choices = [
             self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
         ]
-        return self._body(choices, result.usage)
+        return self._body(choices, result.usage, report)
 
     def thought(self, text: str) -> bytes:
         """Never called: nothing here requests thoughts."""
@@ -132,13 +132,13 @@ class CompletionForm(ChunkForm):
         """Return the chunk of more text; log-probabilities come with the last one."""
         return self._chunks([self._choice(0, text, None)])
 
-    def ended(self, result: GenerationResult) -> bytes:
+    def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
         """Return the last chunks: all of several answers, or what is left of a single one."""
         last = [
             self._choice(index, one.text if result.candidates else "", one)
             for index, one in enumerate(answers_of(result))
         ]
-        return self._chunks(last) + self._end(result.usage)
+        return self._chunks(last) + self._end(result.usage, report)
 
     def _choice(self, index: int, text: str, ended: One | None) -> JsonObject:
         choice: JsonObject = {"index": index, "text": text, "logprobs": None, "finish_reason": None}

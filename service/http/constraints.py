@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from pydantic import Field
 
 from guided.errors import InvalidConstraintError, RequestError
-from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
 from guided.spec.exact_json import check_text_values, parse_decimal
@@ -31,6 +32,7 @@ __all__ = [
     "ResponseFormat",
     "TextFormat",
     "Wanted",
+    "check_options",
     "schema_of",
 ]
 
@@ -60,11 +62,11 @@ class JsonObjectFormat(Given):
     type: Literal["json_object"]
     schema_: Annotated[Schema | None, Field(alias="schema")] = None
 
-    def wanted(self, field: str) -> Wanted:
+    def wanted(self, field: str, options: JsonOptions) -> Wanted:
         """Return the constraint of this format, which is the value of a field."""
         if self.schema_ is None:
-            return Wanted(JsonObject(), field)
-        return Wanted(schema_of(self.schema_, strict=None), f"{field}.schema")
+            return Wanted(JsonObject(options), field)
+        return Wanted(schema_of(self.schema_, options), f"{field}.schema")
 
 
 class JsonSchemaFormat(Given):
@@ -114,36 +116,40 @@ class ConstraintFields(GenerationFields):
 
     def wanted(self) -> Wanted | None:
         """Return the constraint and the field that it came from."""
-        found = [*self._of_response_format(), *self._of_vllm()]
+        options = self.schema_options()
+        found = [*self._of_response_format(options), *self._of_vllm(options)]
         if len(found) > 1:
             one, other = found[0].field, found[1].field
             raise RequestError(f"{one} and {other} both say what the answer is", field=other)
-        return found[0] if found else None
+        wanted = found[0] if found else None
+        check_options(self.json_options, wanted)
+        return wanted
 
-    def _of_response_format(self) -> list[Wanted]:
+    def _of_response_format(self, options: JsonOptions) -> list[Wanted]:
         match self.response_format:
             case JsonObjectFormat() as form:
-                return [form.wanted("response_format")]
+                return [form.wanted("response_format", options)]
             case JsonSchemaFormat(json_schema=named):
                 field = "response_format.json_schema.schema"
-                structure = schema_of(named.schema_, strict=named.strict)
+                structure = schema_of(named.schema_, options, strict=named.strict)
                 return [Wanted(structure, field, named.description or "")]
             case StructuralTagFormat() as tag:
                 with _named("response_format"):
-                    tagged = structural_tag_of(tag.model_dump(exclude_none=True), _held)
+                    told = tag.model_dump(exclude_none=True)
+                    tagged = structural_tag_of(told, partial(_held, options))
                 return [Wanted(tagged, "response_format")]
         return []
 
-    def _of_vllm(self) -> list[Wanted]:
+    def _of_vllm(self, options: JsonOptions) -> list[Wanted]:
         old = StructuredOutputs.model_construct(
             json_=self.guided_json,
             regex=self.guided_regex,
             choice=self.guided_choice,
             grammar=self.guided_grammar,
         )
-        found = _of_outputs(old, "guided_")
+        found = _of_outputs(old, "guided_", options)
         if self.structured_outputs is not None:
-            new = _of_outputs(self.structured_outputs, "structured_outputs.")
+            new = _of_outputs(self.structured_outputs, "structured_outputs.", options)
             if len(new) != 1:
                 raise RequestError(
                     f"structured_outputs names {len(new)} constraints, not one",
@@ -167,16 +173,30 @@ _JSON: Final = msgspec.json.Encoder(decimal_format="number")
 """Schemas given as text, and structural tags, are parsed with exact numbers."""
 
 
-def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
+def schema_of(schema: Schema, options: JsonOptions, *, strict: bool | None = None) -> JsonSchema:
     """Return the constraint of a schema; its objects are closed unless ``strict`` is false."""
     held = schema if strict is False else close_objects(schema)
-    return JsonSchema(_JSON.encode(held).decode())
+    return JsonSchema(_JSON.encode(held).decode(), options)
 
 
-def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
+def check_options(told: Mapping[str, Any] | None, wanted: Wanted | None) -> None:
+    """Raise RequestError for JSON options of a request whose constraint has no schema."""
+    if told and (wanted is None or not _has_schema(wanted.structure)):
+        raise RequestError(
+            "json_options are about a schema of the answer, and there is none",
+            field="json_options",
+            hint="leave them out; schemas of tools and inside of grammars have the default",
+        )
+
+
+def _has_schema(structure: Structure) -> bool:
+    return isinstance(structure, JsonSchema) or any(map(_has_schema, structure.inner()))
+
+
+def _of_outputs(outputs: StructuredOutputs, place: str, options: JsonOptions) -> list[Wanted]:
     found: list[tuple[str, Structure]] = []
     if outputs.json_ is not None:
-        found.append(("json", _json(outputs.json_, f"{place}json")))
+        found.append(("json", _json(outputs.json_, f"{place}json", options)))
     if outputs.regex is not None:
         found.append(("regex", Regex(outputs.regex)))
     if outputs.choice is not None:
@@ -186,25 +206,25 @@ def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
         is_ebnf = "::=" in outputs.grammar
         found.append(("grammar", (Ebnf if is_ebnf else Lark)(outputs.grammar)))
     if outputs.json_object is not None:
-        found.append(("json_object", JsonObject()))
+        found.append(("json_object", JsonObject(options)))
     if outputs.structural_tag is not None:
         field = f"{place}structural_tag"
         with _named(field):
-            tagged = read_structural_tag(outputs.structural_tag, _held)
+            tagged = read_structural_tag(outputs.structural_tag, partial(_held, options))
         found.append(("structural_tag", tagged))
     return [Wanted(structure, place + name) for name, structure in found]
 
 
-def _json(given: Schema | str, field: str) -> JsonSchema:
+def _json(given: Schema | str, field: str, options: JsonOptions) -> JsonSchema:
     if isinstance(given, dict):
-        return schema_of(given, strict=None)
+        return schema_of(given, options)
     check_text_values(given, f"the parts of {field}", field)
     try:
         read = _SCHEMA_TEXT.decode(given)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise RequestError(f"{field} is no schema: {error}", field=field) from error
     _check_members(given, field)
-    return schema_of(read, strict=None)
+    return schema_of(read, options)
 
 
 @contextmanager
@@ -227,8 +247,8 @@ def _check_members(text: str, field: str) -> None:
         raise RequestError(f"an object in {field} has {name!r} twice", field=field)
 
 
-def _held(schema: object) -> JsonSchema:
+def _held(options: JsonOptions, schema: object) -> JsonSchema:
     """Return the constraint of a schema inside a structural tag."""
     if not isinstance(schema, dict):
         raise InvalidConstraintError("the schema is no object", pointer="")
-    return schema_of(schema, strict=None)
+    return schema_of(schema, options)

@@ -9,7 +9,13 @@ from typing import Final, TypeAlias
 
 import grpc
 
-from guided.errors import GuidedError, LimitExceededError, RequestError, UnauthenticatedError
+from guided.errors import (
+    GuidedError,
+    IncompleteAnswerError,
+    LimitExceededError,
+    RequestError,
+    UnauthenticatedError,
+)
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
 from guided_service.request_record import note_failure
@@ -36,8 +42,8 @@ _STATUS: Final[Mapping[grpc.StatusCode, int]] = {
 _LONGEST_MESSAGE: Final = 2000
 """In characters."""
 
-_OUR_PLACES: Final = ("sampling.", "json_options.")
-"""Prefixes of the names of options in our own requests."""
+_OUR_PLACE: Final = "sampling."
+"""Prefix of the names of options that are fields of the body here."""
 
 
 class RefusedCallError(RequestError):
@@ -89,15 +95,15 @@ def refusal_of(
     status = _STATUS[code]
     if isinstance(failure, RefusedCallError | TooLargeError):
         status = failure.status
-    body: JsonObject = {
-        "error": {
-            "message": _short(_message(failure, came_from or {})),
-            "type": _type_of(status),
-            "param": _field_of(failure, came_from or {"constraint": None}),
-            "code": _code_of(failure),
-        }
+    told: JsonObject = {
+        "message": _short(_message(failure, came_from or {})),
+        "type": _type_of(status),
+        "param": _field_of(failure, came_from or {"constraint": None}),
+        "code": _code_of(failure),
     }
-    return Refusal(status, body, tuple(_headers(failure, code, retry_after_seconds)))
+    if isinstance(failure, IncompleteAnswerError):
+        told["guided"] = {"finish_reason": failure.finish_reason.value, "text": failure.text}
+    return Refusal(status, {"error": told}, tuple(_headers(failure, code, retry_after_seconds)))
 
 
 def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
@@ -139,9 +145,7 @@ def _field_of(error: GuidedError, came_from: Mapping[str, str | None]) -> str | 
     ours = field.partition(".")[0]
     if ours in came_from:
         return came_from[ours]
-    for place in _OUR_PLACES:
-        field = field.removeprefix(place)
-    return field
+    return field.removeprefix(_OUR_PLACE)
 
 
 def _headers(

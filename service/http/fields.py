@@ -22,7 +22,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from guided.errors import RequestError
-from guided.spec import MAX_STOPS, Sampling, TokenId
+from guided.spec import MAX_STOPS, JsonOptions, OnIncomplete, Sampling, TokenId
+from guided.spec.json_options import json_options_of
 from guided_service.http.faults import MANY_UNKNOWN, refused
 from guided_service.http.hints import HINTS
 from guided_service.http.unions import OneOfKinds
@@ -147,6 +148,14 @@ class GenerationFields(Given):
     cache_salt: str = ""
     include_stop_str_in_output: bool = False
 
+    # Ours
+    json_options: dict[str, Any] | None = None
+    """How JSON is written where a schema leaves a choice, by the names of ``JsonOptions``."""
+    on_incomplete: Literal["close", "error"] | None = None
+    """What becomes of an answer that is cut short; ``None``: it is closed."""
+    report: bool = False
+    """Report with the answer how far it is held to its schema."""
+
     # Fields that change nothing here
     user: str | None = None
     """Ignored: the token identifies the caller."""
@@ -196,7 +205,15 @@ class GenerationFields(Given):
             "n": self.n,
             "priority": self.priority,
             "cache_salt": self.cache_salt,
+            "on_incomplete": OnIncomplete(self.on_incomplete or "close"),
+            "report": self.report,
         }
+
+    def schema_options(self) -> JsonOptions:
+        """Return the options of the request's schemas; raises RequestError for a wrong one."""
+        told = self.json_options or {}
+        # Here ``null`` says nothing, wherever it stands.
+        return json_options_of({name: one for name, one in told.items() if one is not None})
 
 
 Body: TypeAlias = dict[str, Any]

@@ -9,14 +9,20 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest
+from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest, JsonOptions
 from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
-from guided_service.http.constraints import JsonObjectFormat, TextFormat, Wanted, schema_of
+from guided_service.http.constraints import (
+    JsonObjectFormat,
+    TextFormat,
+    Wanted,
+    check_options,
+    schema_of,
+)
 from guided_service.http.fields import Body, Budget, Given, Listed, Off, given
 from guided_service.http.hints import JSON_HINTS
 from guided_service.http.messages import described
@@ -149,11 +155,16 @@ class ResponseRequest(ThinkingFields):
 
     def wanted(self) -> Wanted | None:
         """Return the constraint of the answer's text, and the field that it came from."""
+        wanted = self._wanted(self.schema_options())
+        check_options(self.json_options, wanted)
+        return wanted
+
+    def _wanted(self, options: JsonOptions) -> Wanted | None:
         match None if self.text is None else self.text.format:
             case JsonObjectFormat() as form:
-                return form.wanted("text.format")
+                return form.wanted("text.format", options)
             case SchemaFormat() as named:
-                structure = schema_of(named.schema_, strict=named.strict)
+                structure = schema_of(named.schema_, options, strict=named.strict)
                 return Wanted(structure, "text.format.schema", named.description or "")
         return None
 

@@ -458,6 +458,11 @@ THOUGHTS: dict[str, dict[str, Any]] = {
     "thinking_token_budget": {"thinking_token_budget": 20},
     "chat_template_kwargs": {"chat_template_kwargs": {"enable_thinking": True}},
 }
+OWN: dict[str, dict[str, Any]] = {
+    "json_options": {"guided_json": SCHEMA, "json_options": {"whitespace": 1}},
+    "on_incomplete": {"on_incomplete": "error"},
+    "report": {"guided_json": SCHEMA, "report": True},
+}
 CONSTRAINTS: dict[str, dict[str, Any]] = {
     "response_format": {"response_format": {"type": "json_object"}},
     "structured_outputs": {"structured_outputs": {"regex": "a"}},
@@ -468,6 +473,7 @@ CONSTRAINTS: dict[str, dict[str, Any]] = {
 }
 EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     "chat": COMMON
+    | OWN
     | CONSTRAINTS
     | THOUGHTS
     | {
@@ -487,6 +493,7 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "continue_final_message": {"continue_final_message": False},
     },
     "completions": COMMON
+    | OWN
     | CONSTRAINTS
     | {
         "prompt": {"prompt": ["other"]},
@@ -512,6 +519,12 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "stream_options": {"stream": True, "stream_options": {"include_obfuscation": False}},
         "truncation": {"truncation": "disabled"},
         "background": {"background": False},
+        "json_options": {
+            "text": {"format": {"type": "json_object"}},
+            "json_options": {"whitespace": 1},
+        },
+        "report": {"text": {"format": {"type": "json_object"}}, "report": True},
+        "on_incomplete": OWN["on_incomplete"],
         "reasoning": {"reasoning": {"effort": "low"}},
     },
 }
