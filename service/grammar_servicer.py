@@ -29,6 +29,7 @@ from guided.wire_request import encode_constraint
 from guided_service.calls import aborts_on_error
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
+from guided_service.defaults import fill_constraint
 from guided_service.door import Door
 from guided_service.held_bytes import count_held
 from guided_service.messages import Inspect
@@ -153,6 +154,7 @@ class GrammarServicer(GrammarServiceServicer):
         constraint = request.constraint
         if constraint.WhichOneof("kind") == "constraint_id":
             return self._store.message(request.cache_salt, constraint.constraint_id)
+        fill_constraint(constraint, self._config)
         return constraint.SerializeToString()
 
 

@@ -29,6 +29,7 @@ from guided_service.call_reader import ReaderOf, reader_of
 from guided_service.calls import aborts_on_error, or_abort, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
+from guided_service.defaults import fill_request
 from guided_service.door import Admitted, Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector, report_beside, unreported
@@ -305,6 +306,7 @@ class GenerationServicer(GenerationServiceServicer):
         def read() -> GenerationRequest:
             if is_stream:
                 refuse_unknown_fields(message, inside=False)  # the request is checked next
+            fill_request(inner, self._config)
             return decode_request(inner, latest_seconds=seconds)
 
         asked = await self._readers.do(read, size)

@@ -161,7 +161,8 @@ def json_flags(*names: str) -> Iterator[Parameter]:
     for each in fields(JsonOptions):
         if names and each.name not in names:
             continue
-        is_word = isinstance(each.default, StrEnum)
+        # A word whose default is the server's has none here.
+        is_word = isinstance(each.default, StrEnum) or each.default is None
         spelling = _SPELLINGS.get(each.name, _Spelling(metavar=f"N|{UNBOUNDED}"))
         yield flag(
             each.name,
@@ -174,8 +175,8 @@ def json_flags(*names: str) -> Iterator[Parameter]:
 
 def read_json_options(given: Mapping[str, Any]) -> JsonOptions:
     """Return the JSON options of the flags; raises ``RequestError`` for a wrong one."""
-    names = [name for name in options_of(JsonOptions) if name in given]
-    return JsonOptions(**{name: _bound(given[name]) for name in names})
+    told = {name: given[name] for name in options_of(JsonOptions) if given.get(name) is not None}
+    return JsonOptions(**{name: _bound(text) for name, text in told.items()})
 
 
 def _bound(text: str) -> Any:

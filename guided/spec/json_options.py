@@ -104,8 +104,9 @@ class JsonOptions:
         ),
     ] = 20
     unknown_keywords: Annotated[
-        UnknownKeywords, Option("What becomes of unknown keywords and formats.")
-    ] = UnknownKeywords.NOTE
+        UnknownKeywords | None,
+        Option("What becomes of unknown keywords and formats. Default: the server's, or note."),
+    ] = None
 
     if TYPE_CHECKING:
         # Arguments may have wider types than the fields that store them.
@@ -117,7 +118,7 @@ class JsonOptions:
             spelling: Spelling | Literal["canonical", "any"] = ...,
             max_string_length: int | None = ...,
             max_number_digits: int | None = ...,
-            unknown_keywords: UnknownKeywords | Literal["note", "refuse"] = ...,
+            unknown_keywords: UnknownKeywords | Literal["note", "refuse"] | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -125,6 +126,8 @@ class JsonOptions:
             value = getattr(self, each.name)
             if isinstance(each.default, StrEnum):
                 value = word_of(type(each.default), value, each.name)
+            elif each.name == "unknown_keywords" and value is not None:
+                value = word_of(UnknownKeywords, value, each.name)
             elif each.name == "whitespace" and isinstance(value, str):
                 value = _WHITESPACE.get(value, value)
             # The only way to set attributes of a frozen dataclass.

@@ -210,9 +210,12 @@ class GenerationRequest:
     adapter: Annotated[str, Option("LoRA adapter to use, one that the server has loaded.")] = ""
     """Empty: the model alone."""
     on_incomplete: Annotated[
-        OnIncomplete,
-        Option("Whether an answer that its budget or deadline cuts short is closed or an error."),
-    ] = OnIncomplete.CLOSE
+        OnIncomplete | None,
+        Option(
+            "Whether an answer that its budget or deadline cuts short is closed or an error."
+            " Default: the server's choice, or close."
+        ),
+    ] = None
     drafters: Annotated[
         tuple[str, ...],
         Option(
@@ -470,7 +473,7 @@ class RequestOptions(SamplingOptions, total=False):
     cache_salt: str
     model: str
     adapter: str
-    on_incomplete: OnIncomplete | Literal["close", "error"]
+    on_incomplete: OnIncomplete | Literal["close", "error"] | None
     drafters: str | Iterable[str]
     max_drafted: int | None
     draft_widths: Iterable[int]

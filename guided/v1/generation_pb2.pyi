@@ -28,7 +28,7 @@ class _OnIncomplete:
 class _OnIncompleteEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnIncomplete.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ON_INCOMPLETE_UNSPECIFIED: _OnIncomplete.ValueType  # 0
-    """The server's choice, which is to close it."""
+    """The server's choice (its setting on_incomplete), which is to close it unless it is set otherwise."""
     ON_INCOMPLETE_CLOSE: _OnIncomplete.ValueType  # 1
     """It is closed by the shortest completion, and its finish reason says so."""
     ON_INCOMPLETE_ERROR: _OnIncomplete.ValueType  # 2
@@ -41,7 +41,7 @@ class OnIncomplete(_OnIncomplete, metaclass=_OnIncompleteEnumTypeWrapper):
     """What happens to an answer that its budget or its deadline cuts short."""
 
 ON_INCOMPLETE_UNSPECIFIED: OnIncomplete.ValueType  # 0
-"""The server's choice, which is to close it."""
+"""The server's choice (its setting on_incomplete), which is to close it unless it is set otherwise."""
 ON_INCOMPLETE_CLOSE: OnIncomplete.ValueType  # 1
 """It is closed by the shortest completion, and its finish reason says so."""
 ON_INCOMPLETE_ERROR: OnIncomplete.ValueType  # 2
@@ -276,7 +276,7 @@ class _UnknownKeywords:
 class _UnknownKeywordsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UnknownKeywords.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     UNKNOWN_KEYWORDS_UNSPECIFIED: _UnknownKeywords.ValueType  # 0
-    """The server's choice, which is that they are notes."""
+    """The server's choice (its setting unknown_keywords): notes, unless it is set otherwise."""
     UNKNOWN_KEYWORDS_NOTE: _UnknownKeywords.ValueType  # 1
     """They are notes for people, as the specification has it."""
     UNKNOWN_KEYWORDS_REFUSE: _UnknownKeywords.ValueType  # 2
@@ -288,7 +288,7 @@ class UnknownKeywords(_UnknownKeywords, metaclass=_UnknownKeywordsEnumTypeWrappe
     """What becomes of keywords that the draft of their schema does not define."""
 
 UNKNOWN_KEYWORDS_UNSPECIFIED: UnknownKeywords.ValueType  # 0
-"""The server's choice, which is that they are notes."""
+"""The server's choice (its setting unknown_keywords): notes, unless it is set otherwise."""
 UNKNOWN_KEYWORDS_NOTE: UnknownKeywords.ValueType  # 1
 """They are notes for people, as the specification has it."""
 UNKNOWN_KEYWORDS_REFUSE: UnknownKeywords.ValueType  # 2
@@ -440,7 +440,7 @@ class GenerateRequest(_message.Message):
     """
     on_incomplete: Global___OnIncomplete.ValueType
     """What happens to an answer that is incomplete when its budget or its deadline runs out; of
-    several, each that would be returned counts. Unspecified: it is closed.
+    several, each that would be returned counts. Unspecified: the server's choice.
     """
     verification: Global___Verification.ValueType
     """Rule that decides whether a drafted token is kept. Unspecified: coupled. Not together with beams
@@ -1907,8 +1907,8 @@ class JsonOptions(_message.Message):
     spelling: Global___Spelling.ValueType
     """How scalars are spelled. Unspecified: canonical."""
     unknown_keywords: Global___UnknownKeywords.ValueType
-    """What becomes of keywords that the draft of their schema does not define. Unspecified: they are
-    notes.
+    """What becomes of keywords that the draft of their schema does not define. Unspecified: the
+    server's choice.
     """
     @_builtins.property
     def whitespace(self) -> Global___Bound:

@@ -106,10 +106,10 @@ class ChatRequest(ConstraintFields, ThinkingFields):
         return "max_completion_tokens" if self.max_completion_tokens else "max_tokens"
 
 
-def read_chat(body: Body, _: ServerConfig) -> Asked:
+def read_chat(body: Body, config: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     chat = given(ChatRequest, body).checked()
-    wanted, thinking = chat.wanted(), chat.thinking()
+    wanted, thinking = chat.wanted(config), chat.thinking()
     chosen = chosen_of(chat.tool_choice)
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
@@ -127,7 +127,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
-        **chat.common(),
+        **chat.common(config),
     )
     style = ChatStyle(
         reader=partial(reader_of, request),

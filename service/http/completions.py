@@ -74,12 +74,12 @@ class _Style:
     tells_logprobs: bool
 
 
-def read_completion(body: Body, _: ServerConfig) -> Asked:
+def read_completion(body: Body, config: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     asked = given(CompletionRequest, body)
     if asked.stream_options is not None and not asked.stream:
         raise RequestError("stream_options needs stream", field="stream_options")
-    wanted = asked.wanted()
+    wanted = asked.wanted(config)
     if wanted is not None and wanted.description:
         raise RequestError(
             "a description needs messages, in which the model is told of it",
@@ -93,7 +93,7 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
         top_logprobs=asked.logprobs,
         # If all drawn answers are returned, nothing more is drawn.
         best_of=None if asked.best_of == asked.n else asked.best_of,
-        **asked.common(),
+        **asked.common(config),
     )
     style = _Style(
         is_structured=wanted is not None,

@@ -20,6 +20,7 @@ from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
 from guided.spec.exact_json import check_text_values, parse_decimal
 from guided.spec.structural_tags import read_structural_tag, structural_tag_of
+from guided_service.config import ServerConfig
 from guided_service.http.fields import GenerationFields, Given, Listed, On
 from guided_service.http.hints import CONSTRAINT_HINTS, HINTS
 from guided_service.http.members import repeated_member
@@ -114,9 +115,9 @@ class ConstraintFields(GenerationFields):
     guided_choice: Annotated[Listed[str], Field(min_length=1)] | None = None
     guided_grammar: str | None = None
 
-    def wanted(self) -> Wanted | None:
+    def wanted(self, config: ServerConfig) -> Wanted | None:
         """Return the constraint and the field that it came from."""
-        options = self.schema_options()
+        options = self.schema_options(config)
         found = [*self._of_response_format(options), *self._of_vllm(options)]
         if len(found) > 1:
             one, other = found[0].field, found[1].field

@@ -24,6 +24,8 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from guided.errors import RequestError
 from guided.spec import MAX_STOPS, JsonOptions, OnIncomplete, Sampling, TokenId
 from guided.spec.json_options import json_options_of
+from guided_service.config import ServerConfig
+from guided_service.defaults import filled_options
 from guided_service.http.faults import MANY_UNKNOWN, refused
 from guided_service.http.hints import HINTS
 from guided_service.http.unions import OneOfKinds
@@ -152,7 +154,7 @@ class GenerationFields(Given):
     json_options: dict[str, Any] | None = None
     """How JSON is written where a schema leaves a choice, by the names of ``JsonOptions``."""
     on_incomplete: Literal["close", "error"] | None = None
-    """What becomes of an answer that is cut short; ``None``: it is closed."""
+    """What becomes of an answer that is cut short; ``None``: what the server's settings say."""
     report: bool = False
     """Report with the answer how far it is held to its schema."""
 
@@ -193,7 +195,7 @@ class GenerationFields(Given):
             logit_bias=tuple(_biases(self.logit_bias)),
         )
 
-    def common(self) -> dict[str, Any]:
+    def common(self, config: ServerConfig) -> dict[str, Any]:
         """Return the common options of a GenerationRequest, by name."""
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return {
@@ -205,15 +207,16 @@ class GenerationFields(Given):
             "n": self.n,
             "priority": self.priority,
             "cache_salt": self.cache_salt,
-            "on_incomplete": OnIncomplete(self.on_incomplete or "close"),
+            "on_incomplete": OnIncomplete(self.on_incomplete or config.on_incomplete),
             "report": self.report,
         }
 
-    def schema_options(self) -> JsonOptions:
+    def schema_options(self, config: ServerConfig) -> JsonOptions:
         """Return the options of the request's schemas; raises RequestError for a wrong one."""
         told = self.json_options or {}
         # Here ``null`` says nothing, wherever it stands.
-        return json_options_of({name: one for name, one in told.items() if one is not None})
+        options = json_options_of({name: one for name, one in told.items() if one is not None})
+        return filled_options(options, config)
 
 
 Body: TypeAlias = dict[str, Any]

@@ -153,9 +153,9 @@ class ResponseRequest(ThinkingFields):
             )
         return thinking
 
-    def wanted(self) -> Wanted | None:
+    def wanted(self, config: ServerConfig) -> Wanted | None:
         """Return the constraint of the answer's text, and the field that it came from."""
-        wanted = self._wanted(self.schema_options())
+        wanted = self._wanted(self.schema_options(config))
         check_options(self.json_options, wanted)
         return wanted
 
@@ -182,10 +182,10 @@ _REPEATED: Final = {
 """Fields that a response repeats as given."""
 
 
-def read_response(body: Body, _: ServerConfig) -> Asked:
+def read_response(body: Body, config: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     asked = given(ResponseRequest, body).checked()
-    wanted, choice, thinking = asked.wanted(), chosen_of(asked.tool_choice), asked.thinking()
+    wanted, choice, thinking = asked.wanted(config), chosen_of(asked.tool_choice), asked.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
     listed = [Tool(type="function", function=one) for one in asked.tools]
@@ -204,7 +204,7 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
         max_tokens=asked.budget,
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
-        **asked.common(),
+        **asked.common(config),
     )
     style = ChatStyle(
         reader=partial(reader_of, request),

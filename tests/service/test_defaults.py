@@ -1,0 +1,189 @@
+"""Settings of a server for what requests leave open, over both faces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import guided
+from guided.client import Client, RawPrompt
+from guided.errors import IncompleteAnswerError, InvalidConstraintError
+from guided.spec import (
+    GenerationRequest,
+    JsonOptions,
+    JsonSchema,
+    Lark,
+    OnIncomplete,
+    Regex,
+    Structure,
+    UnknownKeywords,
+)
+from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template
+from guided.spec.tagged import Tag, Tagged
+from guided.wire_request import decode_request, encode_request
+from guided_service.config import ServerConfig
+from guided_service.defaults import fill_request
+from tests.service.http_server import HttpServer, chat, serving_http
+from tests.service.server_process import ECHO_SERVER
+from tests.service.test_http_fields import FACES, SCHEMA
+
+STRICT = ServerConfig(unknown_keywords="refuse", on_incomplete="error")
+PLAIN = ServerConfig()
+OPEN = JsonSchema("{}")
+NOTING = JsonSchema("{}", JsonOptions(unknown_keywords="note"))
+
+
+def filled(request: GenerationRequest, config: ServerConfig) -> GenerationRequest:
+    """The request as a server with these settings reads it."""
+    message = encode_request(request)
+    fill_request(message, config)
+    return decode_request(message)
+
+
+def words(structure: Structure | None) -> list[UnknownKeywords | None]:
+    """What each schema in a constraint says of unknown keywords."""
+    if structure is None:
+        return []
+    own = [structure.options.unknown_keywords] if isinstance(structure, JsonSchema) else []
+    return [*own, *(word for inner in structure.inner() for word in words(inner))]
+
+
+WITHIN: tuple[Callable[[JsonSchema], Structure], ...] = (
+    lambda schema: schema,
+    lambda schema: Sequence(["x", schema]),
+    lambda schema: AnyOf([Regex("a"), schema]),
+    lambda schema: Repeat(Sequence([schema, "x"])),
+    lambda schema: Template("{a}", {"a": schema}),
+    lambda schema: Lark("start: a\n%declare a", holes={"a": schema}),
+    lambda schema: Tagged([Tag("<a>", schema, "</a>")], "<a>"),
+)
+
+
+@pytest.mark.parametrize("within", WITHIN)
+def test_a_schema_that_does_not_say_has_the_word_of_the_settings(
+    within: Callable[[JsonSchema], Structure],
+) -> None:
+    request = GenerationRequest("x", within(OPEN))
+    assert words(filled(request, STRICT).constraint) == [UnknownKeywords.REFUSE]
+    assert filled(request, PLAIN) == request
+    says = GenerationRequest("x", within(NOTING))
+    assert words(filled(says, STRICT).constraint) == [UnknownKeywords.NOTE]
+
+
+def test_other_options_of_a_schema_stay_as_they_are() -> None:
+    options = JsonOptions(whitespace=None, key_order="any")
+    (schema,) = [filled(GenerationRequest("x", JsonSchema("{}", options)), STRICT).constraint]
+    assert schema == JsonSchema("{}", JsonOptions(None, "any", unknown_keywords="refuse"))
+
+
+@pytest.mark.parametrize(
+    ("says", "config", "means"),
+    [
+        (None, STRICT, OnIncomplete.ERROR),
+        (None, PLAIN, None),
+        (OnIncomplete.CLOSE, STRICT, OnIncomplete.CLOSE),
+        (OnIncomplete.ERROR, PLAIN, OnIncomplete.ERROR),
+    ],
+)
+def test_a_request_that_does_not_say_what_an_incomplete_answer_is_has_the_word_of_the_settings(
+    says: OnIncomplete | None, config: ServerConfig, means: OnIncomplete | None
+) -> None:
+    assert filled(GenerationRequest("x", on_incomplete=says), config).on_incomplete is means
+
+
+FORMATS: dict[str, dict[str, Any]] = {
+    "chat": {"response_format": {"type": "json_object", "schema": SCHEMA}},
+    "completions": {"guided_json": SCHEMA},
+    "responses": {"text": {"format": {"type": "json_object"}}},
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_calls_over_http_have_the_same_defaults(face: str) -> None:
+    _, read, base, _ = FACES[face]
+    body = {**base, **FORMATS[face]}
+    request = read(body, STRICT).request
+    assert words(request.constraint) == [UnknownKeywords.REFUSE]
+    assert request.on_incomplete is OnIncomplete.ERROR
+    said = {"json_options": {"unknown_keywords": "note"}, "on_incomplete": "close"}
+    request = read({**body, **said}, STRICT).request
+    assert words(request.constraint) == [UnknownKeywords.NOTE]
+    assert request.on_incomplete is OnIncomplete.CLOSE
+
+
+# A server
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    settings = {"unknown_keywords": "refuse", "on_incomplete": "error"}
+    with serving_http(ECHO_SERVER, tmp_path_factory.mktemp("strict") / "log", settings) as server:
+        yield server
+
+
+@pytest.fixture
+def client(strict: HttpServer) -> Iterator[Client]:
+    with Client(strict.process.address) as connected:
+        yield connected
+
+
+MISSPELT = {"type": "string", "maxlength": 3}
+
+
+def test_a_misspelt_keyword_is_refused_by_default(client: Client, strict: HttpServer) -> None:
+    """The echo engine reads the constraint of an answer only for its report."""
+    asked: dict[str, Any] = {"schema": MISSPELT, "max_tokens": 1, "report": True}
+    grammars, prompt = client.grammars, RawPrompt('""')
+    for refused in (
+        lambda: client.generate(prompt, **asked),
+        lambda: grammars.check(schema=MISSPELT),
+        lambda: grammars.compile(schema=MISSPELT),
+        lambda: grammars.validate('""', schema=MISSPELT),
+        lambda: grammars.check(grammar=Sequence(["x", JsonSchema(json.dumps(MISSPELT))])),
+    ):
+        with pytest.raises(InvalidConstraintError, match="did you mean 'maxLength'"):
+            refused()
+    body = chat(guided_json=MISSPELT, max_tokens=1, report=True)
+    assert "maxLength" in strict.post("/v1/chat/completions", body).json()["error"]["message"]
+    said = JsonOptions(unknown_keywords="note")
+    assert client.generate(prompt, **asked, json_options=said).report is not None
+    assert grammars.check(schema=MISSPELT, json_options=said)
+    body["json_options"] = {"unknown_keywords": "note"}
+    assert strict.post("/v1/chat/completions", body).status_code == 200
+    assert guided.check(MISSPELT)
+
+
+def test_a_stored_constraint_has_the_defaults_of_its_server(client: Client) -> None:
+    kept = client.grammars.compile(schema=SCHEMA)
+    strict = JsonSchema(json.dumps(SCHEMA), JsonOptions(unknown_keywords="refuse"))
+    assert kept.constraint_id == strict.digest()
+    prompt = RawPrompt("constraint")
+    for named in (kept.constraint, JsonSchema(json.dumps(SCHEMA))):
+        answer = client.generate(prompt, grammar=named, max_tokens=1)
+        assert answer.text == kept.constraint_id
+
+
+def test_an_incomplete_answer_is_an_error_by_default(client: Client, strict: HttpServer) -> None:
+    prompt = RawPrompt("cut short")
+    with pytest.raises(IncompleteAnswerError):
+        client.generate(prompt, max_tokens=9)
+    (batched,) = client.batch([guided.Request(prompt, max_tokens=9)])
+    assert isinstance(batched, IncompleteAnswerError)
+    with (
+        pytest.raises(IncompleteAnswerError),
+        client.stream(prompt, max_tokens=9) as stream,
+    ):
+        list(stream)
+    assert client.generate(prompt, max_tokens=9, on_incomplete="close").text == "cut short"
+    refused = strict.chat(content="cut", max_tokens=9).json()["error"]
+    assert refused["code"] == "incomplete_answer"
+    assert strict.chat(content="cut", max_tokens=9, on_incomplete="close").status_code == 200
+
+
+def test_json_objects_have_options_like_any_schema() -> None:
+    assert filled(GenerationRequest("x", JsonObject()), STRICT).constraint == JsonSchema(
+        JsonObject().text, JsonOptions(unknown_keywords="refuse")
+    )
