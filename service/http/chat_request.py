@@ -123,11 +123,10 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         prompt=described(conversation(chat.messages), wanted),
         constraint=structure,
         tools=tools,
-        max_tokens=chat.budget,
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
-        **chat.common(config),
+        **chat.common(config, chat.budget),
     )
     style = ChatStyle(
         reader=partial(reader_of, request),

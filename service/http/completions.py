@@ -89,11 +89,10 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
     request = GenerationRequest(
         prompt=asked.prompt if isinstance(asked.prompt, str) else asked.prompt[0],
         constraint=None if wanted is None else wanted.structure,
-        max_tokens=asked.max_tokens,
         top_logprobs=asked.logprobs,
         # If all drawn answers are returned, nothing more is drawn.
         best_of=None if asked.best_of == asked.n else asked.best_of,
-        **asked.common(config),
+        **asked.common(config, asked.max_tokens),
     )
     style = _Style(
         is_structured=wanted is not None,

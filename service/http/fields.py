@@ -149,6 +149,9 @@ class GenerationFields(Given):
     priority: int = 0
     cache_salt: str = ""
     include_stop_str_in_output: bool = False
+    min_tokens: Annotated[int, Field(ge=0, le=_MAX_INT32)] = 0
+    ignore_eos: bool = False
+    """The same as ``min_tokens`` of the whole budget."""
 
     # Ours
     json_options: dict[str, Any] | None = None
@@ -176,9 +179,6 @@ class GenerationFields(Given):
     spaces_between_special_tokens: On | None = None
     """Means nothing, as there are none."""
     use_beam_search: Off | None = None
-    ignore_eos: Off | None = None
-    min_tokens: Annotated[int, Field(ge=0, le=0)] = 0
-    """An answer ends where the model ends it."""
 
     def sampling(self) -> Sampling:
         """Return how tokens are chosen."""
@@ -195,8 +195,9 @@ class GenerationFields(Given):
             logit_bias=tuple(_biases(self.logit_bias)),
         )
 
-    def common(self, config: ServerConfig) -> dict[str, Any]:
-        """Return the common options of a GenerationRequest, by name."""
+    def common(self, config: ServerConfig, max_tokens: int) -> dict[str, Any]:
+        """Return the common options of a GenerationRequest with this budget, by name."""
+        self._check_least()
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return {
             "sampling": self.sampling(),
@@ -204,12 +205,24 @@ class GenerationFields(Given):
             "stop_tokens": tuple(map(TokenId, self.stop_token_ids)),
             # Without any there is nothing to include.
             "include_stop": self.include_stop_str_in_output and bool(stop or self.stop_token_ids),
+            "max_tokens": max_tokens,
+            "min_tokens": max_tokens if self.ignore_eos else self.min_tokens or None,
             "n": self.n,
             "priority": self.priority,
             "cache_salt": self.cache_salt,
             "on_incomplete": OnIncomplete(self.on_incomplete or config.on_incomplete),
             "report": self.report,
         }
+
+    def _check_least(self) -> None:
+        """Raise RequestError for stops that other servers hold back and this one does not."""
+        for name in ("stop", "stop_token_ids"):
+            if self.min_tokens and not self.ignore_eos and getattr(self, name):
+                raise RequestError(
+                    f"min_tokens holds back the model's own end alone, and {name} may come before",
+                    field="min_tokens",
+                    hint="leave one out",
+                )
 
     def schema_options(self, config: ServerConfig) -> JsonOptions:
         """Return the options of the request's schemas; raises RequestError for a wrong one."""

@@ -23,9 +23,7 @@ HINTS: Final[Mapping[str, str]] = {
     "continue_final_message": _CONTINUED,
     "early_stopping": _BEAMS,
     "guided_decoding_backend": "leave it out; there is one compiler for all constraints",
-    "ignore_eos": "use a constraint, which says how long the answer is at least",
     "length_penalty": _BEAMS,
-    "min_tokens": "use a constraint, which says how long the answer is at least",
     "use_beam_search": _BEAMS,
     # llama.cpp's
     "n_predict": "use max_tokens",

@@ -201,10 +201,9 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
         prompt=described(messages_of(asked.input, asked.instructions), wanted),
         constraint=structure,
         tools=tools,
-        max_tokens=asked.budget,
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
-        **asked.common(config),
+        **asked.common(config, asked.budget),
     )
     style = ChatStyle(
         reader=partial(reader_of, request),

@@ -179,8 +179,6 @@ def test_a_field_of_another_server_is_told_what_does_the_same(
     [
         ("chat", {"use_beam_search": True}, "should be False; use n, which draws several"),
         ("chat", {"continue_final_message": True}, "should be False; use /v1/completions"),
-        ("chat", {"ignore_eos": True}, "should be False; use a constraint"),
-        ("completions", {"min_tokens": 3}, "should be less than or equal to 0; use a constraint"),
         (
             "chat",
             {"chat_template_kwargs": {"thinking_budget": 9}},

@@ -77,9 +77,7 @@ def test_a_field_of_openai_that_is_not_honoured_is_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize(
-    "name", ["best_off", "guided_decoding_backend", "ignore_eos", "min_tokens", "response_fromat"]
-)
+@pytest.mark.parametrize("name", ["best_off", "guided_decoding_backend", "response_fromat"])
 def test_fields_of_nobody_and_those_of_others_are_errors(face: str, name: str) -> None:
     assert refusal(face, **{name: 1}).field == name
 
@@ -147,8 +145,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"chat_template_kwargs": {"thinking": True}, "thinking_token_budget": 0},
         "chat_template_kwargs.thinking",
     ),
-    ("chat", {"ignore_eos": True}, "ignore_eos"),
-    ("chat", {"min_tokens": 1}, "min_tokens"),
+    ("chat", {"ignore_eos": 1}, "ignore_eos"),
+    ("chat", {"min_tokens": 6, "max_tokens": 5}, "min_tokens"),
+    ("responses", {"min_tokens": -1}, "min_tokens"),
+    ("chat", {"min_tokens": 1, "stop": "x"}, "min_tokens"),
+    ("completions", {"min_tokens": 1, "stop_token_ids": [5]}, "min_tokens"),
     ("chat", {"skip_special_tokens": False}, "skip_special_tokens"),
     ("chat", {"use_beam_search": True}, "use_beam_search"),
     ("chat", {"add_generation_prompt": False}, "add_generation_prompt"),
@@ -444,8 +445,8 @@ COMMON: dict[str, dict[str, Any]] = {
     "skip_special_tokens": {"skip_special_tokens": True},
     "spaces_between_special_tokens": {"spaces_between_special_tokens": True},
     "use_beam_search": {"use_beam_search": False},
-    "ignore_eos": {"ignore_eos": False},
-    "min_tokens": {"min_tokens": 0},
+    "ignore_eos": {"ignore_eos": True},
+    "min_tokens": {"min_tokens": 3},
     "metadata": {"metadata": {"a": "b"}},
     "prompt_cache_key": {"prompt_cache_key": "x"},
     "safety_identifier": {"safety_identifier": "x"},
@@ -529,8 +530,6 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 OF_ALL = {
-    "ignore_eos",
-    "min_tokens",
     "skip_special_tokens",
     "spaces_between_special_tokens",
     "use_beam_search",

@@ -166,6 +166,27 @@ def test_an_answer_that_is_cut_short_is_an_error_on_request(echo: HttpServer) ->
     assert error["guided"]["text"]
 
 
+# Answers of at least so many tokens
+
+
+@pytest.mark.parametrize(
+    ("face", "fields", "least"),
+    [
+        ("chat", {}, None),
+        ("chat", {"min_tokens": 0}, None),
+        ("chat", {"min_tokens": 7}, 7),
+        ("chat", {"ignore_eos": True}, 1024),
+        ("chat", {"ignore_eos": True, "max_completion_tokens": 9, "stop": "x"}, 9),
+        ("completions", {"ignore_eos": True}, 16),
+        ("responses", {"ignore_eos": True, "min_tokens": 3, "max_output_tokens": 9}, 9),
+    ],
+)
+def test_an_ignored_end_is_a_whole_budget(
+    face: str, fields: dict[str, Any], least: int | None
+) -> None:
+    assert asked(face, **fields).request.min_tokens == least
+
+
 # Reports
 
 
