@@ -722,6 +722,7 @@ class Tool(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
+    UNKNOWN_KEYWORDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name: 1 to 64 letters, digits, "_", "." and "-"."""
     description: _builtins.str
@@ -730,6 +731,10 @@ class Tool(_message.Message):
     """JSON Schema of its arguments, which are an object, as text. Empty: it takes none."""
     strict: _builtins.bool
     """Whether objects may have only the members that the schema names. Absent: true."""
+    unknown_keywords: Global___UnknownKeywords.ValueType
+    """What becomes of keywords that the draft of the schema does not define. Unspecified: the server's
+    choice.
+    """
     def __init__(
         self,
         *,
@@ -737,10 +742,11 @@ class Tool(_message.Message):
         description: _builtins.str = ...,
         parameters: _builtins.str = ...,
         strict: _builtins.bool | None = ...,
+        unknown_keywords: Global___UnknownKeywords.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "strict", b"strict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "description", b"description", "name", b"name", "parameters", b"parameters", "strict", b"strict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "description", b"description", "name", b"name", "parameters", b"parameters", "strict", b"strict", "unknown_keywords", b"unknown_keywords"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__strict: _TypeAlias = _typing.Literal["strict"]  # noqa: Y015
     _WhichOneofArgType__strict: _TypeAlias = _typing.Literal["_strict", b"_strict"]  # noqa: Y015

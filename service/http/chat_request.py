@@ -13,6 +13,7 @@ from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest, JsonS
 from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
+from guided_service.defaults import filled_tools
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
@@ -109,7 +110,8 @@ class ChatRequest(ConstraintFields, ThinkingFields):
 def read_chat(body: Body, config: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     chat = given(ChatRequest, body).checked()
-    wanted, thinking = chat.wanted(config), chat.thinking()
+    wanted = chat.wanted(config, has_tools=bool(chat.tools))
+    thinking, options = chat.thinking(), chat.schema_options(config)
     chosen = chosen_of(chat.tool_choice)
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
@@ -122,7 +124,7 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
     request = GenerationRequest(
         prompt=described(conversation(chat.messages), wanted),
         constraint=structure,
-        tools=tools,
+        tools=filled_tools(tools, options),
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,

@@ -115,15 +115,18 @@ class ConstraintFields(GenerationFields):
     guided_choice: Annotated[Listed[str], Field(min_length=1)] | None = None
     guided_grammar: str | None = None
 
-    def wanted(self, config: ServerConfig) -> Wanted | None:
-        """Return the constraint and the field that it came from."""
+    def wanted(self, config: ServerConfig, *, has_tools: bool = False) -> Wanted | None:
+        """Return the constraint and the field that it came from.
+
+        ``has_tools``: the request has tools besides, with schemas of their own.
+        """
         options = self.schema_options(config)
         found = [*self._of_response_format(options), *self._of_vllm(options)]
         if len(found) > 1:
             one, other = found[0].field, found[1].field
             raise RequestError(f"{one} and {other} both say what the answer is", field=other)
         wanted = found[0] if found else None
-        check_options(self.json_options, wanted)
+        check_options(self.json_options, wanted, has_tools=has_tools)
         return wanted
 
     def _of_response_format(self, options: JsonOptions) -> list[Wanted]:
@@ -180,13 +183,19 @@ def schema_of(schema: Schema, options: JsonOptions, *, strict: bool | None = Non
     return JsonSchema(_JSON.encode(held).decode(), options)
 
 
-def check_options(told: Mapping[str, Any] | None, wanted: Wanted | None) -> None:
-    """Raise RequestError for JSON options of a request whose constraint has no schema."""
-    if told and (wanted is None or not _has_schema(wanted.structure)):
+def check_options(
+    told: Mapping[str, Any] | None, wanted: Wanted | None, *, has_tools: bool
+) -> None:
+    """Raise RequestError for JSON options of a request whose constraint has no schema.
+
+    Those of tools have only the word for unknown keywords.
+    """
+    is_of_tools = has_tools and told is not None and told.keys() == {"unknown_keywords"}
+    if told and not is_of_tools and (wanted is None or not _has_schema(wanted.structure)):
         raise RequestError(
             "json_options are about a schema of the answer, and there is none",
             field="json_options",
-            hint="leave them out; schemas of tools and inside of grammars have the default",
+            hint="leave them out; of a tool's schema only unknown_keywords may be told",
         )
 
 

@@ -13,6 +13,7 @@ from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest, JsonO
 from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
+from guided_service.defaults import filled_tools
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
@@ -156,7 +157,7 @@ class ResponseRequest(ThinkingFields):
     def wanted(self, config: ServerConfig) -> Wanted | None:
         """Return the constraint of the answer's text, and the field that it came from."""
         wanted = self._wanted(self.schema_options(config))
-        check_options(self.json_options, wanted)
+        check_options(self.json_options, wanted, has_tools=bool(self.tools))
         return wanted
 
     def _wanted(self, options: JsonOptions) -> Wanted | None:
@@ -200,7 +201,7 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
     request = GenerationRequest(
         prompt=described(messages_of(asked.input, asked.instructions), wanted),
         constraint=structure,
-        tools=tools,
+        tools=filled_tools(tools, asked.schema_options(config)),
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
         **asked.common(config, asked.budget),

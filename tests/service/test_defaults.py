@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,13 +17,18 @@ from guided.spec import (
     JsonOptions,
     JsonSchema,
     Lark,
+    Message,
     OnIncomplete,
     Regex,
     Structure,
+    Tool,
     UnknownKeywords,
 )
 from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template
 from guided.spec.tagged import Tag, Tagged
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import FORMATS, HERMES, ToolFormat
+from guided.spec.tools import ToolUse
 from guided.wire_request import decode_request, encode_request
 from guided_service.config import ServerConfig
 from guided_service.defaults import fill_request
@@ -79,6 +85,45 @@ def test_other_options_of_a_schema_stay_as_they_are() -> None:
     assert schema == JsonSchema("{}", JsonOptions(None, "any", unknown_keywords="refuse"))
 
 
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 9},
+        "days": {"type": "integer"},
+        "units": {"$ref": "#/$defs/units"},
+    },
+    "required": ["city", "days", "units"],
+    "$defs": {"units": {"type": "number", "minimum": 1}},
+}
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
+def test_schemas_of_tools_have_the_word_of_the_settings(form: ToolFormat) -> None:
+    """In every format of calls, which each make other constraints of a schema."""
+    for says, config, means in (
+        (None, STRICT, UnknownKeywords.REFUSE),
+        (None, PLAIN, None),
+        (UnknownKeywords.NOTE, STRICT, UnknownKeywords.NOTE),
+        (UnknownKeywords.REFUSE, PLAIN, UnknownKeywords.REFUSE),
+    ):
+        tool = Tool("f", "", PARAMETERS, unknown_keywords=says)
+        turns = (Message("user", "x"),)
+        use = filled(GenerationRequest(turns, tools=ToolUse((tool,))), config).tools
+        assert use is not None
+        assert {*words(with_calls(use, None, form))} == {means}
+
+
+@pytest.mark.parametrize("form", [HERMES, FORMATS["qwen_xml"]])
+@pytest.mark.parametrize("name", ["city", "days"])
+def test_a_misspelt_keyword_of_a_tool_is_refused(form: ToolFormat, name: str) -> None:
+    misspelt = {"type": "object", "properties": {name: {"type": "string", "maxlength": 3}}}
+    tool = Tool("f", "", misspelt)
+    assert guided.check(with_calls(ToolUse((tool,)), None, form))
+    strict = replace(tool, unknown_keywords=UnknownKeywords.REFUSE)
+    with pytest.raises(InvalidConstraintError, match="did you mean 'maxLength'"):
+        guided.check(with_calls(ToolUse((strict,)), None, form))
+
+
 @pytest.mark.parametrize(
     ("says", "config", "means"),
     [
@@ -94,7 +139,7 @@ def test_a_request_that_does_not_say_what_an_incomplete_answer_is_has_the_word_o
     assert filled(GenerationRequest("x", on_incomplete=says), config).on_incomplete is means
 
 
-FORMATS: dict[str, dict[str, Any]] = {
+BODIES: dict[str, dict[str, Any]] = {
     "chat": {"response_format": {"type": "json_object", "schema": SCHEMA}},
     "completions": {"guided_json": SCHEMA},
     "responses": {"text": {"format": {"type": "json_object"}}},
@@ -104,7 +149,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("face", FACES)
 def test_calls_over_http_have_the_same_defaults(face: str) -> None:
     _, read, base, _ = FACES[face]
-    body = {**base, **FORMATS[face]}
+    body = {**base, **BODIES[face]}
     request = read(body, STRICT).request
     assert words(request.constraint) == [UnknownKeywords.REFUSE]
     assert request.on_incomplete is OnIncomplete.ERROR

@@ -11,7 +11,7 @@ import pytest
 
 import guided
 from guided.errors import RequestError
-from guided.spec import JsonOptions, JsonSchema, OnIncomplete, Structure
+from guided.spec import JsonOptions, JsonSchema, OnIncomplete, Structure, UnknownKeywords
 from tests.service.http_server import HttpServer, chat, error_of, serving_http
 from tests.service.server_process import ECHO_SERVER
 from tests.service.test_http_fields import FLAT_TOOL, SCHEMA, TOOL, asked, refusal
@@ -110,7 +110,7 @@ def test_json_options_are_those_of_the_schema(face: str, fields: dict[str, Any])
                 {**fields, "json_options": {"whitespace": 1}},
                 "json_options",
                 "json_options are about a schema of the answer, and there is none; leave them out; "
-                "schemas of tools and inside of grammars have the default",
+                "of a tool's schema only unknown_keywords may be told",
             )
             for face, fields in (
                 ("chat", {}),
@@ -132,6 +132,17 @@ def test_options_that_are_wrong_or_about_nothing_are_refused(
 ) -> None:
     error = refusal(face, **fields)
     assert (error.field, str(error)) == (field, told)
+
+
+@pytest.mark.parametrize(("face", "tool"), [("chat", TOOL), ("responses", FLAT_TOOL)])
+def test_unknown_keywords_are_those_of_tools_too(face: str, tool: dict[str, Any]) -> None:
+    for fields, words in (
+        ({}, [None]),
+        ({"json_options": {"unknown_keywords": "refuse"}}, [UnknownKeywords.REFUSE]),
+    ):
+        use = asked(face, tools=[tool], **fields).request.tools
+        assert use is not None
+        assert [each.unknown_keywords for each in use.tools] == words
 
 
 def test_a_misspelt_keyword_is_an_error_where_the_options_say_so(echo: HttpServer) -> None:
