@@ -58,8 +58,14 @@ _CONSTRAINTS: Final[Mapping[str, str]] = {
 }
 """The fields of ``structured_outputs`` for fields of the body itself."""
 
+_WHITESPACE: Final = "use json_options.whitespace; JSON is compact without it"
+
 CONSTRAINT_HINTS: Final[Mapping[str, str]] = {
-    name: f"use {_STRUCTURED}.{ours}" for name, ours in _CONSTRAINTS.items()
+    **{name: f"use {_STRUCTURED}.{ours}" for name, ours in _CONSTRAINTS.items()},
+    "guided_whitespace_pattern": _WHITESPACE,
+    f"{_STRUCTURED}.disable_additional_properties": "leave it out; objects are closed",
+    f"{_STRUCTURED}.disable_any_whitespace": _WHITESPACE,
+    f"{_STRUCTURED}.whitespace_pattern": _WHITESPACE,
 }
 """Hints for constraints where ``structured_outputs`` is taken."""
 
