@@ -37,7 +37,13 @@ from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided.wire import encodable, number_of, read, refuse_unknown_fields, seconds_of, write
 
-__all__ = ["decode_constraint", "decode_request", "encode_constraint", "encode_request"]
+__all__ = [
+    "decode_constraint",
+    "decode_request",
+    "encode_constraint",
+    "encode_request",
+    "parts_of",
+]
 
 
 def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
@@ -191,7 +197,7 @@ def decode_constraint(message: pb.Constraint) -> Structure:
 
 def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structure:
     """Decode a constraint; errors name its ``place`` in the whole one."""
-    inner = [_decode_structure(part, (*place, what)) for what, part in _parts_of(message)]
+    inner = [_decode_structure(part, (*place, what)) for what, part in parts_of(message)]
     with naming(place):
         if place and message.WhichOneof("kind") == "constraint_id":
             raise InvalidConstraintError(
@@ -200,7 +206,7 @@ def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structu
         return _made(message, inner)
 
 
-def _parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:
+def parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:
     """Return the constraints that one is made of, each with its name."""
     match message.WhichOneof("kind"):
         case "sequence":

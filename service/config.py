@@ -38,6 +38,7 @@ class ManyValues(NamedTuple):
 _MEMORY = Group("Memory")
 _NETWORK = Group("Network")
 _ACCESS = Group("Access")
+_REQUESTS = Group("What requests leave open")
 _LIMITS = Group("Limits")
 _TIMES = Group("Times, in seconds")
 _LOG = Group("Log")
@@ -138,6 +139,12 @@ class ServerConfig(BaseSettings):
     top_priority: Annotated[int, _ACCESS] = Field(default=-3, ge=-100, le=100)
     """Lowest priority number that counts; lower is served earlier, and numbers below are raised to
     it. Default: -3, a head start of 30 seconds. Tokens may set their own."""
+    unknown_keywords: Annotated[Literal["note", "refuse"], _REQUESTS] = "note"
+    """What becomes of keywords that a schema's draft does not define, such as misspelt ones, where
+    a request does not say: they are notes, or refused. Default: note."""
+    on_incomplete: Annotated[Literal["close", "error"], _REQUESTS] = "close"
+    """What becomes of an answer that its budget or deadline cuts short, where a request does not
+    say: it is closed, or an error. Default: close."""
     max_connections: Annotated[int, _LIMITS] = Field(default=2000, ge=1)
     """Maximum number of connections. Default: 2000, or half of the file descriptors that the system
     allows. Idle ones are closed as the limit comes near, and new ones beyond it immediately."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 from uuid import uuid4
 
@@ -28,13 +29,14 @@ from guided.wire_request import encode_constraint
 from guided_service.calls import aborts_on_error
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
+from guided_service.defaults import fill_constraint
 from guided_service.door import Door
 from guided_service.held_bytes import count_held
 from guided_service.messages import Inspect
 from guided_service.object_sizes import memory_of
 from guided_service.status import Context
 
-__all__ = ["GrammarServicer", "Inspector", "report_beside"]
+__all__ = ["GrammarServicer", "Inspector", "report_beside", "unreported"]
 
 _Asking: TypeAlias = (
     grammar_pb2.CheckRequest | grammar_pb2.CompileRequest | grammar_pb2.ValidateTextRequest
@@ -152,6 +154,7 @@ class GrammarServicer(GrammarServiceServicer):
         constraint = request.constraint
         if constraint.WhichOneof("kind") == "constraint_id":
             return self._store.message(request.cache_salt, constraint.constraint_id)
+        fill_constraint(constraint, self._config)
         return constraint.SerializeToString()
 
 
@@ -170,6 +173,11 @@ async def report_beside(
         task.cancel()
         # If the answer failed, its error is reported, not that of the report.
         await asyncio.gather(task, return_exceptions=True)
+
+
+def unreported(request: GenerationRequest) -> GenerationRequest:
+    """Return the request for the engine: the report is made separately."""
+    return replace(request, report=False) if request.report else request
 
 
 async def _report(inspector: Inspector, request: GenerationRequest, client: str) -> SchemaReport:

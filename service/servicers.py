@@ -29,9 +29,10 @@ from guided_service.call_reader import ReaderOf, reader_of
 from guided_service.calls import aborts_on_error, or_abort, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
+from guided_service.defaults import fill_request
 from guided_service.door import Admitted, Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
-from guided_service.grammar_servicer import Inspector, report_beside
+from guided_service.grammar_servicer import Inspector, report_beside, unreported
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
 from guided_service.large_answers import encode_answer
@@ -187,7 +188,7 @@ class GenerationServicer(GenerationServiceServicer):
                 await self._write(encoded, context)
 
     def _streamed(self, admitted: Admitted, client: str) -> AsyncGenerator[StreamEvent, None]:
-        return self._maker.stream(_unreported(admitted.request), admitted.received, client)
+        return self._maker.stream(unreported(admitted.request), admitted.received, client)
 
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
@@ -265,7 +266,7 @@ class GenerationServicer(GenerationServiceServicer):
             report_beside(self._maker, request, name) as report,
         ):
             reader = self._reader(request)
-            asked = _unreported(admitted.request)
+            asked = unreported(admitted.request)
             result = await self._maker.generate(asked, admitted.received, name)
             admitted.answered(result)
             told = None if report is None else await report
@@ -305,6 +306,7 @@ class GenerationServicer(GenerationServiceServicer):
         def read() -> GenerationRequest:
             if is_stream:
                 refuse_unknown_fields(message, inside=False)  # the request is checked next
+            fill_request(inner, self._config)
             return decode_request(inner, latest_seconds=seconds)
 
         asked = await self._readers.do(read, size)
@@ -331,11 +333,6 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
-
-
-def _unreported(request: GenerationRequest) -> GenerationRequest:
-    """Return the request for the engine: the report is made separately."""
-    return replace(request, report=False) if request.report else request
 
 
 # ModelService

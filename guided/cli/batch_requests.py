@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import GuidedError, RequestError
-from guided.spec import Beams, Choice, Ebnf, JsonOptions, Lark, Reasoning, Regex, Structure
+from guided.spec import Beams, Choice, Ebnf, Lark, Reasoning, Regex, Structure
+from guided.spec.json_options import json_options_of
 
 if TYPE_CHECKING:
     from guided.client import Request
@@ -200,7 +201,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "beams": lambda given: None if given is None else Beams(**given),
     "choice": _read_choice,
     "grammar": _read_grammar,
-    "json_options": lambda given: JsonOptions(**given),
+    "json_options": json_options_of,
     "logit_bias": lambda given: {int(token): bias for token, bias in given.items()},
     "reasoning": lambda given: Reasoning(**given) if isinstance(given, dict) else given,
     "regex": lambda given: Regex(_string(given)),

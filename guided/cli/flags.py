@@ -20,6 +20,7 @@ import typer
 
 from guided.cli.common import read_text
 from guided.spec import Beams, GenerationRequest, JsonOptions, Sampling
+from guided.spec.json_options import UNBOUNDED
 from guided.spec.option import options_of
 
 __all__ = [
@@ -37,8 +38,6 @@ __all__ = [
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_UNBOUNDED: Final = "unbounded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +161,9 @@ def json_flags(*names: str) -> Iterator[Parameter]:
     for each in fields(JsonOptions):
         if names and each.name not in names:
             continue
-        is_word = isinstance(each.default, StrEnum)
-        spelling = _SPELLINGS.get(each.name, _Spelling(metavar=f"N|{_UNBOUNDED}"))
+        # A word whose default is the server's has none here.
+        is_word = isinstance(each.default, StrEnum) or each.default is None
+        spelling = _SPELLINGS.get(each.name, _Spelling(metavar=f"N|{UNBOUNDED}"))
         yield flag(
             each.name,
             hints[each.name] if is_word else str,
@@ -175,13 +175,13 @@ def json_flags(*names: str) -> Iterator[Parameter]:
 
 def read_json_options(given: Mapping[str, Any]) -> JsonOptions:
     """Return the JSON options of the flags; raises ``RequestError`` for a wrong one."""
-    names = [name for name in options_of(JsonOptions) if name in given]
-    return JsonOptions(**{name: _bound(given[name]) for name in names})
+    told = {name: given[name] for name in options_of(JsonOptions) if given.get(name) is not None}
+    return JsonOptions(**{name: _bound(text) for name, text in told.items()})
 
 
 def _bound(text: str) -> Any:
     """Read a bound; words and other texts stay as they are, for the options to check."""
-    if text == _UNBOUNDED:
+    if text == UNBOUNDED:
         return None
     try:
         return int(text)

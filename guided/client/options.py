@@ -174,7 +174,7 @@ def _form_of(name: str) -> _Form:
     parts = get_args(hint)
     for part in (hint, *parts):
         if isinstance(part, type) and issubclass(part, StrEnum):
-            return _Form(part, None, "", is_optional=False)
+            return _Form(part, None, "", is_optional=NoneType in parts)
     if is_optional := NoneType in parts:
         hint = reduce(operator.or_, [part for part in parts if part is not NoneType])
     return _Form(None, *_DESCRIBED[hint], is_optional)
@@ -186,10 +186,10 @@ ITERABLES: Final = tuple(name for name in OPTIONS if _form_of(name).kind is Iter
 
 def _checked(name: str, value: Any) -> Any:
     form = _form_of(name)
-    if form.word is not None:
-        return word_of(form.word, value, name, within="")
     if value is None and form.is_optional:
         return None
+    if form.word is not None:
+        return word_of(form.word, value, name, within="")
     # In Python True is an integer, but a caller who passes it does not mean 1.
     if not isinstance(value, form.kind) or (isinstance(value, bool) and form.kind is not bool):
         raise RequestError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from guided.decoding.beam_search import BeamSearch
@@ -19,6 +20,7 @@ from guided.engine.submission import Submission
 from guided.engine.text_stream import TextStream
 from guided.engine.thoughts import ThoughtsReader
 from guided.errors import LimitExceededError, RequestError
+from guided.masks.least_tokens import LeastTokensMatcher
 from guided.masks.thinking import ThinkingMatcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import NO_DRAFTER, Constraint, GenerationRequest
@@ -69,6 +71,8 @@ class Admission:
         """
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
+        if request.min_tokens:
+            matcher = _held_back(matcher, request.min_tokens, vocabulary)
         constraint = request.constraint
         # Thoughts have a budget and an end to respect; the answer after them may still be free.
         answer = constraint.answer if isinstance(constraint, AfterThoughts) else constraint
@@ -288,6 +292,13 @@ def _mark_special_tokens(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[b
     for name in form.special_tokens:
         texts[vocabulary.named[name]] = mark(name).encode()
     return tuple(texts)
+
+
+def _held_back(matcher: Matcher, least: int, vocabulary: Vocabulary) -> Matcher:
+    """Return the position before an answer that has so many tokens, not counting thoughts."""
+    if isinstance(matcher, ThinkingMatcher):
+        return replace(matcher, answer=LeastTokensMatcher.before(matcher.answer, least, vocabulary))
+    return LeastTokensMatcher.before(matcher, least, vocabulary)
 
 
 def _make_thoughts_reader(

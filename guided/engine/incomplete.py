@@ -23,7 +23,7 @@ _HINTS: Final = {FinishReason.DEADLINE: _MORE_TIME, FinishReason.DEADLINE_CLOSED
 
 def check_complete(result: GenerationResult, request: GenerationRequest) -> None:
     """Raise IncompleteAnswerError if an answer was cut short and the request forbids that."""
-    if request.on_incomplete is OnIncomplete.CLOSE:
+    if request.on_incomplete is not OnIncomplete.ERROR:
         return
     # Every answer that would be returned has to be whole; those that ``best_of`` drops need not.
     answers: Sequence[CandidateResult | GenerationResult] = result.candidates or (result,)

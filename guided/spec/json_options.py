@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from guided.errors import RequestError
 from guided.spec.option import Option, at_least, between, check_rules, word_of
@@ -13,18 +14,24 @@ from guided.spec.option import Option, at_least, between, check_rules, word_of
 __all__ = [
     "FREE_WHITESPACE",
     "MAX_DIGITS",
+    "UNBOUNDED",
     "FormatMode",
     "JsonOptions",
     "KeyOrder",
     "Spelling",
     "UnknownKeywords",
     "check_takes_none",
+    "json_options_of",
 ]
 
 MAX_DIGITS: Final = 2_000
 """The most digits of a number on either side of the point, as automata have states for each."""
 FREE_WHITESPACE = 32
 """What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
+
+
+UNBOUNDED: Final = "unbounded"
+"""Lifts a bound where ``None`` cannot be written or means something else."""
 
 
 class KeyOrder(StrEnum):
@@ -97,8 +104,9 @@ class JsonOptions:
         ),
     ] = 20
     unknown_keywords: Annotated[
-        UnknownKeywords, Option("What becomes of unknown keywords and formats.")
-    ] = UnknownKeywords.NOTE
+        UnknownKeywords | None,
+        Option("What becomes of unknown keywords and formats. Default: the server's, or note."),
+    ] = None
 
     if TYPE_CHECKING:
         # Arguments may have wider types than the fields that store them.
@@ -110,7 +118,7 @@ class JsonOptions:
             spelling: Spelling | Literal["canonical", "any"] = ...,
             max_string_length: int | None = ...,
             max_number_digits: int | None = ...,
-            unknown_keywords: UnknownKeywords | Literal["note", "refuse"] = ...,
+            unknown_keywords: UnknownKeywords | Literal["note", "refuse"] | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -118,6 +126,8 @@ class JsonOptions:
             value = getattr(self, each.name)
             if isinstance(each.default, StrEnum):
                 value = word_of(type(each.default), value, each.name)
+            elif each.name == "unknown_keywords" and value is not None:
+                value = word_of(UnknownKeywords, value, each.name)
             elif each.name == "whitespace" and isinstance(value, str):
                 value = _WHITESPACE.get(value, value)
             # The only way to set attributes of a frozen dataclass.
@@ -125,6 +135,26 @@ class JsonOptions:
             if isinstance(each.default, int):
                 _check_integer(value, each.name)
         check_rules(self, "json_options.")
+
+
+def json_options_of(given: Mapping[str, object]) -> JsonOptions:
+    """Return the options of an object of JSON, whose members are named as the options are.
+
+    ``UNBOUNDED`` lifts a bound, as ``None`` does. Raises RequestError for an unknown or wrong one.
+    """
+    known = {each.name: each for each in fields(JsonOptions)}
+    options: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            close = get_close_matches(name, known, 1) or [*known]
+            raise RequestError(
+                f"there is no JSON option {name[:100]!r}",
+                field=f"json_options.{name[:100]}",
+                hint=f"there is {', '.join(close)}",
+            )
+        is_lifted = value == UNBOUNDED and isinstance(known[name].default, int)
+        options[name] = None if is_lifted else value
+    return JsonOptions(**options)
 
 
 def check_takes_none(options: JsonOptions | None, documents: Sized | None) -> None:

@@ -149,6 +149,16 @@ class GenerationRequest:
     max_tokens: Annotated[
         int, Option("Budget of the answer in tokens, including forced ones.", at_least(1))
     ] = 256
+    min_tokens: Annotated[
+        int | None,
+        Option(
+            "Tokens that the answer has at least, unless its constraint is complete before.",
+            at_least(0),
+            group=_STOPPING,
+        ),
+    ] = None
+    """The model's own end is held back; stop strings, stop tokens and deadlines are not. Without
+    those of thoughts before the answer."""
     sampling: Sampling = field(default_factory=Sampling)
     forcing: Annotated[Forcing, Option("Which tokens are taken without asking the model.")] = (
         Forcing.CANONICAL
@@ -210,9 +220,12 @@ class GenerationRequest:
     adapter: Annotated[str, Option("LoRA adapter to use, one that the server has loaded.")] = ""
     """Empty: the model alone."""
     on_incomplete: Annotated[
-        OnIncomplete,
-        Option("Whether an answer that its budget or deadline cuts short is closed or an error."),
-    ] = OnIncomplete.CLOSE
+        OnIncomplete | None,
+        Option(
+            "Whether an answer that its budget or deadline cuts short is closed or an error."
+            " Default: the server's choice, or close."
+        ),
+    ] = None
     drafters: Annotated[
         tuple[str, ...],
         Option(
@@ -311,6 +324,11 @@ class GenerationRequest:
         self._check_verification()
         check_salt(self.cache_salt)
         self._check_counts()
+        if self.min_tokens is not None and self.min_tokens > self.max_tokens:
+            raise RequestError(
+                f"min_tokens {self.min_tokens!r} is above max_tokens ({self.max_tokens})",
+                field="min_tokens",
+            )
         if self.beams is not None:
             self._check_beams()
         elif self.drawn > 1:
@@ -432,7 +450,7 @@ class GenerationRequest:
                     field=f"sampling.{each.name}",
                     hint="leave it out, or draw answers with n and best_of",
                 )
-        for name in ("stop", "stop_tokens", "top_logprobs"):
+        for name in ("stop", "stop_tokens", "top_logprobs", "min_tokens"):
             if getattr(self, name) not in ((), None):
                 raise RequestError(
                     f"{name} is not known to beams", field=name, hint="leave it or the beams out"
@@ -455,6 +473,7 @@ class RequestOptions(SamplingOptions, total=False):
     """The options of a ``GenerationRequest`` as keyword arguments, for type checkers."""
 
     max_tokens: int
+    min_tokens: int | None
     forcing: Forcing
     show_schema: bool
     stop: str | Iterable[str]
@@ -470,7 +489,7 @@ class RequestOptions(SamplingOptions, total=False):
     cache_salt: str
     model: str
     adapter: str
-    on_incomplete: OnIncomplete | Literal["close", "error"]
+    on_incomplete: OnIncomplete | Literal["close", "error"] | None
     drafters: str | Iterable[str]
     max_drafted: int | None
     draft_widths: Iterable[int]

@@ -21,7 +21,7 @@ from guided.spec.exact_json import read_exact
 from guided.spec.structure import MAX_NESTING, Structure
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 
-__all__ = ["read_structural_tag"]
+__all__ = ["read_structural_tag", "structural_tag_of"]
 
 _Schema: TypeAlias = Callable[[object], Structure]
 _Given: TypeAlias = Mapping[str, Any]
@@ -67,6 +67,14 @@ def read_structural_tag(text: str, schema: _Schema) -> Structure:
         raise InvalidConstraintError(
             f"the structural tag is not JSON: {error}", hint="pass an object as JSON"
         ) from error
+    return structural_tag_of(given, schema)
+
+
+def structural_tag_of(given: object, schema: _Schema) -> Structure:
+    """Return the constraint of a structural tag whose JSON is parsed already.
+
+    ``schema`` and errors are those of ``read_structural_tag``.
+    """
     reader = _Reader(schema)
     if isinstance(given, dict) and "structures" in given:
         return reader.read_old_form(given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from guided.errors import RequestError, naming
-from guided.spec import Constraint, JsonSchema, Structure
+from guided.spec import Constraint, JsonOptions, JsonSchema, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import AnyOf, Part, Repeat, Sequence
 from guided.spec.exact_json import read_exact, write_exact
@@ -110,4 +110,5 @@ def arguments_of(tool: Tool) -> JsonSchema:
                 f"its parameters are of type {schema['type']!r}, no object", field="tools"
             )
         enforced = close_objects(schema) if tool.strict else schema
-        return JsonSchema(write_exact(enforced))
+        options = JsonOptions(unknown_keywords=tool.unknown_keywords)
+        return JsonSchema(write_exact(enforced), options)

@@ -88,7 +88,8 @@ class _GrammarWriter:
     """Writes a grammar with one rule per schema, by pointer, so that schemas may be recursive."""
 
     def __init__(self, schema: JsonSchema, uri: str, quote: SpecialToken, without: str) -> None:
-        self._whole = WholeSchema(uri, schema.text)
+        self._whole = WholeSchema(uri, schema)
+        self._options = schema.options
         self._quote = quote
         self._without = without
         self._schema = LiteralSchema(schema.text)
@@ -282,7 +283,8 @@ class _GrammarWriter:
             if "$schema" in self._schema.root:
                 schema["$schema"] = self._schema.root["$schema"]
             typed = schema | {"type": types}
-            return JsonSchema(write_exact({name: typed[name] for name in sorted(typed)}))
+            text = write_exact({name: typed[name] for name in sorted(typed)})
+            return JsonSchema(text, self._options)
         return self._whole.at(parse.quote(pointer), type=types)
 
     def _add_rule(self, body: str) -> str:

@@ -65,7 +65,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
     if missing := [name for name in required if name not in properties]:
         raise _unsupported(f"no property says what {missing[0]!r} is", "/required")
     owed = frozenset(required)
-    texts, whole = _text_members(parsed), WholeSchema(f"tool:{tool.name}", schema.text)
+    texts, whole = _text_members(parsed), WholeSchema(f"tool:{tool.name}", schema)
     parts: list[Structure] = []
     for name, value_schema in properties.items():
         pointer = f"/properties/{name}"

@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 from guided.spec.exact_json import check_text_values, read_exact, refuse_constant
+from guided.spec.json_options import UnknownKeywords
+from guided.spec.option import word_of
 
 __all__ = ["MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
 
@@ -37,6 +39,9 @@ class Tool:
     strict: bool = True
     """Whether objects take only named members, as far as that narrows what the schema allows
     (docs/openai.md); otherwise they are open, as in JSON Schema."""
+    unknown_keywords: UnknownKeywords | None = None
+    """What becomes of keywords of the schema that its draft does not define, as in ``JsonOptions``;
+    ``None``: the server's choice, or they are notes."""
 
     def __init__(
         self,
@@ -44,6 +49,7 @@ class Tool:
         description: str = "",
         parameters: str | Mapping[str, object] = "",
         strict: bool = True,
+        unknown_keywords: UnknownKeywords | Literal["note", "refuse"] | None = None,
     ) -> None:
         """``parameters`` are text or a mapping, which is stored as text; raises RequestError."""
         if not _matches(name, _NAME):
@@ -60,6 +66,11 @@ class Tool:
         object.__setattr__(self, "description", description)
         object.__setattr__(self, "parameters", text)
         object.__setattr__(self, "strict", strict)
+        if unknown_keywords is not None:
+            unknown_keywords = word_of(
+                UnknownKeywords, unknown_keywords, "unknown_keywords", within="tools"
+            )
+        object.__setattr__(self, "unknown_keywords", unknown_keywords)
         if text:
             _check_parameters(text, subject)
 

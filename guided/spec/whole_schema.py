@@ -16,11 +16,12 @@ is read again for its digest at least; compiling takes far fewer references to a
 
 
 class WholeSchema:
-    """A schema, as a document of the constraints that refer to it."""
+    """A schema, as a document of the constraints that refer to it, which have its options."""
 
-    def __init__(self, uri: str, text: str) -> None:
+    def __init__(self, uri: str, schema: JsonSchema) -> None:
         self._uri = uri
-        self._text = text
+        self._text = schema.text
+        self._options = schema.options
         self._characters_left = MAX_CHARACTERS
 
     def at(self, fragment: str, **beside: object) -> JsonSchema:
@@ -38,4 +39,4 @@ class WholeSchema:
                 hint="leave out notes and examples, or have fewer arguments",
             )
         schema = {"$ref": f"{self._uri}#{fragment}", **beside}
-        return JsonSchema(json.dumps(schema), documents=((self._uri, self._text),))
+        return JsonSchema(json.dumps(schema), self._options, ((self._uri, self._text),))

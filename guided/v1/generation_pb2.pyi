@@ -28,7 +28,7 @@ class _OnIncomplete:
 class _OnIncompleteEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnIncomplete.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ON_INCOMPLETE_UNSPECIFIED: _OnIncomplete.ValueType  # 0
-    """The server's choice, which is to close it."""
+    """The server's choice (its setting on_incomplete), which is to close it unless it is set otherwise."""
     ON_INCOMPLETE_CLOSE: _OnIncomplete.ValueType  # 1
     """It is closed by the shortest completion, and its finish reason says so."""
     ON_INCOMPLETE_ERROR: _OnIncomplete.ValueType  # 2
@@ -41,7 +41,7 @@ class OnIncomplete(_OnIncomplete, metaclass=_OnIncompleteEnumTypeWrapper):
     """What happens to an answer that its budget or its deadline cuts short."""
 
 ON_INCOMPLETE_UNSPECIFIED: OnIncomplete.ValueType  # 0
-"""The server's choice, which is to close it."""
+"""The server's choice (its setting on_incomplete), which is to close it unless it is set otherwise."""
 ON_INCOMPLETE_CLOSE: OnIncomplete.ValueType  # 1
 """It is closed by the shortest completion, and its finish reason says so."""
 ON_INCOMPLETE_ERROR: OnIncomplete.ValueType  # 2
@@ -276,7 +276,7 @@ class _UnknownKeywords:
 class _UnknownKeywordsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UnknownKeywords.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     UNKNOWN_KEYWORDS_UNSPECIFIED: _UnknownKeywords.ValueType  # 0
-    """The server's choice, which is that they are notes."""
+    """The server's choice (its setting unknown_keywords): notes, unless it is set otherwise."""
     UNKNOWN_KEYWORDS_NOTE: _UnknownKeywords.ValueType  # 1
     """They are notes for people, as the specification has it."""
     UNKNOWN_KEYWORDS_REFUSE: _UnknownKeywords.ValueType  # 2
@@ -288,7 +288,7 @@ class UnknownKeywords(_UnknownKeywords, metaclass=_UnknownKeywordsEnumTypeWrappe
     """What becomes of keywords that the draft of their schema does not define."""
 
 UNKNOWN_KEYWORDS_UNSPECIFIED: UnknownKeywords.ValueType  # 0
-"""The server's choice, which is that they are notes."""
+"""The server's choice (its setting unknown_keywords): notes, unless it is set otherwise."""
 UNKNOWN_KEYWORDS_NOTE: UnknownKeywords.ValueType  # 1
 """They are notes for people, as the specification has it."""
 UNKNOWN_KEYWORDS_REFUSE: UnknownKeywords.ValueType  # 2
@@ -405,6 +405,7 @@ class GenerateRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     MAX_DRAFTED_FIELD_NUMBER: _builtins.int
     DRAFT_WIDTHS_FIELD_NUMBER: _builtins.int
+    MIN_TOKENS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """A text that is passed to the model unchanged."""
     max_tokens: _builtins.int
@@ -440,7 +441,7 @@ class GenerateRequest(_message.Message):
     """
     on_incomplete: Global___OnIncomplete.ValueType
     """What happens to an answer that is incomplete when its budget or its deadline runs out; of
-    several, each that would be returned counts. Unspecified: it is closed.
+    several, each that would be returned counts. Unspecified: the server's choice.
     """
     verification: Global___Verification.ValueType
     """Rule that decides whether a drafted token is kept. Unspecified: coupled. Not together with beams
@@ -470,6 +471,11 @@ class GenerateRequest(_message.Message):
     max_drafted: _builtins.int
     """Maximum number of tokens drafted for one model call, including the runs that they force; not
     negative. Absent: as many as the server has room for. Fewer are drafted if fewer pay off.
+    """
+    min_tokens: _builtins.int
+    """Number of tokens that the answer has at least, not counting thoughts; from 0 to max_tokens. The
+    model cannot end it before, but a constraint that is complete, a stop string, a stop token or a
+    deadline can. Not together with beams. Absent: 0.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -567,10 +573,11 @@ class GenerateRequest(_message.Message):
         model: _builtins.str = ...,
         max_drafted: _builtins.int | None = ...,
         draft_widths: _abc.Iterable[_builtins.int] | None = ...,
+        min_tokens: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_special_tokens: _TypeAlias = _typing.Literal["allow_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__allow_special_tokens: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens"]  # noqa: Y015
@@ -580,6 +587,8 @@ class GenerateRequest(_message.Message):
     _WhichOneofArgType__max_drafted: _TypeAlias = _typing.Literal["_max_drafted", b"_max_drafted"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__min_tokens: _TypeAlias = _typing.Literal["min_tokens"]  # noqa: Y015
+    _WhichOneofArgType__min_tokens: _TypeAlias = _typing.Literal["_min_tokens", b"_min_tokens"]  # noqa: Y015
     _WhichOneofReturnType__n: _TypeAlias = _typing.Literal["n"]  # noqa: Y015
     _WhichOneofArgType__n: _TypeAlias = _typing.Literal["_n", b"_n"]  # noqa: Y015
     _WhichOneofReturnType__top_logprobs: _TypeAlias = _typing.Literal["top_logprobs"]  # noqa: Y015
@@ -594,6 +603,8 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_drafted) -> _WhichOneofReturnType__max_drafted | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_tokens) -> _WhichOneofReturnType__min_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__n) -> _WhichOneofReturnType__n | None: ...
     @_typing.overload
@@ -711,6 +722,7 @@ class Tool(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
+    UNKNOWN_KEYWORDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name: 1 to 64 letters, digits, "_", "." and "-"."""
     description: _builtins.str
@@ -719,6 +731,10 @@ class Tool(_message.Message):
     """JSON Schema of its arguments, which are an object, as text. Empty: it takes none."""
     strict: _builtins.bool
     """Whether objects may have only the members that the schema names. Absent: true."""
+    unknown_keywords: Global___UnknownKeywords.ValueType
+    """What becomes of keywords that the draft of the schema does not define. Unspecified: the server's
+    choice.
+    """
     def __init__(
         self,
         *,
@@ -726,10 +742,11 @@ class Tool(_message.Message):
         description: _builtins.str = ...,
         parameters: _builtins.str = ...,
         strict: _builtins.bool | None = ...,
+        unknown_keywords: Global___UnknownKeywords.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "strict", b"strict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "description", b"description", "name", b"name", "parameters", b"parameters", "strict", b"strict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "description", b"description", "name", b"name", "parameters", b"parameters", "strict", b"strict", "unknown_keywords", b"unknown_keywords"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__strict: _TypeAlias = _typing.Literal["strict"]  # noqa: Y015
     _WhichOneofArgType__strict: _TypeAlias = _typing.Literal["_strict", b"_strict"]  # noqa: Y015
@@ -1913,8 +1930,8 @@ class JsonOptions(_message.Message):
     spelling: Global___Spelling.ValueType
     """How scalars are spelled. Unspecified: canonical."""
     unknown_keywords: Global___UnknownKeywords.ValueType
-    """What becomes of keywords that the draft of their schema does not define. Unspecified: they are
-    notes.
+    """What becomes of keywords that the draft of their schema does not define. Unspecified: the
+    server's choice.
     """
     @_builtins.property
     def whitespace(self) -> Global___Bound:

@@ -27,8 +27,8 @@ class Shown:
 class Form(Protocol):
     """The form of one answer, whole or as it grows; each answer gets a new one."""
 
-    def whole(self, result: GenerationResult) -> JsonObject:
-        """Return the body of an answer."""
+    def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
+        """Return the body of an answer, with the report on its constraint if it was requested."""
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
         """Return the events of more text; none while they depend on what follows.
@@ -39,8 +39,11 @@ class Form(Protocol):
     def thought(self, text: str) -> bytes:
         """Return the events of more of the thoughts before the text."""
 
-    def ended(self, result: GenerationResult) -> bytes:
-        """Return the last events of a stream, after all of its text went through ``grown``."""
+    def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
+        """Return the last events of a stream, after all of its text went through ``grown``.
+
+        ``report`` is as in ``whole``.
+        """
 
     def failed(self, error: JsonObject) -> bytes:
         """Return the last events of a stream that ends with an error."""

@@ -22,13 +22,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from guided.bearer import token_of
 from guided.errors import RequestCancelledError, UnauthenticatedError
-from guided.spec import GenerationResult
+from guided.spec import GenerationResult, SchemaReport
 from guided.spec.tool_format import FORMATS
 from guided.stats import ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
 from guided_service.config import ServerConfig
 from guided_service.door import Admitted, Caller, Door
+from guided_service.grammar_servicer import report_beside, unreported
 from guided_service.held_bytes import count_held
 from guided_service.http.asked import Asked, Form, Shown
 from guided_service.http.body import read_body, read_json
@@ -238,26 +239,32 @@ class Answers:
         received: float,
     ) -> None:
         """Generate an answer and send it; a stream holds its place until its last text is taken."""
-        name = caller.client.name
-        async with self._face.door.admitted(caller, asked.request, size, received) as admitted:
+        name, engine = caller.client.name, self._face.engine
+        async with (
+            self._face.door.admitted(caller, asked.request, size, received) as admitted,
+            report_beside(engine, asked.request, name) as report,
+        ):
             if asked.is_streamed:
                 result = await self._grown(admitted, name, form, response)
             else:
-                result = await self._face.engine.generate(admitted.request, admitted.received, name)
+                request = unreported(admitted.request)
+                result = await engine.generate(request, admitted.received, name)
             admitted.answered(result)
+            told: JsonObject | None = None if report is None else _told(await report)
         # The place is free by now: an answer that waits to be read delays nobody else.
         if asked.is_streamed:
-            await response.piece(await encode_answer(form.ended, result))
+            await response.piece(await encode_answer(partial(form.ended, report=told), result))
             await response.end()
         else:
-            encoded = await encode_answer(lambda answer: _encode(form.whole(answer)), result)
+            whole = partial(form.whole, report=told)
+            encoded = await encode_answer(lambda answer: _encode(whole(answer)), result)
             await response.content(encoded, "application/json")
 
     async def _grown(
         self, admitted: Admitted, client: str, form: Form, response: Response
     ) -> GenerationResult:
         stream = self._face.engine.stream(
-            admitted.request, admitted.received, client, is_watched=self._is_watched
+            unreported(admitted.request), admitted.received, client, is_watched=self._is_watched
         )
         async with aclosing(stream) as events:
             async for event in events:
@@ -272,6 +279,14 @@ class Answers:
                 if grown:
                     await response.piece(grown)
         raise AssertionError("a stream ended without its answer")
+
+
+def _told(report: SchemaReport) -> JsonObject:
+    """Return a report by the names that it has over gRPC too."""
+    told: JsonObject = msgspec.to_builtins(report)
+    # Only a client knows the validators of a Python type.
+    del told["unenforced_validators"]
+    return told
 
 
 @asynccontextmanager

@@ -102,8 +102,11 @@ class ChunkForm:
         """Return an error's event, without an end, so that no client takes it for success."""
         return event(error)
 
-    def _body(self, choices: list[JsonObject], usage: Usage) -> JsonObject:
-        return {**self._head(self._whole), "choices": choices, "usage": usage_of(usage)}
+    def _body(
+        self, choices: list[JsonObject], usage: Usage, report: JsonObject | None
+    ) -> JsonObject:
+        head, told = self._head(self._whole), _reported(report)
+        return {**head, "choices": choices, "usage": usage_of(usage), **told}
 
     def _chunks(self, choices: Iterable[JsonObject]) -> bytes:
         head = self._head(self._part)
@@ -111,10 +114,14 @@ class ChunkForm:
             head["usage"] = None
         return b"".join(event({**head, "choices": [choice]}) for choice in choices)
 
-    def _end(self, usage: Usage) -> bytes:
-        if not self._tells_usage:
+    def _end(self, usage: Usage, report: JsonObject | None) -> bytes:
+        """Return the end of a stream: before it a chunk with what is about all choices."""
+        last = _reported(report)
+        if self._tells_usage:
+            last["usage"] = usage_of(usage)
+        if not last:
             return DONE
-        return event({**self._head(self._part), "choices": [], "usage": usage_of(usage)}) + DONE
+        return event({**self._head(self._part), "choices": [], **last}) + DONE
 
     def _head(self, kind: str) -> JsonObject:
         shown = self._shown
@@ -124,6 +131,10 @@ class ChunkForm:
             "created": shown.created,
             "model": shown.model,
         }
+
+
+def _reported(report: JsonObject | None) -> JsonObject:
+    return {} if report is None else {"guided": {"report": report}}
 
 
 class ChatForm(ChunkForm):
@@ -138,9 +149,9 @@ class ChatForm(ChunkForm):
         self._growing = self._choice(0)
         """The choice that is streamed as it grows."""
 
-    def whole(self, result: GenerationResult) -> JsonObject:
+    def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         choices = [self._choice(index).whole(one) for index, one in enumerate(answers_of(result))]
-        return self._body(choices, result.usage)
+        return self._body(choices, result.usage, report)
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
         """Return the chunks of more text; the first has the log-probabilities so far."""
@@ -149,7 +160,7 @@ class ChatForm(ChunkForm):
     def thought(self, text: str) -> bytes:
         return self._chunks([self._growing.thought(text)])
 
-    def ended(self, result: GenerationResult) -> bytes:
+    def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
         """Return the last chunks: all of several answers, or what is left of a single one."""
         told = [
             self._growing,
@@ -162,7 +173,7 @@ class ChatForm(ChunkForm):
                     events.append(self._chunks([choice.thought(one.reasoning)]))
                 events.append(self._chunks(choice.grown(one.text)))
             events.append(self._chunks(choice.ended(one)))
-        return b"".join((*events, self._end(result.usage)))
+        return b"".join((*events, self._end(result.usage, report)))
 
     def _choice(self, index: int) -> _Choice:
         return _Choice(self._style, self._shown.tool_format, index)

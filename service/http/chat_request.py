@@ -13,12 +13,13 @@ from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest, JsonS
 from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
+from guided_service.defaults import filled_tools
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
-from guided_service.http.fields import Body, Budget, Given, Listed, Off, ThoughtsBudget, given
+from guided_service.http.fields import Body, Budget, Given, Listed, Off, On, given
 from guided_service.http.messages import Turn, conversation, described
-from guided_service.http.thinking import Effort, Thinking, thinking_of
+from guided_service.http.thinking import Effort, Thinking, ThinkingFields
 from guided_service.http.tools import Tool, ToolChoice, chosen_of, tool_use
 
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
@@ -35,10 +36,13 @@ class StreamOptions(Given):
     """No padding is added to hide the length of tokens."""
 
 
-class ChatRequest(ConstraintFields):
+class ChatRequest(ConstraintFields, ThinkingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
+        **ConstraintFields.hints,
+        **ThinkingFields.hints,
+        "best_of": "use n, or /v1/completions to rank answers",
         "functions": "use tools",
         "function_call": "use tool_choice",
         "logprobs": "set it to true or false, and the number as top_logprobs",
@@ -55,11 +59,12 @@ class ChatRequest(ConstraintFields):
     parallel_tool_calls: bool = True
     modalities: Listed[Literal["text"]] | None = None
     """Answers are always text."""
+    add_generation_prompt: On | None = None
+    continue_final_message: Off | None = None
+    """An answer is always a turn of its own."""
     reasoning_effort: Effort | None = None
 
     # Ours
-    max_reasoning_tokens: ThoughtsBudget | None = None
-    """Budget of thoughts before the answer, a part of the whole budget."""
     show_schema: bool = False
     """Show the model the answer's schema in a system message."""
 
@@ -89,9 +94,8 @@ class ChatRequest(ConstraintFields):
 
     def thinking(self) -> Thinking | None:
         """Return how long the model thinks first; raises RequestError for contradictions."""
-        return thinking_of(
+        return self.thinking_of(
             self.reasoning_effort,
-            self.max_reasoning_tokens,
             self.budget,
             effort_field="reasoning_effort",
             budget_field=self.budget_field,
@@ -103,10 +107,11 @@ class ChatRequest(ConstraintFields):
         return "max_completion_tokens" if self.max_completion_tokens else "max_tokens"
 
 
-def read_chat(body: Body, _: ServerConfig) -> Asked:
+def read_chat(body: Body, config: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     chat = given(ChatRequest, body).checked()
-    wanted, thinking = chat.wanted(), chat.thinking()
+    wanted = chat.wanted(config, has_tools=bool(chat.tools))
+    thinking, options = chat.thinking(), chat.schema_options(config)
     chosen = chosen_of(chat.tool_choice)
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
@@ -119,12 +124,11 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
     request = GenerationRequest(
         prompt=described(conversation(chat.messages), wanted),
         constraint=structure,
-        tools=tools,
-        max_tokens=chat.budget,
+        tools=filled_tools(tools, options),
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
-        **chat.common(),
+        **chat.common(config, chat.budget),
     )
     style = ChatStyle(
         reader=partial(reader_of, request),

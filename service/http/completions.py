@@ -26,6 +26,21 @@ __all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
 _BUDGET: Final = 16
 """The budget of a completion whose request sets none, the same as OpenAI's."""
 
+_OF_CHATS: Final = (
+    "add_generation_prompt",
+    "chat_template_kwargs",
+    "continue_final_message",
+    "enable_thinking",
+    "max_reasoning_tokens",
+    "reasoning_budget_tokens",
+    "reasoning_effort",
+    "thinking",
+    "thinking_budget",
+    "thinking_token_budget",
+    "tool_choice",
+    "tools",
+)
+"""Fields that mean nothing without a chat template."""
 
 OnePrompt: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=1)]
 """One prompt; several prompts take several calls here."""
@@ -35,6 +50,8 @@ class CompletionRequest(ConstraintFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
+        **ConstraintFields.hints,
+        **dict.fromkeys(_OF_CHATS, "send messages to /v1/chat/completions"),
         "messages": "send them to /v1/chat/completions",
         "prompt": "send one text; several are several calls",
         "suffix": "leave it out; texts are only continued",
@@ -57,12 +74,12 @@ class _Style:
     tells_logprobs: bool
 
 
-def read_completion(body: Body, _: ServerConfig) -> Asked:
+def read_completion(body: Body, config: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     asked = given(CompletionRequest, body)
     if asked.stream_options is not None and not asked.stream:
         raise RequestError("stream_options needs stream", field="stream_options")
-    wanted = asked.wanted()
+    wanted = asked.wanted(config)
     if wanted is not None and wanted.description:
         raise RequestError(
             "a description needs messages, in which the model is told of it",
@@ -72,11 +89,10 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
     request = GenerationRequest(
         prompt=asked.prompt if isinstance(asked.prompt, str) else asked.prompt[0],
         constraint=None if wanted is None else wanted.structure,
-        max_tokens=asked.max_tokens,
         top_logprobs=asked.logprobs,
         # If all drawn answers are returned, nothing more is drawn.
         best_of=None if asked.best_of == asked.n else asked.best_of,
-        **asked.common(),
+        **asked.common(config, asked.max_tokens),
     )
     style = _Style(
         is_structured=wanted is not None,
@@ -101,11 +117,11 @@ class CompletionForm(ChunkForm):
         super().__init__(shown, tells_usage=style.tells_usage)
         self._style = style
 
-    def whole(self, result: GenerationResult) -> JsonObject:
+    def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         choices = [
             self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
         ]
-        return self._body(choices, result.usage)
+        return self._body(choices, result.usage, report)
 
     def thought(self, text: str) -> bytes:
         """Never called: nothing here requests thoughts."""
@@ -115,13 +131,13 @@ class CompletionForm(ChunkForm):
         """Return the chunk of more text; log-probabilities come with the last one."""
         return self._chunks([self._choice(0, text, None)])
 
-    def ended(self, result: GenerationResult) -> bytes:
+    def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
         """Return the last chunks: all of several answers, or what is left of a single one."""
         last = [
             self._choice(index, one.text if result.candidates else "", one)
             for index, one in enumerate(answers_of(result))
         ]
-        return self._chunks(last) + self._end(result.usage)
+        return self._chunks(last) + self._end(result.usage, report)
 
     def _choice(self, index: int, text: str, ended: One | None) -> JsonObject:
         choice: JsonObject = {"index": index, "text": text, "logprobs": None, "finish_reason": None}

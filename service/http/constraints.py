@@ -6,19 +6,24 @@ most one of them may be set: two would contradict each other, or one would be ig
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from pydantic import Field
 
 from guided.errors import InvalidConstraintError, RequestError
-from guided.spec import Choice, JsonSchema, Regex, Structure
+from guided.spec import Choice, JsonOptions, JsonSchema, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
 from guided.spec.exact_json import check_text_values, parse_decimal
 from guided.spec.grammar_format import grammar_of
-from guided.spec.structural_tags import read_structural_tag
+from guided.spec.structural_tags import read_structural_tag, structural_tag_of
+from guided_service.config import ServerConfig
 from guided_service.http.fields import GenerationFields, Given, Listed, On
+from guided_service.http.hints import CONSTRAINT_HINTS, HINTS
 from guided_service.http.members import repeated_member
 from guided_service.http.unions import OneOf, OneOfKinds
 
@@ -29,6 +34,7 @@ __all__ = [
     "ResponseFormat",
     "TextFormat",
     "Wanted",
+    "check_options",
     "schema_of",
 ]
 
@@ -53,9 +59,16 @@ class TextFormat(Given):
 
 
 class JsonObjectFormat(Given):
-    """Any JSON object."""
+    """Any JSON object, or with llama.cpp's ``schema`` a document that fits it."""
 
     type: Literal["json_object"]
+    schema_: Annotated[Schema | None, Field(alias="schema")] = None
+
+    def wanted(self, field: str, options: JsonOptions) -> Wanted:
+        """Return the constraint of this format, which is the value of a field."""
+        if self.schema_ is None:
+            return Wanted(JsonObject(options), field)
+        return Wanted(schema_of(self.schema_, options), f"{field}.schema")
 
 
 class JsonSchemaFormat(Given):
@@ -65,8 +78,18 @@ class JsonSchemaFormat(Given):
     json_schema: NamedSchema
 
 
+class StructuralTagFormat(Given):
+    """vLLM's and SGLang's: a structural tag in one of the forms of xgrammar."""
+
+    type: Literal["structural_tag"]
+    format: dict[str, Any] | None = None
+    """Of the newer form; the older one has the other two."""
+    structures: list[Any] | None = None
+    triggers: list[Any] | None = None
+
+
 ResponseFormat: TypeAlias = Annotated[
-    TextFormat | JsonObjectFormat | JsonSchemaFormat, OneOf("type")
+    TextFormat | JsonObjectFormat | JsonSchemaFormat | StructuralTagFormat, OneOf("type")
 ]
 
 
@@ -84,6 +107,8 @@ class StructuredOutputs(Given):
 class ConstraintFields(GenerationFields):
     """The fields that say what an answer must look like."""
 
+    hints: ClassVar[Mapping[str, str]] = {**HINTS, **CONSTRAINT_HINTS}
+
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
     guided_json: SchemaOrText | None = None
@@ -91,34 +116,45 @@ class ConstraintFields(GenerationFields):
     guided_choice: Annotated[Listed[str], Field(min_length=1)] | None = None
     guided_grammar: str | None = None
 
-    def wanted(self) -> Wanted | None:
-        """Return the constraint and the field that it came from."""
-        found = [*self._of_response_format(), *self._of_vllm()]
+    def wanted(self, config: ServerConfig, *, has_tools: bool = False) -> Wanted | None:
+        """Return the constraint and the field that it came from.
+
+        ``has_tools``: the request has tools besides, with schemas of their own.
+        """
+        options = self.schema_options(config)
+        found = [*self._of_response_format(options), *self._of_vllm(options)]
         if len(found) > 1:
             one, other = found[0].field, found[1].field
             raise RequestError(f"{one} and {other} both say what the answer is", field=other)
-        return found[0] if found else None
+        wanted = found[0] if found else None
+        check_options(self.json_options, wanted, has_tools=has_tools)
+        return wanted
 
-    def _of_response_format(self) -> list[Wanted]:
+    def _of_response_format(self, options: JsonOptions) -> list[Wanted]:
         match self.response_format:
-            case JsonObjectFormat():
-                return [Wanted(JsonObject(), "response_format")]
+            case JsonObjectFormat() as form:
+                return [form.wanted("response_format", options)]
             case JsonSchemaFormat(json_schema=named):
                 field = "response_format.json_schema.schema"
-                structure = schema_of(named.schema_, strict=named.strict)
+                structure = schema_of(named.schema_, options, strict=named.strict)
                 return [Wanted(structure, field, named.description or "")]
+            case StructuralTagFormat() as tag:
+                with _named("response_format"):
+                    told = tag.model_dump(exclude_none=True)
+                    tagged = structural_tag_of(told, partial(_held, options))
+                return [Wanted(tagged, "response_format")]
         return []
 
-    def _of_vllm(self) -> list[Wanted]:
+    def _of_vllm(self, options: JsonOptions) -> list[Wanted]:
         old = StructuredOutputs.model_construct(
             json_=self.guided_json,
             regex=self.guided_regex,
             choice=self.guided_choice,
             grammar=self.guided_grammar,
         )
-        found = _of_outputs(old, "guided_")
+        found = _of_outputs(old, "guided_", options)
         if self.structured_outputs is not None:
-            new = _of_outputs(self.structured_outputs, "structured_outputs.")
+            new = _of_outputs(self.structured_outputs, "structured_outputs.", options)
             if len(new) != 1:
                 raise RequestError(
                     f"structured_outputs names {len(new)} constraints, not one",
@@ -142,16 +178,36 @@ _JSON: Final = msgspec.json.Encoder(decimal_format="number")
 """Schemas given as text, and structural tags, are parsed with exact numbers."""
 
 
-def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
+def schema_of(schema: Schema, options: JsonOptions, *, strict: bool | None = None) -> JsonSchema:
     """Return the constraint of a schema; its objects are closed unless ``strict`` is false."""
     held = schema if strict is False else close_objects(schema)
-    return JsonSchema(_JSON.encode(held).decode())
+    return JsonSchema(_JSON.encode(held).decode(), options)
 
 
-def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
+def check_options(
+    told: Mapping[str, Any] | None, wanted: Wanted | None, *, has_tools: bool
+) -> None:
+    """Raise RequestError for JSON options of a request whose constraint has no schema.
+
+    Those of tools have only the word for unknown keywords.
+    """
+    is_of_tools = has_tools and told is not None and told.keys() == {"unknown_keywords"}
+    if told and not is_of_tools and (wanted is None or not _has_schema(wanted.structure)):
+        raise RequestError(
+            "json_options are about a schema of the answer, and there is none",
+            field="json_options",
+            hint="leave them out; of a tool's schema only unknown_keywords may be told",
+        )
+
+
+def _has_schema(structure: Structure) -> bool:
+    return isinstance(structure, JsonSchema) or any(map(_has_schema, structure.inner()))
+
+
+def _of_outputs(outputs: StructuredOutputs, place: str, options: JsonOptions) -> list[Wanted]:
     found: list[tuple[str, Structure]] = []
     if outputs.json_ is not None:
-        found.append(("json", _json(outputs.json_, f"{place}json")))
+        found.append(("json", _json(outputs.json_, f"{place}json", options)))
     if outputs.regex is not None:
         found.append(("regex", Regex(outputs.regex)))
     if outputs.choice is not None:
@@ -159,28 +215,32 @@ def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
     if outputs.grammar is not None:
         found.append(("grammar", grammar_of(outputs.grammar)))
     if outputs.json_object is not None:
-        found.append(("json_object", JsonObject()))
+        found.append(("json_object", JsonObject(options)))
     if outputs.structural_tag is not None:
         field = f"{place}structural_tag"
-        found.append(("structural_tag", _tagged(outputs.structural_tag, field)))
+        with _named(field):
+            tagged = read_structural_tag(outputs.structural_tag, partial(_held, options))
+        found.append(("structural_tag", tagged))
     return [Wanted(structure, place + name) for name, structure in found]
 
 
-def _json(given: Schema | str, field: str) -> JsonSchema:
+def _json(given: Schema | str, field: str, options: JsonOptions) -> JsonSchema:
     if isinstance(given, dict):
-        return schema_of(given, strict=None)
+        return schema_of(given, options)
     check_text_values(given, f"the parts of {field}", field)
     try:
         read = _SCHEMA_TEXT.decode(given)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise RequestError(f"{field} is no schema: {error}", field=field) from error
     _check_members(given, field)
-    return schema_of(read, strict=None)
+    return schema_of(read, options)
 
 
-def _tagged(text: str, field: str) -> Structure:
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    """Name the field in errors about the structural tag that it holds."""
     try:
-        return read_structural_tag(text, _held)
+        yield
     except RequestError as error:
         message = f"{field}: {error.message}"
         raise RequestError(message, field=field, hint=error.hint) from error
@@ -196,8 +256,8 @@ def _check_members(text: str, field: str) -> None:
         raise RequestError(f"an object in {field} has {name!r} twice", field=field)
 
 
-def _held(schema: object) -> JsonSchema:
+def _held(options: JsonOptions, schema: object) -> JsonSchema:
     """Return the constraint of a schema inside a structural tag."""
     if not isinstance(schema, dict):
         raise InvalidConstraintError("the schema is no object", pointer="")
-    return schema_of(schema, strict=None)
+    return schema_of(schema, options)

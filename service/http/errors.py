@@ -9,7 +9,13 @@ from typing import Final, TypeAlias
 
 import grpc
 
-from guided.errors import GuidedError, LimitExceededError, RequestError, UnauthenticatedError
+from guided.errors import (
+    GuidedError,
+    IncompleteAnswerError,
+    LimitExceededError,
+    RequestError,
+    UnauthenticatedError,
+)
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
 from guided_service.request_record import note_failure
@@ -36,8 +42,8 @@ _STATUS: Final[Mapping[grpc.StatusCode, int]] = {
 _LONGEST_MESSAGE: Final = 2000
 """In characters."""
 
-_OUR_PLACES: Final = ("sampling.", "json_options.")
-"""Prefixes of the names of options in our own requests."""
+_OUR_PLACE: Final = "sampling."
+"""Prefix of the names of options that are fields of the body here."""
 
 
 class RefusedCallError(RequestError):
@@ -89,23 +95,24 @@ def refusal_of(
     status = _STATUS[code]
     if isinstance(failure, RefusedCallError | TooLargeError):
         status = failure.status
-    body: JsonObject = {
-        "error": {
-            "message": _short(_message(failure, came_from or {})),
-            "type": _type_of(status),
-            "param": _field_of(failure, came_from or {"constraint": None}),
-            "code": _code_of(failure),
-        }
+    told: JsonObject = {
+        "message": _short(_message(failure, came_from or {})),
+        "type": _type_of(status),
+        "param": _field_of(failure, came_from or {"constraint": None}),
+        "code": _code_of(failure),
     }
-    return Refusal(status, body, tuple(_headers(failure, code, retry_after_seconds)))
+    if isinstance(failure, IncompleteAnswerError):
+        told["guided"] = {"finish_reason": failure.finish_reason.value, "text": failure.text}
+    return Refusal(status, {"error": told}, tuple(_headers(failure, code, retry_after_seconds)))
 
 
 def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
     """Return what went wrong and how to fix it, with the caller's names of fields."""
     field = error.field if isinstance(error, RequestError) else None
-    if field == "reasoning" and came_from.get(field) is not None:
+    if field == "reasoning" and (sent := came_from.get(field)) is not None:
         # The engine's hint names options that a body does not have.
-        return f"{error.message}; leave {came_from[field]} out, or set it to none or 0"
+        off = "false" if sent.startswith("chat_template_kwargs.") else "none or 0"
+        return f"{error.message}; leave {sent} out, or set it to {off}"
     if field == "max_tokens":
         return str(error).replace(field, came_from.get(field) or field)
     return str(error)
@@ -138,9 +145,7 @@ def _field_of(error: GuidedError, came_from: Mapping[str, str | None]) -> str | 
     ours = field.partition(".")[0]
     if ours in came_from:
         return came_from[ours]
-    for place in _OUR_PLACES:
-        field = field.removeprefix(place)
-    return field
+    return field.removeprefix(_OUR_PLACE)
 
 
 def _headers(

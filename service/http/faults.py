@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic_core import ErrorDetails
@@ -16,23 +17,32 @@ MANY_UNKNOWN: Final = "many_unknown"
 """The fault of an object with many unknown fields; its context has some of them as ``named``, and
 the count of the others as ``num_others``."""
 _WAY_OUT: Final = "leave it out; docs/openai.md lists what is honoured"
+_LIKENESS: Final = 0.85
+"""From here on a name is taken for a misspelling of another; 1 is the same."""
 _LONGEST_NAME: Final = 100
 """The longest name from a body that is quoted."""
 
 
 def refused(
-    faults: list[ErrorDetails], body: Mapping[str, Any], hints: Mapping[str, str]
+    faults: list[ErrorDetails],
+    body: Mapping[str, Any],
+    hints: Mapping[str, str],
+    names: Collection[str],
 ) -> RequestError:
     """Return the error of a body with these faults; ``hints`` say by field what to do instead.
 
-    It reports one of them: a wrong field says more than a missing one.
+    It reports one of them: a wrong field says more than a missing one. ``names`` are the fields
+    that the body may have; an unknown one may be a misspelling of one of them.
     """
     fault = min(faults, key=lambda each: each["type"] == "missing")
     path = _path(fault, body)
     hint = hints.get(path)
     match fault["type"]:
         case "extra_forbidden" | "none_required":
-            hint = hint or _lack_beside(fault, faults, body) or _WAY_OUT
+            hint = hint or _lack_beside(fault, faults, body)
+            if hint is None and (close := get_close_matches(path, names, 1, _LIKENESS)):
+                hint = f"did you mean {close[0]!r}?"
+            hint = hint or _WAY_OUT
             return RequestError(f"{path} is not honoured by this server", field=path, hint=hint)
         case "missing":
             return RequestError(f"{path} is missing", field=path)

@@ -22,8 +22,12 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from guided.errors import RequestError
-from guided.spec import MAX_STOPS, Sampling, TokenId
+from guided.spec import MAX_STOPS, JsonOptions, OnIncomplete, Sampling, TokenId
+from guided.spec.json_options import json_options_of
+from guided_service.config import ServerConfig
+from guided_service.defaults import filled_options
 from guided_service.http.faults import MANY_UNKNOWN, refused
+from guided_service.http.hints import HINTS
 from guided_service.http.unions import OneOfKinds
 
 __all__ = [
@@ -120,7 +124,7 @@ class GenerationFields(Given):
     Of vLLM's own fields, it has those that equal one of our options.
     """
 
-    hints: ClassVar[Mapping[str, str]] = {}
+    hints: ClassVar[Mapping[str, str]] = HINTS
     """What to do instead of a refused field, by its name."""
 
     model: str
@@ -139,9 +143,23 @@ class GenerationFields(Given):
     """``None``, 0 and -1 keep all tokens."""
     min_p: float | None = None
     repetition_penalty: float = 1.0
+    no_repeat_ngram_size: int | None = None
+    """``None`` and 0 let all of them repeat."""
     stop_token_ids: Annotated[list[TokenIdField], Field(max_length=MAX_STOPS)] = []
     priority: int = 0
     cache_salt: str = ""
+    include_stop_str_in_output: bool = False
+    min_tokens: Annotated[int, Field(ge=0, le=_MAX_INT32)] = 0
+    ignore_eos: bool = False
+    """The same as ``min_tokens`` of the whole budget."""
+
+    # Ours
+    json_options: dict[str, Any] | None = None
+    """How JSON is written where a schema leaves a choice, by the names of ``JsonOptions``."""
+    on_incomplete: Literal["close", "error"] | None = None
+    """What becomes of an answer that is cut short; ``None``: what the server's settings say."""
+    report: bool = False
+    """Report with the answer how far it is held to its schema."""
 
     # Fields that change nothing here
     user: str | None = None
@@ -156,6 +174,11 @@ class GenerationFields(Given):
     """Nothing is stored."""
     service_tier: Literal["auto", "default"] | None = None
     """Ignored: there is one tier."""
+    skip_special_tokens: On | None = None
+    """Texts have no special tokens."""
+    spaces_between_special_tokens: On | None = None
+    """Means nothing, as there are none."""
+    use_beam_search: Off | None = None
 
     def sampling(self) -> Sampling:
         """Return how tokens are chosen."""
@@ -168,19 +191,45 @@ class GenerationFields(Given):
             frequency_penalty=self.frequency_penalty,
             presence_penalty=self.presence_penalty,
             repetition_penalty=self.repetition_penalty,
+            no_repeat_ngram_size=self.no_repeat_ngram_size or None,
             logit_bias=tuple(_biases(self.logit_bias)),
         )
 
-    def common(self) -> dict[str, Any]:
-        """Return the common options of a GenerationRequest, by name."""
+    def common(self, config: ServerConfig, max_tokens: int) -> dict[str, Any]:
+        """Return the common options of a GenerationRequest with this budget, by name."""
+        self._check_least()
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return {
             "sampling": self.sampling(),
-            "stop": (self.stop,) if isinstance(self.stop, str) else tuple(self.stop),
+            "stop": stop,
             "stop_tokens": tuple(map(TokenId, self.stop_token_ids)),
+            # Without any there is nothing to include.
+            "include_stop": self.include_stop_str_in_output and bool(stop or self.stop_token_ids),
+            "max_tokens": max_tokens,
+            "min_tokens": max_tokens if self.ignore_eos else self.min_tokens or None,
             "n": self.n,
             "priority": self.priority,
             "cache_salt": self.cache_salt,
+            "on_incomplete": OnIncomplete(self.on_incomplete or config.on_incomplete),
+            "report": self.report,
         }
+
+    def _check_least(self) -> None:
+        """Raise RequestError for stops that other servers hold back and this one does not."""
+        for name in ("stop", "stop_token_ids"):
+            if self.min_tokens and not self.ignore_eos and getattr(self, name):
+                raise RequestError(
+                    f"min_tokens holds back the model's own end alone, and {name} may come before",
+                    field="min_tokens",
+                    hint="leave one out",
+                )
+
+    def schema_options(self, config: ServerConfig) -> JsonOptions:
+        """Return the options of the request's schemas; raises RequestError for a wrong one."""
+        told = self.json_options or {}
+        # Here ``null`` says nothing, wherever it stands.
+        options = json_options_of({name: one for name, one in told.items() if one is not None})
+        return filled_options(options, config)
 
 
 Body: TypeAlias = dict[str, Any]
@@ -193,7 +242,8 @@ def given(kind: type[_Model], body: Body) -> _Model:
     try:
         return kind.model_validate(body)
     except ValidationError as error:
-        raise refused(error.errors(include_url=False), body, kind.hints) from error
+        faults = error.errors(include_url=False)
+        raise refused(faults, body, kind.hints, _names(kind)) from error
 
 
 @cache

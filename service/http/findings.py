@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from guided.errors import RequestError
 from guided.spec.findings import Automaton, Finding, MaskReport
 from guided.wire_request import encode_constraint
+from guided_service.config import ServerConfig
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
 from guided_service.http.body import read_body, read_json
@@ -50,7 +51,7 @@ class Look(msgspec.Struct, frozen=True):
     """The field of the body that the constraint came from, for errors."""
 
 
-_Reads: TypeAlias = Callable[[Body], Look]
+_Reads: TypeAlias = Callable[[Body, ServerConfig], Look]
 
 
 class MaskRequest(ConstraintFields):
@@ -60,19 +61,19 @@ class MaskRequest(ConstraintFields):
     """Ids of the tokens after which the mask is requested."""
 
 
-def describe_mask(body: Body) -> Look:
+def describe_mask(body: Body, config: ServerConfig) -> Look:
     """Read a request for the mask after some tokens; raises RequestError."""
     asked = given(MaskRequest, body)
-    return _asked(asked, Inspect(uuid4().hex, "mask", b"", tokens=tuple(asked.tokens)))
+    return _asked(asked, config, Inspect(uuid4().hex, "mask", b"", tokens=tuple(asked.tokens)))
 
 
-def read_drawing(body: Body) -> Look:
+def read_drawing(body: Body, config: ServerConfig) -> Look:
     """Read a request for the automaton of a constraint; raises RequestError."""
-    return _asked(given(ConstraintFields, body), Inspect(uuid4().hex, "draw", b""))
+    return _asked(given(ConstraintFields, body), config, Inspect(uuid4().hex, "draw", b""))
 
 
-def _asked(fields: ConstraintFields, work: Inspect) -> Look:
-    wanted = fields.wanted()
+def _asked(fields: ConstraintFields, config: ServerConfig, work: Inspect) -> Look:
+    wanted = fields.wanted(config)
     if wanted is None:
         raise RequestError("the call names no constraint", field="response_format")
     message = encode_constraint(wanted.structure).SerializeToString()
@@ -123,7 +124,8 @@ class Findings:
                 await fail(response, error, face, {"constraint": look.constraint_field})
 
     def _asked(self, body: bytes) -> Look:
-        return self._read(read_json(body, self._face.config.max_message_fields))
+        config = self._face.config
+        return self._read(read_json(body, config.max_message_fields), config)
 
     async def _done(self, work: Inspect, caller: Caller, response: Response) -> None:
         received, seconds = time.monotonic(), self._face.config.look_seconds

@@ -117,12 +117,12 @@ class ResponseForm:
         self._num_events = 0
         self._logprobs: list[JsonObject] = []
 
-    def whole(self, result: GenerationResult) -> JsonObject:
+    def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         if result.reasoning:
             self.thought(result.reasoning)
         self.grown(result.text)
         self.ended(result)
-        return self._response(result)
+        return self._response(result, report)
 
     def thought(self, text: str) -> bytes:
         events = self._begin()
@@ -134,7 +134,7 @@ class ResponseForm:
         """Return the events of more text; log-probabilities come with the last events."""
         return b"".join([*self._begin(), *self._told(self._read(text))])
 
-    def ended(self, result: GenerationResult) -> bytes:
+    def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
         of_answer = result.logprobs[result.reasoning_tokens :]
         self._logprobs = told_tokens(of_answer) if self._style.tells_logprobs else []
         rest = () if self._reader is None else self._reader.end()
@@ -143,7 +143,7 @@ class ResponseForm:
             events.extend(self._added("message"))
         status = "incomplete" if self._is_incomplete(result) else "completed"
         events.extend(self._end_item(status))
-        events.append(self._event(f"response.{status}", response=self._response(result)))
+        events.append(self._event(f"response.{status}", response=self._response(result, report)))
         return b"".join(events)
 
     def failed(self, error: JsonObject) -> bytes:
@@ -252,7 +252,9 @@ class ResponseForm:
     def _is_incomplete(self, result: GenerationResult) -> bool:
         return self._style.finish(result.finish_reason, self._reader) == "length"
 
-    def _response(self, result: GenerationResult | None) -> JsonObject:
+    def _response(
+        self, result: GenerationResult | None, report: JsonObject | None = None
+    ) -> JsonObject:
         """Return the response as it is now; once complete, with its output and cost."""
         shown = self._shown
         is_incomplete = result is not None and self._is_incomplete(result)
@@ -274,7 +276,8 @@ class ResponseForm:
             usage = result.usage
             if not is_incomplete:
                 said["completed_at"] = shown.created + int(result.seconds)
-            said["guided"] = {"finish_reason": result.finish_reason.value}
+            told: JsonObject = {} if report is None else {"report": report}
+            said["guided"] = {"finish_reason": result.finish_reason.value, **told}
             said["usage"] = {
                 "input_tokens": usage.prompt_tokens,
                 # Which tokens stay cached, and for how long, is not promised.

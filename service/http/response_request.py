@@ -9,29 +9,27 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest
-from guided.spec.composition import JsonObject
+from guided.spec import MAX_MESSAGES, MAX_TOP_LOGPROBS, GenerationRequest, JsonOptions
 from guided.spec.tools import MAX_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
+from guided_service.defaults import filled_tools
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
-from guided_service.http.constraints import JsonObjectFormat, TextFormat, Wanted, schema_of
-from guided_service.http.fields import (
-    Body,
-    Budget,
-    GenerationFields,
-    Given,
-    Listed,
-    Off,
-    ThoughtsBudget,
-    given,
+from guided_service.http.constraints import (
+    JsonObjectFormat,
+    TextFormat,
+    Wanted,
+    check_options,
+    schema_of,
 )
+from guided_service.http.fields import Body, Budget, Given, Listed, Off, given
+from guided_service.http.hints import JSON_HINTS
 from guided_service.http.messages import described
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
-from guided_service.http.thinking import Effort, Thinking, thinking_of
+from guided_service.http.thinking import Effort, Thinking, ThinkingFields
 from guided_service.http.tools import FunctionTool, ResponseToolChoice, Tool, chosen_of, tool_use
 from guided_service.http.unions import OneOf, OneOfKinds
 
@@ -74,18 +72,23 @@ class StreamOptions(Given):
     """No padding is added to hide the length of tokens."""
 
 
+_BUDGETS: Final = ("max_completion_tokens", "max_new_tokens", "max_tokens", "n_predict")
+"""What others call the bound of an answer."""
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 """Allowed without thoughts, where it is empty."""
 
 Items: TypeAlias = Annotated[Listed[Item], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 
-class ResponseRequest(GenerationFields):
+class ResponseRequest(ThinkingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
+        **ThinkingFields.hints,
+        **JSON_HINTS,
+        **dict.fromkeys(_BUDGETS, "use max_output_tokens"),
+        "chat_template_kwargs.reasoning_effort": "use reasoning.effort",
         "conversation": "send what was said as input",
-        "max_tokens": "use max_output_tokens",
         "messages": "use input, or send them to /v1/chat/completions",
         "previous_response_id": "send what was said as input; nothing is kept between calls",
         "reasoning_effort": "use reasoning.effort",
@@ -109,10 +112,6 @@ class ResponseRequest(GenerationFields):
     """A prompt that is too long is an error."""
     background: Off | None = None
     reasoning: ReasoningOptions | None = None
-
-    # Ours
-    max_reasoning_tokens: ThoughtsBudget | None = None
-    """Budget of thoughts before the answer, a part of the whole budget."""
 
     def checked(self) -> ResponseRequest:
         """Return the request; raises RequestError if fields contradict each other."""
@@ -140,9 +139,8 @@ class ResponseRequest(GenerationFields):
 
     def thinking(self) -> Thinking | None:
         """Return how long the model thinks first; raises RequestError for contradictions."""
-        thinking = thinking_of(
+        thinking = self.thinking_of(
             None if self.reasoning is None else self.reasoning.effort,
-            self.max_reasoning_tokens,
             self.budget,
             effort_field="reasoning.effort",
             budget_field="max_output_tokens",
@@ -156,13 +154,18 @@ class ResponseRequest(GenerationFields):
             )
         return thinking
 
-    def wanted(self) -> Wanted | None:
+    def wanted(self, config: ServerConfig) -> Wanted | None:
         """Return the constraint of the answer's text, and the field that it came from."""
+        wanted = self._wanted(self.schema_options(config))
+        check_options(self.json_options, wanted, has_tools=bool(self.tools))
+        return wanted
+
+    def _wanted(self, options: JsonOptions) -> Wanted | None:
         match None if self.text is None else self.text.format:
-            case JsonObjectFormat():
-                return Wanted(JsonObject(), "text.format")
+            case JsonObjectFormat() as form:
+                return form.wanted("text.format", options)
             case SchemaFormat() as named:
-                structure = schema_of(named.schema_, strict=named.strict)
+                structure = schema_of(named.schema_, options, strict=named.strict)
                 return Wanted(structure, "text.format.schema", named.description or "")
         return None
 
@@ -180,10 +183,10 @@ _REPEATED: Final = {
 """Fields that a response repeats as given."""
 
 
-def read_response(body: Body, _: ServerConfig) -> Asked:
+def read_response(body: Body, config: ServerConfig) -> Asked:
     """Return what a call requests; raises RequestError."""
     asked = given(ResponseRequest, body).checked()
-    wanted, choice, thinking = asked.wanted(), chosen_of(asked.tool_choice), asked.thinking()
+    wanted, choice, thinking = asked.wanted(config), chosen_of(asked.tool_choice), asked.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
     listed = [Tool(type="function", function=one) for one in asked.tools]
@@ -198,11 +201,10 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
     request = GenerationRequest(
         prompt=described(messages_of(asked.input, asked.instructions), wanted),
         constraint=structure,
-        tools=tools,
-        max_tokens=asked.budget,
+        tools=filled_tools(tools, asked.schema_options(config)),
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
-        **asked.common(),
+        **asked.common(config, asked.budget),
     )
     style = ChatStyle(
         reader=partial(reader_of, request),
@@ -254,4 +256,4 @@ def _format(asked: ResponseRequest) -> dict[str, Any]:
         case SchemaFormat() as form:
             return form.model_dump(by_alias=True) | {"strict": form.strict is not False}
         case form:
-            return form.model_dump()
+            return form.model_dump(by_alias=True, exclude_none=True)

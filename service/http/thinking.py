@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from guided.errors import RequestError
 from guided.spec import Reasoning
+from guided_service.http.fields import GenerationFields, Given, ThoughtsBudget
+from guided_service.http.hints import HINTS, THINKING_HINTS
 
-__all__ = ["Effort", "Thinking", "thinking_of"]
+__all__ = ["Effort", "Thinking", "ThinkingFields"]
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -33,37 +35,105 @@ class Thinking:
     field: str
 
 
-def thinking_of(
-    effort: Effort | None, most: int | None, budget: int, *, effort_field: str, budget_field: str
-) -> Thinking | None:
-    """Return the thoughts that an effort or a number of tokens (``max_reasoning_tokens``) requests.
+class TemplateVariables(Given):
+    """The variables of chat templates by which a request turns thoughts on or off.
 
-    ``budget`` is in tokens, for thoughts and answer together. Raises RequestError if both are
-    given, if the number leaves no budget for the answer, and if the effort's share of the budget is
-    no token.
+    Models have one or the other: Qwen's ``enable_thinking``, DeepSeek's ``thinking``.
     """
-    if effort is not None and most is not None:
-        raise RequestError(
-            f"{effort_field} and max_reasoning_tokens both say how long the model thinks",
-            field=effort_field,
-            hint="leave one out",
-        )
-    if effort is not None:
-        share = int(_SHARES[effort] * budget)
-        if effort != "none" and not share:
+
+    enable_thinking: bool | None = None
+    thinking: bool | None = None
+
+
+class ThinkingFields(GenerationFields):
+    """The fields about thoughts that chats and responses share."""
+
+    hints: ClassVar[Mapping[str, str]] = {**HINTS, **THINKING_HINTS}
+
+    # vLLM's
+    thinking_token_budget: ThoughtsBudget | None = None
+    """The same as ``max_reasoning_tokens``."""
+    chat_template_kwargs: TemplateVariables | None = None
+
+    # Ours
+    max_reasoning_tokens: ThoughtsBudget | None = None
+    """Budget of thoughts before the answer, a part of the whole budget."""
+
+    def thinking_of(
+        self, effort: Effort | None, budget: int, *, effort_field: str, budget_field: str
+    ) -> Thinking | None:
+        """Return the thoughts that an effort or one of these fields requests.
+
+        ``budget`` is in tokens, for thoughts and answer together. Raises RequestError for fields
+        that contradict each other, for a number that leaves no budget for the answer, and for an
+        effort whose share of the budget is no token.
+        """
+        bounded = self._bounded_by_number(budget, budget_field)
+        if effort is not None:
+            if bounded is not None:
+                raise RequestError(
+                    f"{effort_field} and {bounded.field} both say how long the model thinks",
+                    field=effort_field,
+                    hint="leave one out",
+                )
+            bounded = _bounded_by_effort(effort, budget, effort_field, budget_field)
+        switched = self._switched()
+        if switched is None or bounded is None:
+            return bounded or switched
+        if switched.reasoning.is_off != bounded.reasoning.is_off:
             raise RequestError(
-                f"{effort_field} {effort!r} leaves no token of {budget} for thoughts",
-                field=effort_field,
-                hint=f"raise {budget_field}, or set it to none",
+                f"{switched.field} and {bounded.field} contradict each other",
+                field=switched.field,
+                hint="leave one out",
             )
-        return Thinking(Reasoning(share), effort_field)
-    if most is None:
+        return bounded
+
+    def _bounded_by_number(self, budget: int, budget_field: str) -> Thinking | None:
+        numbers = {
+            name: most
+            for name in ("max_reasoning_tokens", "thinking_token_budget")
+            if (most := getattr(self, name)) is not None
+        }
+        if not numbers:
+            return None
+        field, most = next(iter(numbers.items()))
+        if len({*numbers.values()}) > 1:
+            raise RequestError(
+                "max_reasoning_tokens and thinking_token_budget are the same bound, and differ",
+                field="thinking_token_budget",
+            )
+        if most >= budget:
+            raise RequestError(
+                f"the thoughts may have {most} tokens, but {budget} is the budget of thoughts and "
+                "answer together",
+                field=field,
+                hint=f"raise {budget_field}, or lower {field}",
+            )
+        return Thinking(Reasoning(most), field)
+
+    def _switched(self) -> Thinking | None:
+        """Return the thoughts that a variable of the template turns on or off, without a bound."""
+        variables = self.chat_template_kwargs
+        told = {} if variables is None else variables.model_dump(exclude_none=True)
+        if len({*told.values()}) > 1:
+            raise RequestError(
+                "enable_thinking and thinking of chat_template_kwargs contradict each other",
+                field="chat_template_kwargs",
+                hint="leave one out",
+            )
+        for name, is_on in told.items():
+            return Thinking(Reasoning(None if is_on else 0), f"chat_template_kwargs.{name}")
         return None
-    if most >= budget:
+
+
+def _bounded_by_effort(
+    effort: Effort, budget: int, effort_field: str, budget_field: str
+) -> Thinking:
+    share = int(_SHARES[effort] * budget)
+    if effort != "none" and not share:
         raise RequestError(
-            f"the thoughts may have {most} tokens, but {budget} is the budget of thoughts and "
-            "answer together",
-            field="max_reasoning_tokens",
-            hint=f"raise {budget_field}, or lower max_reasoning_tokens",
+            f"{effort_field} {effort!r} leaves no token of {budget} for thoughts",
+            field=effort_field,
+            hint=f"raise {budget_field}, or set it to none",
         )
-    return Thinking(Reasoning(most), "max_reasoning_tokens")
+    return Thinking(Reasoning(share), effort_field)

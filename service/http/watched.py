@@ -33,7 +33,7 @@ class WatchForm:
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
 
-    def whole(self, result: GenerationResult) -> JsonObject:
+    def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         """Return the content of the last event; there is no other form."""
         usage = result.usage
         ends = result.finish_reason is FinishReason.STOP
@@ -52,7 +52,7 @@ class WatchForm:
             "drafted_tokens": usage.drafted_tokens,
             "accepted_tokens": usage.accepted_tokens,
         }
-        return {"end": told}
+        return {"end": told if report is None else told | {"report": report}}
 
     def thought(self, text: str) -> bytes:
         """Never called: a watched answer yields tokens, those of thoughts too, not text."""
@@ -64,8 +64,8 @@ class WatchForm:
         lines = text.removesuffix("\n").split("\n")
         return b"".join(b"data: " + line.encode() + b"\n\n" for line in lines)
 
-    def ended(self, result: GenerationResult) -> bytes:
-        return event(self.whole(result))
+    def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
+        return event(self.whole(result, report))
 
     def failed(self, error: JsonObject) -> bytes:
         return event(error)

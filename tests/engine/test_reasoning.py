@@ -231,6 +231,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "free": {"constraint": None, "sampling": Sampling(temperature=1.5, seed=9)},
     "stopped": {"constraint": None, "stop": ("e", "a"), "sampling": Sampling(1.5, seed=9)},
     "cut": {"max_tokens": 24},
+    "long": {"constraint": None, "min_tokens": 30, "sampling": Sampling(1.5, seed=9)},
 }
 
 

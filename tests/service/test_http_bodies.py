@@ -97,20 +97,27 @@ def test_errors_about_thoughts_name_the_field_that_was_sent(
 
 
 @pytest.mark.parametrize(
-    ("face", "fields", "sent"),
+    ("face", "fields", "sent", "off"),
     [
-        ("chat", {"reasoning_effort": "low"}, "reasoning_effort"),
-        ("chat", {"max_reasoning_tokens": 2}, "max_reasoning_tokens"),
-        ("responses", {"reasoning": {"effort": "low"}}, "reasoning.effort"),
+        ("chat", {"reasoning_effort": "low"}, "reasoning_effort", "none or 0"),
+        ("chat", {"max_reasoning_tokens": 2}, "max_reasoning_tokens", "none or 0"),
+        ("chat", {"thinking_token_budget": 2}, "thinking_token_budget", "none or 0"),
+        ("responses", {"reasoning": {"effort": "low"}}, "reasoning.effort", "none or 0"),
+        (
+            "responses",
+            {"chat_template_kwargs": {"thinking": True}},
+            "chat_template_kwargs.thinking",
+            "false",
+        ),
     ],
 )
 def test_a_way_out_names_the_field_that_was_sent(
-    face: str, fields: dict[str, Any], sent: str
+    face: str, fields: dict[str, Any], sent: str, off: str
 ) -> None:
     error = RequestError("no signs", field="reasoning", hint="say with begin and end")
     told: Any = refusal_of(error, 0.5, asked(face, **fields).came_from).body
     assert told["error"]["param"] == sent
-    assert told["error"]["message"] == f"no signs; leave {sent} out, or set it to none or 0"
+    assert told["error"]["message"] == f"no signs; leave {sent} out, or set it to {off}"
 
 
 @pytest.mark.parametrize("face", FACES)

@@ -16,6 +16,7 @@ LISTED = "leave it out; docs/openai.md lists what is honoured"
 UNKNOWN = f" {OTHER}; {LISTED}"
 ROLES = "it is one of 'system', 'developer', 'user', 'assistant', 'tool'"
 FORMATS = "it is one of 'text', 'json_object', 'json_schema'"
+CHAT_FORMATS = f"{FORMATS}, 'structural_tag'"
 ITEMS = "it is one of 'message', 'function_call', 'function_call_output', 'reasoning'"
 WORDS = "should be 'none', 'auto' or 'required'"
 PROMPTS = "send one text; several are several calls"
@@ -117,9 +118,9 @@ def test_an_item_of_input_is_told_what_its_own_type_lacks(
         (
             "chat",
             {"response_format": {"type": "xml"}},
-            f"response_format.type is 'xml', which {OTHER}; {FORMATS}",
+            f"response_format.type is 'xml', which {OTHER}; {CHAT_FORMATS}",
         ),
-        ("chat", {"response_format": {}}, f"response_format.type is missing; {FORMATS}"),
+        ("chat", {"response_format": {}}, f"response_format.type is missing; {CHAT_FORMATS}"),
         ("chat", {"response_format": "json"}, "response_format: should be an object"),
         (
             "chat",
@@ -146,6 +147,61 @@ def test_of_a_union_the_member_is_told_that_was_meant(
     face: str, fields: dict[str, Any], told: str
 ) -> None:
     assert str(refusal(face, **fields)) == told
+
+
+@pytest.mark.parametrize(
+    ("face", "name", "told"),
+    [
+        ("chat", "regex", "use structured_outputs.regex"),
+        ("chat", "ebnf", "use structured_outputs.grammar"),
+        ("completions", "grammar", "use structured_outputs.grammar"),
+        ("completions", "json_schema", "use structured_outputs.json"),
+        ("responses", "json_schema", "use text.format"),
+        ("responses", "guided_json", "use text.format"),
+        ("responses", "regex", "use structured_outputs.regex of /v1/chat/completions"),
+        ("chat", "guided_decoding_backend", "leave it out; there is one compiler for all"),
+        ("chat", "max_new_tokens", "use max_tokens"),
+        ("responses", "max_new_tokens", "use max_output_tokens"),
+        ("completions", "chat_template_kwargs", "send messages to /v1/chat/completions"),
+        ("chat", "response_fromat", "did you mean 'response_format'?"),
+        ("responses", "temprature", "did you mean 'temperature'?"),
+        ("chat", "something", LISTED),
+    ],
+)
+def test_a_field_of_another_server_is_told_what_does_the_same(
+    face: str, name: str, told: str
+) -> None:
+    assert str(refusal(face, **{name: "x"})).startswith(f"{name} {OTHER}; {told}")
+
+
+@pytest.mark.parametrize(
+    ("face", "fields", "told"),
+    [
+        ("chat", {"use_beam_search": True}, "should be False; use n, which draws several"),
+        ("chat", {"continue_final_message": True}, "should be False; use /v1/completions"),
+        (
+            "chat",
+            {"chat_template_kwargs": {"thinking_budget": 9}},
+            f"{OTHER}; use thinking_token_budget",
+        ),
+    ],
+)
+def test_a_value_that_is_not_ours_is_told_what_does_the_same(
+    face: str, fields: dict[str, Any], told: str
+) -> None:
+    assert told in str(refusal(face, **fields))
+
+
+@pytest.mark.parametrize(
+    ("face", "path"),
+    [(face, path) for face, (kind, *_) in FACES.items() for path in sorted(kind.hints)],
+)
+def test_no_hint_is_for_a_field_that_is_taken_as_it_is(face: str, path: str) -> None:
+    name, _, inner = path.partition(".")
+    error = refusal(face, **{name: {inner: "x"} if inner else {"x": "x"}})
+    kind = FACES[face][0]
+    assert error.field == path
+    assert str(error).endswith(f"; {kind.hints[path]}")
 
 
 @pytest.mark.parametrize("kind", [*(kind for kind, *_ in FACES.values()), MaskRequest])

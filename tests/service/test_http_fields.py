@@ -77,9 +77,7 @@ def test_a_field_of_openai_that_is_not_honoured_is_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize(
-    "name", ["best_off", "guided_decoding_backend", "ignore_eos", "min_tokens", "response_fromat"]
-)
+@pytest.mark.parametrize("name", ["best_off", "guided_decoding_backend", "response_fromat"])
 def test_fields_of_nobody_and_those_of_others_are_errors(face: str, name: str) -> None:
     assert refusal(face, **{name: 1}).field == name
 
@@ -118,6 +116,54 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"reasoning_effort": "low", "max_reasoning_tokens": 9}, "reasoning_effort"),
     ("chat", {"max_tokens": 9, "max_reasoning_tokens": 9}, "max_reasoning_tokens"),
     ("chat", {"max_reasoning_tokens": -1}, "max_reasoning_tokens"),
+    ("chat", {"max_tokens": 9, "thinking_token_budget": 9}, "thinking_token_budget"),
+    ("chat", {"thinking_token_budget": -1}, "thinking_token_budget"),
+    (
+        "chat",
+        {"max_reasoning_tokens": 4, "thinking_token_budget": 5},
+        "thinking_token_budget",
+    ),
+    ("chat", {"thinking_token_budget": 5, "reasoning_effort": "low"}, "reasoning_effort"),
+    (
+        "chat",
+        {"chat_template_kwargs": {"enable_thinking": True, "tools_in_user_message": False}},
+        "chat_template_kwargs.tools_in_user_message",
+    ),
+    ("chat", {"chat_template_kwargs": {"thinking": 0}}, "chat_template_kwargs.thinking"),
+    (
+        "chat",
+        {"chat_template_kwargs": {"enable_thinking": True, "thinking": False}},
+        "chat_template_kwargs",
+    ),
+    (
+        "chat",
+        {"chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low"},
+        "chat_template_kwargs.enable_thinking",
+    ),
+    (
+        "responses",
+        {"chat_template_kwargs": {"thinking": True}, "thinking_token_budget": 0},
+        "chat_template_kwargs.thinking",
+    ),
+    ("chat", {"ignore_eos": 1}, "ignore_eos"),
+    ("chat", {"min_tokens": 6, "max_tokens": 5}, "min_tokens"),
+    ("responses", {"min_tokens": -1}, "min_tokens"),
+    ("chat", {"min_tokens": 1, "stop": "x"}, "min_tokens"),
+    ("completions", {"min_tokens": 1, "stop_token_ids": [5]}, "min_tokens"),
+    ("chat", {"skip_special_tokens": False}, "skip_special_tokens"),
+    ("chat", {"use_beam_search": True}, "use_beam_search"),
+    ("chat", {"add_generation_prompt": False}, "add_generation_prompt"),
+    ("chat", {"continue_final_message": True}, "continue_final_message"),
+    (
+        "chat",
+        {"response_format": {"type": "structural_tag", "format": {"type": "any"}}},
+        "response_format",
+    ),
+    (
+        "chat",
+        {"response_format": {"type": "structural_tag", "format": {"type": "any_text"}, "x": 1}},
+        "response_format.x",
+    ),
     ("chat", {"max_tokens": "5"}, "max_tokens"),
     ("chat", {"max_tokens": True}, "max_tokens"),
     ("chat", {"temperature": 2.5}, "temperature"),
@@ -391,15 +437,32 @@ COMMON: dict[str, dict[str, Any]] = {
     "top_k": {"top_k": 5},
     "min_p": {"min_p": 0.1},
     "repetition_penalty": {"repetition_penalty": 1.1},
+    "no_repeat_ngram_size": {"no_repeat_ngram_size": 3},
     "stop_token_ids": {"stop_token_ids": [5]},
     "priority": {"priority": 3},
     "cache_salt": {"cache_salt": "salt"},
+    "include_stop_str_in_output": {"stop": "end", "include_stop_str_in_output": True},
+    "skip_special_tokens": {"skip_special_tokens": True},
+    "spaces_between_special_tokens": {"spaces_between_special_tokens": True},
+    "use_beam_search": {"use_beam_search": False},
+    "ignore_eos": {"ignore_eos": True},
+    "min_tokens": {"min_tokens": 3},
     "metadata": {"metadata": {"a": "b"}},
     "prompt_cache_key": {"prompt_cache_key": "x"},
     "safety_identifier": {"safety_identifier": "x"},
     "service_tier": {"service_tier": "auto"},
     "store": {"store": False},
     "user": {"user": "x"},
+}
+THOUGHTS: dict[str, dict[str, Any]] = {
+    "max_reasoning_tokens": {"max_reasoning_tokens": 20},
+    "thinking_token_budget": {"thinking_token_budget": 20},
+    "chat_template_kwargs": {"chat_template_kwargs": {"enable_thinking": True}},
+}
+OWN: dict[str, dict[str, Any]] = {
+    "json_options": {"guided_json": SCHEMA, "json_options": {"whitespace": 1}},
+    "on_incomplete": {"on_incomplete": "error"},
+    "report": {"guided_json": SCHEMA, "report": True},
 }
 CONSTRAINTS: dict[str, dict[str, Any]] = {
     "response_format": {"response_format": {"type": "json_object"}},
@@ -411,7 +474,9 @@ CONSTRAINTS: dict[str, dict[str, Any]] = {
 }
 EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     "chat": COMMON
+    | OWN
     | CONSTRAINTS
+    | THOUGHTS
     | {
         "messages": {"messages": [{"role": "developer", "content": "x"}]},
         "max_tokens": {"max_tokens": 5},
@@ -425,9 +490,11 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "modalities": {"modalities": ["text"]},
         "show_schema": {"guided_json": SCHEMA, "show_schema": True},
         "reasoning_effort": {"reasoning_effort": "low"},
-        "max_reasoning_tokens": {"max_reasoning_tokens": 20},
+        "add_generation_prompt": {"add_generation_prompt": True},
+        "continue_final_message": {"continue_final_message": False},
     },
     "completions": COMMON
+    | OWN
     | CONSTRAINTS
     | {
         "prompt": {"prompt": ["other"]},
@@ -438,6 +505,7 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "stream_options": {"stream": True, "stream_options": {"include_usage": True}},
     },
     "responses": COMMON
+    | THOUGHTS
     | {
         "n": {"n": 1},
         "input": {"input": [{"role": "user", "content": "other"}]},
@@ -452,13 +520,24 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "stream_options": {"stream": True, "stream_options": {"include_obfuscation": False}},
         "truncation": {"truncation": "disabled"},
         "background": {"background": False},
+        "json_options": {
+            "text": {"format": {"type": "json_object"}},
+            "json_options": {"whitespace": 1},
+        },
+        "report": {"text": {"format": {"type": "json_object"}}, "report": True},
+        "on_incomplete": OWN["on_incomplete"],
         "reasoning": {"reasoning": {"effort": "low"}},
-        "max_reasoning_tokens": {"max_reasoning_tokens": 20},
     },
 }
+OF_ALL = {
+    "skip_special_tokens",
+    "spaces_between_special_tokens",
+    "use_beam_search",
+}
 NEUTRAL = {
-    "responses": {"n", "truncation", "background", "stream_options"},
-    "completions": {"echo"},
+    "chat": OF_ALL | {"add_generation_prompt", "continue_final_message"},
+    "responses": OF_ALL | {"n", "truncation", "background", "stream_options"},
+    "completions": OF_ALL | {"echo"},
 }
 """Fields of which only the value that changes nothing is accepted."""
 RESULT = GenerationResult("x", (), FinishReason.STOP, Usage(), 1.0)
@@ -483,7 +562,7 @@ def test_a_field_that_is_taken_is_honoured(face: str, name: str) -> None:
     is_same = seen(asked(face, **fields)) == seen(asked(face, **beside))
     again = {"metadata", "prompt_cache_key", "safety_identifier", "user"}
     ignored = IGNORED - (again if face == "responses" else set())
-    assert is_same == (name in ignored | NEUTRAL.get(face, set()))
+    assert is_same == (name in ignored | NEUTRAL[face])
 
 
 def test_the_page_tells_of_every_field() -> None:

@@ -86,6 +86,26 @@ OPEN = JsonSchema(json.dumps(SCHEMA, separators=(",", ":")))
             },
             Tagged([Tag("<a>", CLOSED, "</a>")], "<"),
         ),
+        (
+            {
+                "response_format": {
+                    "type": "structural_tag",
+                    "structures": [{"begin": "<a>", "schema": SCHEMA, "end": "</a>"}],
+                    "triggers": ["<"],
+                }
+            },
+            Tagged([Tag("<a>", CLOSED, "</a>")], "<"),
+        ),
+        (
+            {
+                "response_format": {
+                    "type": "structural_tag",
+                    "format": {"type": "json_schema", "json_schema": SCHEMA},
+                }
+            },
+            CLOSED,
+        ),
+        ({"response_format": {"type": "json_object", "schema": SCHEMA}}, CLOSED),
     ],
 )
 def test_constraints_come_from_either_field(

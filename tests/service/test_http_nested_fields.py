@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -95,7 +96,38 @@ SYSTEM: dict[str, Any] = {"messages": [{"role": "system", "content": "Hi", "name
 PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]}
 STREAMED: dict[str, Any] = {"stream": True}
 
+OBJECT = {"type": "json_object", "schema": SCHEMA}
+OLD_TAG = {
+    "type": "structural_tag",
+    "structures": [{"begin": "<a>", "schema": {}, "end": "</a>"}],
+    "triggers": ["<"],
+}
+
+THOUGHTS: dict[str, Row] = {
+    f"TemplateVariables.{name}": (
+        {"chat_template_kwargs": {name: False}},
+        f"chat_template_kwargs.{name}",
+        True,
+    )
+    for name in ("enable_thinking", "thinking")
+}
 CONSTRAINTS: dict[str, Row] = {
+    "JsonObjectFormat.schema": ({"response_format": OBJECT}, "response_format.schema", {}),
+    "StructuralTagFormat.format": (
+        {"response_format": json.loads(TAG)},
+        "response_format.format",
+        {"type": "const_string", "value": "a"},
+    ),
+    "StructuralTagFormat.structures": (
+        {"response_format": OLD_TAG},
+        "response_format.structures.0.begin",
+        "<b>",
+    ),
+    "StructuralTagFormat.triggers": (
+        {"response_format": OLD_TAG},
+        "response_format.triggers",
+        ["<a"],
+    ),
     "JsonSchemaFormat.json_schema": (
         FORMAT,
         "response_format.json_schema",
@@ -131,88 +163,92 @@ CONSTRAINTS: dict[str, Row] = {
         ABSENT,
     ),
 }
-CHAT: dict[str, Row] = CONSTRAINTS | {
-    "SystemTurn.role": (SYSTEM, "messages.0.role", "user"),
-    "SystemTurn.content": (SYSTEM, "messages.0.content", "Ho"),
-    "SystemTurn.name": (SYSTEM, "messages.0.name", ABSENT),
-    "UserTurn.content": (USER, "messages.0.content", "Ho"),
-    "UserTurn.name": (USER, "messages.0.name", ABSENT),
-    "TextPart.text": (PARTS, "messages.0.content.0.text", "Ho"),
-    "AssistantTurn.content": (_said(content="Ho"), "messages.1.content", "Hi"),
-    "AssistantTurn.refusal": (_said(refusal="No."), "messages.1.refusal", ABSENT),
-    "AssistantTurn.parsed": (_said(content="1", parsed=1), "messages.1.parsed", ABSENT),
-    "AssistantTurn.audio": (_said(content="Ho", audio=None), "messages.1.audio", ABSENT),
-    "AssistantTurn.annotations": (
-        _said(content="Ho", annotations=[]),
-        "messages.1.annotations",
-        ABSENT,
-    ),
-    "AssistantTurn.function_call": (
-        _said(content="Ho", function_call=None),
-        "messages.1.function_call",
-        ABSENT,
-    ),
-    "AssistantTurn.tool_calls": (_said(tool_calls=[CALL]), "messages.1.tool_calls", ABSENT),
-    "AssistantTurn.reasoning_content": (
-        _said(content="Ho", reasoning_content="hm"),
-        "messages.1.reasoning_content",
-        ABSENT,
-    ),
-    "AssistantTurn.reasoning": (
-        _said(content="Ho", reasoning="hm"),
-        "messages.1.reasoning",
-        "so",
-    ),
-    "AssistantTurn.name": (_said(content="Ho", name="Bob"), "messages.1.name", ABSENT),
-    "RefusalPart.refusal": (
-        _said(content=[{"type": "refusal", "refusal": "No."}]),
-        "messages.1.content.0.refusal",
-        "Never.",
-    ),
-    "CallMade.id": (_said(tool_calls=[CALL]), "messages.1.tool_calls.0.id", "2"),
-    "CallMade.function": (
-        _said(tool_calls=[CALL]),
-        "messages.1.tool_calls.0.function",
-        {"name": "g", "arguments": "{}"},
-    ),
-    "CallMade.index": (
-        _said(tool_calls=[{**CALL, "index": 0}]),
-        "messages.1.tool_calls.0.index",
-        ABSENT,
-    ),
-    "Called.name": (_said(tool_calls=[CALL]), "messages.1.tool_calls.0.function.name", "g"),
-    "Called.arguments": (
-        _said(tool_calls=[CALL]),
-        "messages.1.tool_calls.0.function.arguments",
-        '{"a": 1}',
-    ),
-    "Called.parsed_arguments": (
-        _said(tool_calls=[{**CALL, "function": {**CALL["function"], "parsed_arguments": {}}}]),
-        "messages.1.tool_calls.0.function.parsed_arguments",
-        ABSENT,
-    ),
-    "ToolTurn.content": (_answered(), "messages.1.content", "y"),
-    "ToolTurn.tool_call_id": (_answered(), "messages.1.tool_call_id", "2"),
-    "ToolTurn.name": (_answered(name="f"), "messages.1.name", ABSENT),
-    "Tool.function": ({"tools": [TOOL]}, "tools.0.function", {"name": "g"}),
-    "Function.name": ({"tools": [TOOL]}, "tools.0.function.name", "g"),
-    "Function.description": ({"tools": TWO_TOOLS}, "tools.1.function.description", "H."),
-    "Function.parameters": ({"tools": [TOOL]}, "tools.0.function.parameters", ABSENT),
-    "Function.strict": (
-        {"tools": [{**TOOL, "function": {**TOOL["function"], "strict": False}}]},
-        "tools.0.function.strict",
-        True,
-    ),
-    "NamedChoice.function": (CHOSEN, "tool_choice.function", {"name": "g"}),
-    "Named.name": (CHOSEN, "tool_choice.function.name", "g"),
-    "AllowedChoice.allowed_tools": (ALLOWED, "tool_choice", "auto"),
-    "AllowedTools.mode": (ALLOWED, "tool_choice.allowed_tools.mode", "required"),
-    "AllowedTools.tools": (
-        ALLOWED,
-        "tool_choice.allowed_tools.tools",
-        [{"type": "function", "function": {"name": "g"}}],
-    ),
-}
+CHAT: dict[str, Row] = (
+    CONSTRAINTS
+    | THOUGHTS
+    | {
+        "SystemTurn.role": (SYSTEM, "messages.0.role", "user"),
+        "SystemTurn.content": (SYSTEM, "messages.0.content", "Ho"),
+        "SystemTurn.name": (SYSTEM, "messages.0.name", ABSENT),
+        "UserTurn.content": (USER, "messages.0.content", "Ho"),
+        "UserTurn.name": (USER, "messages.0.name", ABSENT),
+        "TextPart.text": (PARTS, "messages.0.content.0.text", "Ho"),
+        "AssistantTurn.content": (_said(content="Ho"), "messages.1.content", "Hi"),
+        "AssistantTurn.refusal": (_said(refusal="No."), "messages.1.refusal", ABSENT),
+        "AssistantTurn.parsed": (_said(content="1", parsed=1), "messages.1.parsed", ABSENT),
+        "AssistantTurn.audio": (_said(content="Ho", audio=None), "messages.1.audio", ABSENT),
+        "AssistantTurn.annotations": (
+            _said(content="Ho", annotations=[]),
+            "messages.1.annotations",
+            ABSENT,
+        ),
+        "AssistantTurn.function_call": (
+            _said(content="Ho", function_call=None),
+            "messages.1.function_call",
+            ABSENT,
+        ),
+        "AssistantTurn.tool_calls": (_said(tool_calls=[CALL]), "messages.1.tool_calls", ABSENT),
+        "AssistantTurn.reasoning_content": (
+            _said(content="Ho", reasoning_content="hm"),
+            "messages.1.reasoning_content",
+            ABSENT,
+        ),
+        "AssistantTurn.reasoning": (
+            _said(content="Ho", reasoning="hm"),
+            "messages.1.reasoning",
+            "so",
+        ),
+        "AssistantTurn.name": (_said(content="Ho", name="Bob"), "messages.1.name", ABSENT),
+        "RefusalPart.refusal": (
+            _said(content=[{"type": "refusal", "refusal": "No."}]),
+            "messages.1.content.0.refusal",
+            "Never.",
+        ),
+        "CallMade.id": (_said(tool_calls=[CALL]), "messages.1.tool_calls.0.id", "2"),
+        "CallMade.function": (
+            _said(tool_calls=[CALL]),
+            "messages.1.tool_calls.0.function",
+            {"name": "g", "arguments": "{}"},
+        ),
+        "CallMade.index": (
+            _said(tool_calls=[{**CALL, "index": 0}]),
+            "messages.1.tool_calls.0.index",
+            ABSENT,
+        ),
+        "Called.name": (_said(tool_calls=[CALL]), "messages.1.tool_calls.0.function.name", "g"),
+        "Called.arguments": (
+            _said(tool_calls=[CALL]),
+            "messages.1.tool_calls.0.function.arguments",
+            '{"a": 1}',
+        ),
+        "Called.parsed_arguments": (
+            _said(tool_calls=[{**CALL, "function": {**CALL["function"], "parsed_arguments": {}}}]),
+            "messages.1.tool_calls.0.function.parsed_arguments",
+            ABSENT,
+        ),
+        "ToolTurn.content": (_answered(), "messages.1.content", "y"),
+        "ToolTurn.tool_call_id": (_answered(), "messages.1.tool_call_id", "2"),
+        "ToolTurn.name": (_answered(name="f"), "messages.1.name", ABSENT),
+        "Tool.function": ({"tools": [TOOL]}, "tools.0.function", {"name": "g"}),
+        "Function.name": ({"tools": [TOOL]}, "tools.0.function.name", "g"),
+        "Function.description": ({"tools": TWO_TOOLS}, "tools.1.function.description", "H."),
+        "Function.parameters": ({"tools": [TOOL]}, "tools.0.function.parameters", ABSENT),
+        "Function.strict": (
+            {"tools": [{**TOOL, "function": {**TOOL["function"], "strict": False}}]},
+            "tools.0.function.strict",
+            True,
+        ),
+        "NamedChoice.function": (CHOSEN, "tool_choice.function", {"name": "g"}),
+        "Named.name": (CHOSEN, "tool_choice.function.name", "g"),
+        "AllowedChoice.allowed_tools": (ALLOWED, "tool_choice", "auto"),
+        "AllowedTools.mode": (ALLOWED, "tool_choice.allowed_tools.mode", "required"),
+        "AllowedTools.tools": (
+            ALLOWED,
+            "tool_choice.allowed_tools.tools",
+            [{"type": "function", "function": {"name": "g"}}],
+        ),
+    }
+)
 
 
 def _items(*items: dict[str, Any]) -> dict[str, Any]:
@@ -244,7 +280,8 @@ FLAT_ALLOWED = {
 }
 RETURNED = {"id": "x", "status": "completed"}
 
-RESPONSES: dict[str, Row] = {
+RESPONSES: dict[str, Row] = THOUGHTS | {
+    "JsonObjectFormat.schema": ({"text": {"format": OBJECT}}, "text.format.schema", {}),
     "MessageItem.role": (_items(ITEM), "input.1.role", "user"),
     "MessageItem.content": (_items(ITEM), "input.1.content", "Hi"),
     "MessageItem.phase": (_items({**ITEM, "phase": "final_answer"}), "input.1.phase", ABSENT),

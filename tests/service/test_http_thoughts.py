@@ -35,9 +35,27 @@ from tests.service.test_http_forms import SHOWN, result, style
         ({"reasoning_effort": "high", "max_completion_tokens": 100}, Reasoning(80)),
         ({"max_reasoning_tokens": 0}, Reasoning(0)),
         ({"max_reasoning_tokens": 33}, Reasoning(33)),
+        ({"thinking_token_budget": 0}, Reasoning(0)),
+        ({"thinking_token_budget": 33}, Reasoning(33)),
+        ({"thinking_token_budget": 33, "max_reasoning_tokens": 33}, Reasoning(33)),
+        ({"chat_template_kwargs": {}}, None),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, Reasoning(0)),
+        ({"chat_template_kwargs": {"thinking": False}}, Reasoning(0)),
+        # No bound of its own: half of the budget, as everywhere.
+        ({"chat_template_kwargs": {"enable_thinking": True}}, Reasoning()),
+        ({"chat_template_kwargs": {"thinking": True, "enable_thinking": True}}, Reasoning()),
+        ({"chat_template_kwargs": {"thinking": True}, "max_reasoning_tokens": 3}, Reasoning(3)),
+        (
+            {"chat_template_kwargs": {"thinking": True}, "reasoning_effort": "low"},
+            Reasoning(204),
+        ),
+        (
+            {"chat_template_kwargs": {"thinking": False}, "reasoning_effort": "none"},
+            Reasoning(0),
+        ),
     ],
 )
-def test_an_effort_is_a_part_of_the_budget(
+def test_fields_say_how_much_the_model_thinks(
     fields: dict[str, Any], reasoning: Reasoning | None
 ) -> None:
     assert asked("chat", **fields).request.reasoning == reasoning

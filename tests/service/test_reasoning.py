@@ -214,6 +214,26 @@ def test_openai_sends_the_thoughts_before_a_call_back(thinker: HttpServer, clien
         assert prompt_tokens(made) == prompt_tokens(renamed) > prompt_tokens(thoughtless) + 9
 
 
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_variable_of_the_template_turns_thoughts_on_or_off(
+    thinker: HttpServer, client: Client, *, is_on: bool
+) -> None:
+    asked: dict[str, Any] = {
+        "model": client.model().name,
+        "messages": [{"role": "user", "content": "Who?"}],
+        "guided_json": Who.model_json_schema(),
+        "chat_template_kwargs": {"enable_thinking": is_on},
+        **OPTIONS,
+        "logit_bias": {str(_SIGN): -100.0},
+    }
+    body = thinker.post("/v1/chat/completions", asked).json()
+    assert "choices" in body, body
+    message = body["choices"][0]["message"]
+    same = client.generate("Who?", Who, reasoning=guided.Reasoning(None if is_on else 0), **OPTIONS)
+    assert (message["reasoning_content"], message["content"]) == (same.reasoning, same.text)
+    assert bool(same.reasoning) == is_on
+
+
 def test_what_cannot_be_is_refused_with_its_field(client: Client) -> None:
     with pytest.raises(RequestError, match="reasoning 'much' is not a number of tokens") as typed:
         client.generate("x", reasoning="much")  # type: ignore[arg-type]

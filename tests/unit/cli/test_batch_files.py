@@ -126,7 +126,11 @@ def test_blank_lines_count_and_are_no_requests(tmp_path: Path) -> None:
             r"messages.content: messages.content holds '\ud800' at offset 1",
         ),
         (f'{PROMPT}, "reasoning": {{"a": 1}}}}', "reasoning: {'a': 1} cannot be read: "),
-        (f'{PROMPT}, "json_options": {{"a": 1}}}}', "json_options: {'a': 1} cannot be read: "),
+        (
+            f'{PROMPT}, "json_options": {{"a": 1}}}}',
+            "json_options.a: there is no JSON option 'a'; ",
+        ),
+        (f'{PROMPT}, "json_options": 1}}', "json_options: 1 cannot be read: "),
         (f'{PROMPT}, "logit_bias": {{"x": 1}}}}', "logit_bias: {'x': 1} cannot be read: invalid"),
     ],
 )

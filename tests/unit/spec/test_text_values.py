@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from guided.errors import LimitExceededError
-from guided.spec import Message, Tool, ToolCall
+from guided.spec import JsonOptions, Message, Tool, ToolCall
 from guided.spec.exact_json import MAX_TEXT_VALUES, has_more_values
 from guided_service.http.constraints import StructuredOutputs, _of_outputs
 from guided_service.http.messages import written_arguments
@@ -21,7 +21,7 @@ _MANY = '{"a":[' + "[]," * (MAX_TEXT_VALUES // 2) + '"b"]}'
         lambda: Message("assistant", "", tool_calls=(ToolCall("f", _MANY),)),
         lambda: Tool("f", parameters=_MANY),
         lambda: written_arguments(_MANY, "c", "messages"),
-        lambda: _of_outputs(StructuredOutputs.model_validate({"json": _MANY}), ""),
+        lambda: _of_outputs(StructuredOutputs.model_validate({"json": _MANY}), "", JsonOptions()),
     ],
     ids=["call", "tool", "call over HTTP", "schema over HTTP"],
 )

@@ -1,0 +1,83 @@
+"""What to send in place of fields that other servers take and this one does not.
+
+To leave a field out is bad advice where it constrains the answer: then nothing would. Each hint
+names the field that does here what the other one does there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["CONSTRAINT_HINTS", "HINTS", "JSON_HINTS", "THINKING_HINTS"]
+
+_BEAMS: Final = "use n, which draws several answers; beams are for gRPC"
+_CONTINUED: Final = "use /v1/completions to continue a text"
+
+HINTS: Final[Mapping[str, str]] = {
+    # vLLM's
+    "add_generation_prompt": _CONTINUED,
+    "allowed_token_ids": "use a constraint",
+    "bad_words": "use logit_bias",
+    "chat_template": "leave it out; the model has its own",
+    "continue_final_message": _CONTINUED,
+    "early_stopping": _BEAMS,
+    "guided_decoding_backend": "leave it out; there is one compiler for all constraints",
+    "length_penalty": _BEAMS,
+    "use_beam_search": _BEAMS,
+    # llama.cpp's
+    "n_predict": "use max_tokens",
+    "n_probs": "use top_logprobs",
+    "repeat_penalty": "use repetition_penalty",
+    # SGLang's
+    "max_new_tokens": "use max_tokens",
+}
+"""Hints by the path of a field, whatever the call."""
+
+THINKING_HINTS: Final[Mapping[str, str]] = {
+    "chat_template_kwargs.reasoning_effort": "use reasoning_effort",
+    "chat_template_kwargs.thinking_budget": "use thinking_token_budget",
+    "enable_thinking": 'use "chat_template_kwargs": {"enable_thinking": ...}',
+    "reasoning_budget_tokens": "use thinking_token_budget",
+    "thinking": 'use "chat_template_kwargs": {"thinking": ...}',
+    "thinking_budget": "use thinking_token_budget",
+}
+"""Hints for fields about thoughts, where a model may think."""
+
+_STRUCTURED: Final = "structured_outputs"
+_CONSTRAINTS: Final[Mapping[str, str]] = {
+    # vLLM's
+    "guided_json_object": "json_object",
+    "structural_tag": "structural_tag",
+    # SGLang's
+    "ebnf": "grammar",
+    "json_schema": "json",
+    "regex": "regex",
+    # llama.cpp's
+    "grammar": "grammar",
+}
+"""The fields of ``structured_outputs`` for fields of the body itself."""
+
+_WHITESPACE: Final = "use json_options.whitespace; JSON is compact without it"
+
+CONSTRAINT_HINTS: Final[Mapping[str, str]] = {
+    **{name: f"use {_STRUCTURED}.{ours}" for name, ours in _CONSTRAINTS.items()},
+    "guided_whitespace_pattern": _WHITESPACE,
+    f"{_STRUCTURED}.disable_additional_properties": "leave it out; objects are closed",
+    f"{_STRUCTURED}.disable_any_whitespace": _WHITESPACE,
+    f"{_STRUCTURED}.whitespace_pattern": _WHITESPACE,
+}
+"""Hints for constraints where ``structured_outputs`` is taken."""
+
+_FORMER: Final = {f"guided_{ours}": ours for ours in ("choice", "grammar", "json", "regex")}
+
+JSON_HINTS: Final[Mapping[str, str]] = {
+    _STRUCTURED: "use text.format, or /v1/chat/completions for constraints other than JSON",
+    **{
+        name: "use text.format"
+        if ours.startswith("json")
+        else f"use {_STRUCTURED}.{ours} of /v1/chat/completions"
+        for name, ours in {**_CONSTRAINTS, **_FORMER}.items()
+    },
+}
+"""Hints for constraints where only ``text.format`` is taken, which is JSON."""
