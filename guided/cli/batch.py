@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,9 +81,9 @@ def batch(
         ) as client,
     ):
         _check_same(digests, opened, requests, results)
-        failed = _ask(client, requests, opened, total=len(digests))
-    _tell(total=len(digests), before=len(opened.answered), failed=failed)
-    if failed:
+        tally = _ask(client, requests, opened, total=len(digests))
+    _tell(tally, total=len(digests), before=len(opened.answered))
+    if tally.answers < len(digests):
         raise typer.Exit(1)
 
 
@@ -97,20 +98,32 @@ def _check_same(digests: dict[Key, str], opened: Results, requests: Path, result
             )
 
 
-def _ask(client: Client, requests: Path, opened: Results, total: int) -> int:
-    """Write a result for each request without an answer; returns how many are errors."""
-    failed = 0
+@dataclass(slots=True)
+class _Tally:
+    """What the file of results holds."""
+
+    answers: int
+    errors: int = 0
+
+
+def _ask(client: Client, requests: Path, opened: Results, total: int) -> _Tally:
+    """Write a result for each request without an answer."""
+    tally = _Tally(len(opened.answered))
     asked: dict[int, BatchLine] = {}
     with (
         closing(client.as_completed(_unanswered(requests, opened, asked))) as completed,
         _bar() as bar,
     ):
-        shown = bar.add_task("", total=total, completed=len(opened.answered), failed="")
+        shown = bar.add_task("", total=total, completed=tally.answers, failed="")
         for one in completed:
             opened.write(asked.pop(one.index), one.outcome)
-            failed += isinstance(one.outcome, GuidedError)
-            bar.update(shown, advance=1, failed=f"[red]{failed} failed" if failed else "")
-    return failed
+            if isinstance(one.outcome, GuidedError):
+                tally.errors += 1
+                bar.update(shown, failed=f"[red]{tally.errors} failed")
+            else:
+                tally.answers += 1
+            bar.advance(shown)
+    return tally
 
 
 def _unanswered(
@@ -140,10 +153,10 @@ def _bar() -> Progress:
     )
 
 
-def _tell(*, total: int, before: int, failed: int) -> None:
-    parts = [f"{total - failed} of {total} requests have answers"]
+def _tell(tally: _Tally, *, total: int, before: int) -> None:
+    parts = [f"{tally.answers} of {total} requests have answers"]
     if before:
         parts.append(f"{before} had them before")
-    if failed:
-        parts.append(f"{failed} failed; run it again to ask for them")
+    if tally.errors:
+        parts.append(f"{tally.errors} failed; run it again to ask for them")
     Console(stderr=True, soft_wrap=True).print(", ".join(parts), style="dim", highlight=False)
