@@ -19,6 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from guided.cli.batch_requests import BatchLine, Key, digests_of, read_lines
 from guided.cli.batch_results import Results, opened_results
@@ -82,7 +83,7 @@ def batch(
     ):
         _check_same(digests, opened, requests, results)
         tally = _ask(client, requests, opened, total=len(digests))
-    _tell(tally, total=len(digests), before=len(opened.answered))
+    _tell(tally, total=len(digests), before=len(opened.answered), results=results)
     if tally.answers < len(digests):
         raise typer.Exit(1)
 
@@ -104,6 +105,8 @@ class _Tally:
 
     answers: int
     errors: int = 0
+    first_error: str = ""
+    """Its line and its message."""
 
 
 def _ask(client: Client, requests: Path, opened: Results, total: int) -> _Tally:
@@ -116,9 +119,11 @@ def _ask(client: Client, requests: Path, opened: Results, total: int) -> _Tally:
     ):
         shown = bar.add_task("", total=total, completed=tally.answers, failed="")
         for one in completed:
-            opened.write(asked.pop(one.index), one.outcome)
+            line = asked.pop(one.index)
+            opened.write(line, one.outcome)
             if isinstance(one.outcome, GuidedError):
                 tally.errors += 1
+                tally.first_error = tally.first_error or f"line {line.number}: {one.outcome}"
                 bar.update(shown, failed=f"[red]{tally.errors} failed")
             else:
                 tally.answers += 1
@@ -153,10 +158,15 @@ def _bar() -> Progress:
     )
 
 
-def _tell(tally: _Tally, *, total: int, before: int) -> None:
+def _tell(tally: _Tally, *, total: int, before: int, results: Path) -> None:
     parts = [f"{tally.answers} of {total} requests have answers"]
     if before:
         parts.append(f"{before} had them before")
     if tally.errors:
         parts.append(f"{tally.errors} failed; run it again to ask for them")
-    Console(stderr=True, soft_wrap=True).print(", ".join(parts), style="dim", highlight=False)
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(", ".join(parts), style="dim", highlight=False)
+    if tally.errors:
+        console.print(Text.assemble(("error: ", "bold red"), tally.first_error))
+    if tally.errors > 1:
+        console.print(Text(f"and {tally.errors - 1} more errors, which {results} has", style="dim"))
