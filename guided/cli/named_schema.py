@@ -48,7 +48,7 @@ def read_named_schema(name: str) -> Any:
 
 def _fault(error: BaseException) -> str:
     """Return what is wrong, and where if that is in a module: the line of it that ran last."""
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
     imported = [frame.filename for frame in frames if frame.name == "<module>"]

@@ -202,6 +202,7 @@ def test_a_subject_that_is_none_is_named(
     [
         ("x = 1\nundefined\n", "broken.py, line 2", "NameError: name 'undefined' is not defined"),
         ("x = 1\ndef (:\n", "broken.py, line 2", "SyntaxError: invalid syntax"),
+        ("raise SyntaxError('mine')\n", "broken.py, line 1", "SyntaxError: mine"),
         ("import sys\n\nsys.exit(0)\n", "broken.py, line 3", "SystemExit: 0"),
         ("import nowhere\n", "broken.py, line 1", "ModuleNotFoundError: No module named 'nowhere'"),
         ("import inner\n", "inner.py, line 2", "ZeroDivisionError: division by zero"),
