@@ -28,6 +28,8 @@ from guided.cli.flags import (
     read_request_flags,
     request_flags,
 )
+from guided.cli.named_schema import read_named_schema
+from guided.response_types import is_response_type
 from guided.spec import JsonOptions, Message, Reasoning
 
 __all__ = ["asked_flags", "read_asked_flags", "read_prompt_flags", "read_thought_flags"]
@@ -66,7 +68,8 @@ def read_asked_flags(given: Mapping[str, Any]) -> tuple[str | list[Message], dic
         given["reasoning"], given["thoughts_begin"], given["thoughts_end"]
     )
     if given["schema"] is not None:
-        options["schema"] = read_text(given["schema"])
+        schema = read_named_schema(given["schema"])
+        options["response_model" if is_response_type(schema) else "schema"] = schema
     return asked, options
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from guided.cli.batch_requests import BatchLine, Key, digests_of, read_lines
 from guided.cli.batch_results import Results, opened_results
@@ -80,9 +82,9 @@ def batch(
         ) as client,
     ):
         _check_same(digests, opened, requests, results)
-        failed = _ask(client, requests, opened, total=len(digests))
-    _tell(total=len(digests), before=len(opened.answered), failed=failed)
-    if failed:
+        tally = _ask(client, requests, opened, total=len(digests))
+    _tell(tally, total=len(digests), before=len(opened.answered), results=results)
+    if tally.answers < len(digests):
         raise typer.Exit(1)
 
 
@@ -97,20 +99,36 @@ def _check_same(digests: dict[Key, str], opened: Results, requests: Path, result
             )
 
 
-def _ask(client: Client, requests: Path, opened: Results, total: int) -> int:
-    """Write a result for each request without an answer; returns how many are errors."""
-    failed = 0
+@dataclass(slots=True)
+class _Tally:
+    """What the file of results holds."""
+
+    answers: int
+    errors: int = 0
+    first_error: str = ""
+    """Its line and its message."""
+
+
+def _ask(client: Client, requests: Path, opened: Results, total: int) -> _Tally:
+    """Write a result for each request without an answer."""
+    tally = _Tally(len(opened.answered))
     asked: dict[int, BatchLine] = {}
     with (
         closing(client.as_completed(_unanswered(requests, opened, asked))) as completed,
         _bar() as bar,
     ):
-        shown = bar.add_task("", total=total, completed=len(opened.answered), failed="")
+        shown = bar.add_task("", total=total, completed=tally.answers, failed="")
         for one in completed:
-            opened.write(asked.pop(one.index), one.outcome)
-            failed += isinstance(one.outcome, GuidedError)
-            bar.update(shown, advance=1, failed=f"[red]{failed} failed" if failed else "")
-    return failed
+            line = asked.pop(one.index)
+            opened.write(line, one.outcome)
+            if isinstance(one.outcome, GuidedError):
+                tally.errors += 1
+                tally.first_error = tally.first_error or f"line {line.number}: {one.outcome}"
+                bar.update(shown, failed=f"[red]{tally.errors} failed")
+            else:
+                tally.answers += 1
+            bar.advance(shown)
+    return tally
 
 
 def _unanswered(
@@ -140,10 +158,15 @@ def _bar() -> Progress:
     )
 
 
-def _tell(*, total: int, before: int, failed: int) -> None:
-    parts = [f"{total - failed} of {total} requests have answers"]
+def _tell(tally: _Tally, *, total: int, before: int, results: Path) -> None:
+    parts = [f"{tally.answers} of {total} requests have answers"]
     if before:
         parts.append(f"{before} had them before")
-    if failed:
-        parts.append(f"{failed} failed; run it again to ask for them")
-    Console(stderr=True, soft_wrap=True).print(", ".join(parts), style="dim", highlight=False)
+    if tally.errors:
+        parts.append(f"{tally.errors} failed; run it again to ask for them")
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(", ".join(parts), style="dim", highlight=False)
+    if tally.errors:
+        console.print(Text.assemble(("error: ", "bold red"), tally.first_error))
+    if tally.errors > 1:
+        console.print(Text(f"and {tally.errors - 1} more errors, which {results} has", style="dim"))

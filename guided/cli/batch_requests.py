@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from guided.cli.common import check_regular
 from guided.errors import GuidedError, RequestError
 from guided.spec import Beams, Choice, Ebnf, Lark, Reasoning, Regex, Structure
 from guided.spec.json_options import json_options_of
@@ -61,6 +62,7 @@ def digests_of(file: Path) -> dict[Key, str]:
 
 def read_lines(file: Path) -> Iterator[BatchLine]:
     """Yield the requests in order, skipping blank lines. Errors name the line and the field."""
+    check_regular(file, hint="write the requests to one, as they are read twice")
     try:
         with file.open(encoding="utf-8") as lines:
             for number, text in enumerate(lines, start=1):

@@ -24,6 +24,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from guided.cli.batch_requests import BatchLine, Key
+from guided.cli.common import check_regular
 from guided.errors import GuidedError, RequestError
 from guided.spec.result import LEAST_LOGPROB
 
@@ -65,8 +66,9 @@ class Results:
 def opened_results(file: Path) -> Iterator[Results]:
     """Open a file of results, existing or new, for this run alone.
 
-    Raises ``RequestError`` if another run has it open, or if it holds anything else.
+    Raises ``RequestError`` if another run has it open, or if it is or holds anything else.
     """
+    check_regular(file, hint="choose one for the results, which a later run reads and continues")
     try:
         with file.open("a+b") as handle:
             _lock(file, handle)
@@ -106,17 +108,16 @@ def _read_record(file: Path, number: int, text: bytes) -> dict[str, Any] | None:
     if not text.endswith(b"\n"):
         return None
     try:
-        record = json.loads(text)
-        is_result = {"line", "digest"} <= record.keys()
-    except (ValueError, AttributeError):
-        is_result = False
-    if not is_result:
-        raise RequestError(
-            f"line {number} of {file} is no result of guided batch",
-            hint="choose another file for results",
-        )
-    found: dict[str, Any] = record
-    return found
+        record: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        record = None
+    match record:
+        case {"line": int(), "digest": str()} if isinstance(record.get("id", ""), str):
+            return dict(record)
+    raise RequestError(
+        f"line {number} of {file} is no result of guided batch",
+        hint="choose another file for results",
+    )
 
 
 @contextmanager

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from guided.cli.common import read_text, shown_with, telling_of_compilation
+from guided.cli.common import shown_with, telling_of_compilation
 from guided.cli.connection_flags import connection_flags, read_connection_flags
 from guided.cli.constraint_flags import is_grammar_file, read_grammar_file
 from guided.cli.flags import (
@@ -26,6 +23,7 @@ from guided.cli.flags import (
     read_json_options,
     with_flags,
 )
+from guided.cli.named_schema import read_named_schema
 from guided.errors import GuidedError
 from guided.response_types import is_response_type
 from guided.spec import JsonOptions, Structure
@@ -34,9 +32,8 @@ from guided.spec.json_options import check_takes_none
 if TYPE_CHECKING:
     from guided.spec import SchemaReport
 
-__all__ = ["check", "error_json", "print_report", "read_subject", "report_json"]
+__all__ = ["check", "error_json", "print_report", "report_json"]
 
-_TYPE = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 _UNBOUNDED = 1_000_000
 """Width if the output is no terminal; a table takes as many columns as it needs."""
 
@@ -77,7 +74,7 @@ def check(
     """
     try:
         options = read_json_options(flags)
-        schema, documents = read_subject(subject), read_documents(document)
+        schema, documents = _read_subject(subject), read_documents(document)
         if address is None:
             report = _checked_here(schema, options, documents)
         else:
@@ -119,28 +116,12 @@ def _checked_there(
         return client.grammars.check(schema=schema, json_options=options, documents=documents)
 
 
-def read_subject(subject: str) -> Any:
-    """Return the schema or grammar in a file, or the type that ``module:Name`` stands for.
-
-    Modules are also searched in the working directory.
-    """
+def _read_subject(subject: str) -> Any:
+    """Return the schema or grammar in a file, or the type that ``module:Name`` stands for."""
     file = Path(subject)
-    if file.is_file():
-        return read_grammar_file(file) if is_grammar_file(file) else read_text(file)
-    named = _TYPE.fullmatch(subject)
-    if named is None:
-        raise typer.BadParameter(f"{subject!r} is neither a file that exists nor module:Name")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(named[1])
-        for name in named[2].split("."):
-            found = getattr(found, name)
-    except (ImportError, AttributeError) as error:
-        raise typer.BadParameter(f"{subject!r} cannot be loaded: {error}") from error
-    if not (isinstance(found, str | Mapping) or is_response_type(found)):
-        raise typer.BadParameter(f"{subject!r} is neither a type nor a JSON Schema: {found!r}")
-    return found
+    if file.is_file() and is_grammar_file(file):
+        return read_grammar_file(file)
+    return read_named_schema(subject)
 
 
 def print_report(report: SchemaReport, *, stderr: bool = False) -> None:

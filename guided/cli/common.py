@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 import typer
 from rich.console import Console
 
-from guided.errors import InvalidConstraintError
+from guided.errors import InvalidConstraintError, RequestError
 
 if TYPE_CHECKING:
     from guided.machine.recognizer import Recognizer
@@ -20,6 +20,7 @@ __all__ = [
     "DtypeFlag",
     "ModelFlag",
     "ThreadsFlag",
+    "check_regular",
     "examples_of",
     "read_text",
     "refused_at",
@@ -73,6 +74,12 @@ def read_text(file: Path) -> str:
         ) from error
     except OSError as error:
         raise InvalidConstraintError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def check_regular(file: Path, hint: str) -> None:
+    """Raise ``RequestError`` for a pipe or a device; a file may be one that is yet to be made."""
+    if file.exists() and not file.is_file():
+        raise RequestError(f"{file} is no regular file", hint=hint)
 
 
 def refused_at(machine: Recognizer, text: str) -> int | None:

@@ -49,7 +49,13 @@ GrammarFlag: TypeAlias = Annotated[
 
 def constraint_flags() -> Iterator[Parameter]:
     """Yield the flags of all kinds of constraint."""
-    yield file_flag("schema", "File with a JSON Schema for the answer.")
+    yield flag(
+        "schema",
+        str | None,
+        None,
+        "File with a JSON Schema for the answer, or a Python type such as a pydantic model.",
+        metavar="FILE|MODULE:NAME",
+    )
     for name, kind in (("document", DocumentFlag), ("grammar", GrammarFlag)):
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
     yield flag(

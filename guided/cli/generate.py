@@ -23,7 +23,7 @@ __all__ = ["generate", "logprob_lines"]
 
 @shown_with(
     'guided generate --schema ticket.json --prompt "Card payments fail."',
-    "guided generate --schema ticket.json --prompt - < mail.txt",
+    "guided generate --schema shop.models:Ticket --prompt - < mail.txt",
     "guided generate --regex '[A-Z]{3}-[0-9]+' --system rules.txt --prompt \"A ticket number?\"",
     "guided generate --messages conversation.json --choice yes --choice no",
     'guided generate --schema verdict.json --reasoning 200 --prompt "Can 221 be prime?"',
@@ -40,7 +40,7 @@ def generate(
     """Request an answer from a server, optionally constrained by a schema, grammar or pattern.
 
     Prints the text of the answer to standard output; its cost, and any thoughts of the model before
-    it, to standard error.
+    it, to standard error. Exits with status 1 if the validators of a Python type refuse the answer.
     """
     from guided.client import Client
 

@@ -33,6 +33,13 @@ def _common(*, steps: int, learning_rate: float) -> tuple[Any, ...]:
     """Return the flags that all three commands share, with each command's own defaults."""
     return (
         flag(
+            "model_flag",
+            str | None,
+            None,
+            "The model, which may stand without the flag as well.",
+            spelled="--model",
+        ),
+        flag(
             "data",
             Path | None,
             None,
@@ -67,7 +74,7 @@ def _common(*, steps: int, learning_rate: float) -> tuple[Any, ...]:
 
 @shown_with(
     "guided train medusa --out heads",
-    "guided train medusa Qwen/Qwen3-0.6B --out heads --data prompts --steps 2000",
+    "guided train medusa --model Qwen/Qwen3-0.6B --out heads --data prompts --steps 2000",
     "accelerate launch --config_file ddp.yaml -m guided.cli train medusa --out heads",
 )
 @with_flags(*_common(steps=1500, learning_rate=2e-3))
@@ -186,6 +193,9 @@ def _run(
     from guided.train.prompts import made_prompts, read_prompts
     from guided.train.run import AnswerSettings, Place, run_training
 
+    flagged: str | None = flags["model_flag"]
+    if model is not None and flagged is not None:
+        raise typer.BadParameter(f"two models are given, {model!r} and --model {flagged!r}")
     for name in ("prompts", "steps", "batch", "save_every"):
         if flags[name] < 1:
             raise RequestError(f"--{name.replace('_', '-')} {flags[name]} is below 1", field=name)
@@ -193,7 +203,7 @@ def _run(
     prompts = read_prompts(data) if data else made_prompts(flags["prompts"], flags["seed"])
     progress = TrainingProgress()
     trained = run_training(
-        model,
+        flagged if model is None else model,
         AnswerSettings(flags["answers"] or out / "answers.jsonl", prompts, flags["temperature"]),
         make_lesson,
         out,

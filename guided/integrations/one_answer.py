@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from guided.compiler import Compiled
 from guided.errors import RequestError
+from guided.integrations.compiled_constraint import compiled_constraint
 from guided.integrations.hosted_matcher import HostedMatcher
 
 __all__ = ["OneAnswer"]
@@ -23,7 +24,11 @@ class OneAnswer:
     """Decides what may come next; the tokens of its first call are the prompt."""
 
     def __init__(self, constraint: Compiled, max_tokens: int | None = None) -> None:
-        """With ``max_tokens``, end included, an answer ends before it would be cut off."""
+        """With ``max_tokens``, end included, an answer ends before it would be cut off.
+
+        Raises RequestError for a constraint that is not compiled.
+        """
+        constraint = compiled_constraint(constraint)
         self._ends: Final = sorted(constraint.vocabulary.end_ids)
         self._num_tokens: Final = len(constraint.vocabulary)
         self._matcher: Final = HostedMatcher(constraint.matcher(), self._ends)

@@ -23,6 +23,7 @@ from guided.compiler import Compiled
 from guided.compiler.batch import fill_masks
 from guided.compiler.matcher import try_advance
 from guided.errors import RequestError, UnsupportedFeatureError
+from guided.integrations.compiled_constraint import compiled_constraint
 from guided.masks.compiled import ConstraintMatcher
 from guided.masks.mask_delta import MaskDelta
 
@@ -53,9 +54,13 @@ class ConstrainedLogits(LogitsProcessor):
         must be on the left; it is 1 for a decoder after an encoder. The first call refuses other
         rows (RequestError). With ``max_new_tokens``, the value given to ``generate``, answers end
         before they would be cut off; a constraint without an answer that short is refused
-        (LimitExceededError).
+        (LimitExceededError), and so is one that is not compiled (RequestError).
         """
-        compiled = [constraints] if isinstance(constraints, Compiled) else [*constraints]
+        # Types may be iterable, too, and a schema's text is a sequence.
+        if isinstance(constraints, Sequence) and not isinstance(constraints, str):
+            compiled = [compiled_constraint(each) for each in constraints]
+        else:
+            compiled = [compiled_constraint(constraints)]
         if len({id(each.vocabulary) for each in compiled}) != 1:
             raise RequestError(
                 f"{len(compiled)} constraints are given, not all of one compiler",

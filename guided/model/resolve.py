@@ -24,7 +24,8 @@ from guided.model.transformers_calls import reading
 
 __all__ = ["resolve_model", "resolve_stored"]
 
-_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+# A name that ends like a GGUF file is one of a file that does not exist.
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.gguf)")
 _HUB_GGUF = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([\w./-]+\.gguf)")
 _CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
 _TEXTS = ["*.json", "*.jinja", "*.txt", "tokenizer.model"]

@@ -109,6 +109,12 @@ def test_tokens_that_do_not_go_on_are_refused(person: Compiled) -> None:
             only(np.array(later, dtype=np.intc), scores())
 
 
+@pytest.mark.parametrize("raw", [int, SCHEMA, '{"type": "null"}'])
+def test_what_is_not_compiled_is_refused(raw: Any) -> None:
+    with pytest.raises(RequestError, match=r"is not a compiled constraint; pass what Compiler"):
+        ConstrainedLogits(raw)
+
+
 def test_fewer_logits_than_tokens_are_refused(person: Compiled) -> None:
     with pytest.raises(RequestError, match="the model has 9 logits"):
         ConstrainedLogits(person)(np.array([1], dtype=np.intc), scores()[:9])

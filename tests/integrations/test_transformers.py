@@ -195,6 +195,10 @@ def test_what_cannot_be_right_is_refused(host: Host) -> None:
         only(rows[:2, :4], torch.zeros(2, 300))
     with pytest.raises(RequestError, match="0 constraints are given"):
         ConstrainedLogits([], prompt_length=4)
+    raw: Any
+    for raw in (bool, Forcing, list[int], _SCHEMA, '{"type": "null"}', [compiled, bool]):
+        with pytest.raises(RequestError, match=r"is not a compiled constraint; pass what Compiler"):
+            ConstrainedLogits(raw, prompt_length=4)
     with pytest.raises(LimitExceededError, match="and the budget is 3"):
         ConstrainedLogits(compiled, prompt_length=4, max_new_tokens=3)
     with pytest.raises(UnsupportedFeatureError, match="continuous batching of transformers"):

@@ -12,6 +12,7 @@ import pytest
 from guided.bearer import new_token, token_hash
 from tests.service.guided_command import guided_command
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
+from tests.unit.cli.in_process import call_guided
 
 
 def _generate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -49,6 +50,41 @@ def test_a_schema_that_is_refused_ends_with_its_error(
     done = _generate("--prompt", "Hi", "--schema", str(schema), "--address", server.address)
     assert done.returncode == 1
     assert "error: at /items/type: " in done.stderr
+
+
+MODULE = """
+from typing import Literal
+
+from pydantic import BaseModel, field_validator
+
+class Flag(BaseModel):
+    colours: tuple[Literal["red", "blue"], Literal["red", "blue"]]
+
+class Striped(Flag):
+    @field_validator("colours")
+    @classmethod
+    def are_many(cls, colours):
+        raise ValueError("two colours are too few")
+
+SCHEMA = {"enum": ["green"]}
+"""
+
+
+def test_a_python_type_is_named_by_its_module(server: ServerProcess, tmp_path: Path) -> None:
+    (tmp_path / "flags.py").write_text(MODULE)
+    asked = ("generate", "--prompt", "A flag?", "--address", server.address)
+    for stream in ((), ("--stream",)):
+        done = call_guided(*asked, *stream, "--schema", "flags:Flag", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert set(json.loads(done.stdout)["colours"]) <= {"red", "blue"}
+    done = call_guided(*asked, "--schema", "flags:SCHEMA", folder=tmp_path)
+    assert done.stdout == '"green"\n', done.stderr
+    refused = call_guided(*asked, "--schema", "flags:Striped", folder=tmp_path)
+    assert refused.returncode == 1
+    assert "two colours are too few" in refused.stderr
+    missing = call_guided(*asked, "--schema", "flags.json", folder=tmp_path)
+    assert missing.returncode == 2
+    assert "'flags.json' is neither a file that exists nor module:Name" in missing.stderr
 
 
 def test_options_and_documents_reach_the_compiler(server: ServerProcess, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -52,7 +53,10 @@ def test_answers_and_errors_are_lines_beside_each_other(
     done = run(asked, tmp_path / "out", "--address", echo_server.address)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == "2 of 3 requests have answers, 1 failed; run it again to ask for them\n"
+    assert done.stderr == (
+        "2 of 3 requests have answers, 1 failed; run it again to ask for them\n"
+        "error: line 2: at /type: the type is odd; even it out\n"
+    )
     found = by_line(tmp_path / "out")
     first, refused, last = found[1], found[2], found[3]
     assert (first["id"], first["answer"]["value"], first["answer"]["text"]) == ("a", [1], "[1]")
@@ -74,6 +78,18 @@ def test_answers_and_errors_are_lines_beside_each_other(
     assert "value" not in last["answer"]
 
 
+def test_a_server_that_is_not_there_is_told_once(tmp_path: Path) -> None:
+    asked = written(tmp_path / "in", *({"raw_prompt": "[b]x"} for _ in range(3)))
+    out = tmp_path / "out"
+    done = run(asked, out, "--address", "127.0.0.1:1", "--timeout", "2")
+    assert done.returncode == 1
+    count, reason, others = done.stderr.splitlines()
+    assert count == "0 of 3 requests have answers, 3 failed; run it again to ask for them"
+    assert re.match(r"error: line [123]: ", reason)
+    assert "127.0.0.1:1" in reason
+    assert others == f"and 2 more errors, which {out} has"
+
+
 def test_a_run_goes_on_where_another_ended(echo_server: ServerProcess, tmp_path: Path) -> None:
     lines = [{"raw_prompt": f"{number}", "max_tokens": 1} for number in range(20)]
     lines[7]["raw_prompt"] = "refuse"
@@ -87,7 +103,7 @@ def test_a_run_goes_on_where_another_ended(echo_server: ServerProcess, tmp_path:
     done = run(asked, out, *address)
     assert done.returncode == 1
     assert done.stderr.startswith("19 of 20 requests have answers, ")
-    assert done.stderr.endswith("before, 1 failed; run it again to ask for them\n")
+    assert "before, 1 failed; run it again to ask for them\nerror: line 8: at /type" in done.stderr
     found = by_line(out)
     assert sorted(found) == list(range(1, 21))
     answered = {one["line"]: one for one in before[:12] if "answer" in one}

@@ -7,14 +7,21 @@ refer to the next one twice, the first would not fit into any memory. So sizes a
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.grammar.lark.parser import parse_lark
-from guided.grammar.lark.source import Definition, ScopedBody, Source, check_length, references_in
+from guided.grammar.lark.source import (
+    Definition,
+    MissingImport,
+    ScopedBody,
+    Source,
+    check_length,
+    references_in,
+)
 from guided.grammar.lark.syntax import (
     Alternatives,
     Common,
@@ -82,17 +89,13 @@ def _read_statements(
 
     Recursive where an imported grammar imports others, as deep as ``Source`` allows.
     """
-    # By the path of each imported grammar: the imported names with their aliases, and the position
-    # of its first import.
-    names_by_grammar: dict[tuple[str, ...], dict[str, str]] = {}
-    positions: dict[tuple[str, ...], int] = {}
+    imports_by_grammar: dict[tuple[str, ...], list[Import]] = {}
     for statement in statements:
         if isinstance(statement, Import):
-            positions.setdefault(statement.path, statement.position)
-            names_by_grammar.setdefault(statement.path, {}).update(statement.aliases)
+            imports_by_grammar.setdefault(statement.path, []).append(statement)
     # Imports come first, as the grammar's own definitions may override or extend them.
-    for path, aliases in names_by_grammar.items():
-        _import(source, path, aliases, positions[path], imports)
+    for path, asked in imports_by_grammar.items():
+        _import(source, path, asked, imports)
     for statement in statements:
         spend(5)
         if isinstance(statement, Define):
@@ -110,17 +113,18 @@ def _read_statements(
 def _import(
     source: Source,
     path: tuple[str, ...],
-    aliases: Mapping[str, str],
-    position: int,
+    asked: Sequence[Import],
     imports: Mapping[str, str],
 ) -> None:
     """Add names imported from a grammar to ``source``, and the rules that they refer to.
 
-    ``aliases`` has for each imported name the name in ``source``. The text of the grammar is one of
-    ``imports``, or comes with Lark. Definitions are made anew for each import, as ``%extend`` may
-    change them. A name that the grammar does not define is left out here, and refused where used.
+    ``asked`` are all imports of this grammar, whose text is one of ``imports``, or comes with Lark.
+    Definitions are made anew for each grammar that imports, as ``%extend`` may change them. A name
+    that the grammar does not define is noted here, and refused if it is used.
     """
-    name = ".".join(path)
+    name, position = ".".join(path), asked[0].position
+    # The name in ``source`` of each imported name.
+    aliases = {own: alias for each in asked for own, alias in each.aliases.items()}
     if name in imports:
         text, statements = imports[name], parse_lark(imports[name])
     elif name in _bundled_files():
@@ -138,6 +142,10 @@ def _import(
             what = f"{definition.name!r} is imported, and defined already"
             raise source.error(position, what)
         source.definitions[definition.name] = definition
+    for each in asked:
+        for own, alias in each.aliases.items():
+            if inner.full_name(own) not in source.definitions:
+                source.missing[alias] = MissingImport(each.position, own, inner)
 
 
 @functools.cache
@@ -241,7 +249,7 @@ def resolve_terminal(name: Name, source: Source) -> Definition:
             hint="write its name in capital letters; rules with lazy or suffix= are terminals, too",
         )
     if found is None:
-        raise source.error(name.position, f"the terminal {name.text!r} is not defined")
+        raise source.undefined(name)
     if not found.bodies:
         raise source.error(
             name.position,
@@ -307,8 +315,7 @@ def _check_names(definition: Definition, by_name: Mapping[str, Definition]) -> N
                 continue
             referenced = by_name.get(full)
             if referenced is None or referenced.is_terminal != name.is_terminal:
-                what = "terminal" if name.is_terminal else "rule"
-                raise source.error(name.position, f"the {what} {name.text!r} is not defined")
+                raise source.undefined(name)
             takes = len(referenced.parameters)
             if count and count != takes:
                 what = f"the template {name.text!r} takes {takes} arguments, is given {count}"

@@ -7,6 +7,7 @@ name, except where the import names it. So names of different grammars never cla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
@@ -24,7 +25,7 @@ from guided.grammar.lark.syntax import (
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["Definition", "ScopedBody", "Source", "check_length", "references_in"]
+__all__ = ["Definition", "MissingImport", "ScopedBody", "Source", "check_length", "references_in"]
 
 _MAX_IMPORTS: Final = 20
 """How deep imports may nest."""
@@ -57,7 +58,10 @@ class Source:
     deep.
     """
 
-    __slots__ = ("_aliases", "_depth", "_imported", "_importer", "_prefix", "definitions", "text")
+    __slots__ = (
+        *("_aliases", "_depth", "_imported", "_importer", "_prefix"),
+        *("definitions", "missing", "text"),
+    )
 
     def __init__(
         self,
@@ -69,6 +73,8 @@ class Source:
         self.text: Final = text
         self.definitions: Final[dict[str, Definition]] = {}
         """By full name, with those that it imports."""
+        self.missing: Final[dict[str, MissingImport]] = {}
+        """Imports of what the other grammar does not define, by the name here."""
         self._imported: Final[list[Source]] = []
         self._importer: Final = importer
         self._prefix: Final = prefix
@@ -90,6 +96,7 @@ class Source:
             each.release()
         self._imported.clear()
         self.definitions.clear()
+        self.missing.clear()
 
     @property
     def is_imported(self) -> bool:
@@ -111,6 +118,26 @@ class Source:
             alias = f"{mark}{self._prefix}__{bare}"
         return self._importer.full_name(alias)
 
+    def undefined(self, name: Name) -> ConstraintError:
+        """Return the error for a name without a definition, at its import if there is one."""
+        what = "terminal" if name.is_terminal else "rule"
+        missing = self.missing.get(name.text)
+        if missing is None:
+            return self.error(name.position, f"the {what} {name.text!r} is not defined")
+        position, wanted, grammar = missing
+        own = [each.own_name for each in grammar.definitions.values() if each.source is grammar]
+        close = get_close_matches(wanted, own, 1)
+        return self.error(
+            position,
+            f"the grammar {grammar._dotted!r} does not define {wanted!r}",
+            hint=f"it defines {close[0]}" if close else None,
+        )
+
+    @property
+    def _dotted(self) -> str:
+        """The name by which it is imported."""
+        return self._prefix.replace("__", ".")
+
     def error(
         self,
         position: int,
@@ -125,7 +152,15 @@ class Source:
         message = SourcePosition(self.text, position).message(what)
         if not self.is_imported:
             return kind(message, position=position, hint=hint)
-        return kind(f"in the grammar {self._prefix.replace('__', '.')}: {message}", hint=hint)
+        return kind(f"in the grammar {self._dotted}: {message}", hint=hint)
+
+
+class MissingImport(NamedTuple):
+    """An import of ``name``, at ``position``, which ``grammar`` does not define."""
+
+    position: int
+    name: str
+    grammar: Source
 
 
 class ScopedBody(NamedTuple):

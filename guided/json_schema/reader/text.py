@@ -176,6 +176,7 @@ _TOKENS_PER_CHECK: Final = 500
 """Tokens that are read again between two checks whether it is time to pause."""
 _DECODER = JSONDecoder()
 _SYNTAX = "JSON has double quotes, no comments, and no comma before a closing bracket"
+_NO_MARK = "save it as UTF-8 without a byte order mark"
 _TOKEN = re.compile(r'[\s,:]*(?:([\[{])|([\]}])|(")|([^\s,:\[\]{}"]+))')
 _SURROGATE = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
@@ -202,7 +203,7 @@ def syntax_error(text: str, error: JSONDecodeError, base: str) -> GuidedError:
         f"the {subject} is not JSON: {error.msg}{where}",
         pointer=scan.pointer,
         position=error.pos,
-        hint=_SYNTAX,
+        hint=_NO_MARK if text.startswith("\ufeff") else _SYNTAX,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,18 @@ def test_a_digest_tells_requests_apart_and_not_their_spaces(tmp_path: Path) -> N
     assert first.digest == spaced.digest != ordered.digest
 
 
-@pytest.mark.parametrize("text", ["hello\n", "[1]\n", '{"line": 1}\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello\n",
+        "[1]\n",
+        '{"line": 1}\n',
+        "[" * 100_000 + "\n",
+        '{"line": [1], "digest": "x", "answer": {}}\n',
+        '{"line": 1, "id": [1], "digest": "x", "answer": {}}\n',
+        '{"line": 1, "digest": null, "answer": {}}\n',
+    ],
+)
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
     file = tmp_path / "out.jsonl"
     file.write_text(text)
@@ -176,6 +188,29 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pytest.raises(RequestError, match=r"nowhere/out cannot be written: No such file"),
         opened_results(tmp_path / "nowhere" / "out"),
     ):
+        pass
+
+
+def test_a_pipe_has_no_requests_that_can_be_read_twice(tmp_path: Path) -> None:
+    pipe = tmp_path / "in.jsonl"
+    os.mkfifo(pipe)
+    with pytest.raises(RequestError, match=r"in\.jsonl is no regular file; write the requests to "):
+        digests_of(pipe)
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/null", "/dev/zero"])
+def test_a_device_is_no_file_for_results(device: str) -> None:
+    with (
+        pytest.raises(RequestError, match=rf"^{device} is no regular file; choose one for the "),
+        opened_results(Path(device)),
+    ):
+        pass
+
+
+def test_a_pipe_is_no_file_for_results(tmp_path: Path) -> None:
+    pipe = tmp_path / "out"
+    os.mkfifo(pipe)
+    with pytest.raises(RequestError, match=r"out is no regular file; "), opened_results(pipe):
         pass
 
 

@@ -197,6 +197,36 @@ def test_a_subject_that_is_none_is_named(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "fault"),
+    [
+        ("x = 1\nundefined\n", "broken.py, line 2", "NameError: name 'undefined' is not defined"),
+        ("x = 1\ndef (:\n", "broken.py, line 2", "SyntaxError: invalid syntax"),
+        ("raise SyntaxError('mine')\n", "broken.py, line 1", "SyntaxError: mine"),
+        ("import sys\n\nsys.exit(0)\n", "broken.py, line 3", "SystemExit: 0"),
+        ("import nowhere\n", "broken.py, line 1", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("import inner\n", "inner.py, line 2", "ZeroDivisionError: division by zero"),
+        # Raised in pydantic, by the class that begins in line 2.
+        (
+            "from pydantic import BaseModel\nclass A(BaseModel):\n    x: object = lambda: 0\n"
+            "    model_config = 5\n",
+            "broken.py, line 2",
+            "TypeError: ",
+        ),
+    ],
+)
+def test_a_module_that_fails_is_told_with_its_line(
+    tmp_path: Path, text: str, place: str, fault: str
+) -> None:
+    (tmp_path / "broken.py").write_text(text)
+    (tmp_path / "inner.py").write_text("\n1 / 0\n")
+    done = call_guided("check", "broken:A", folder=tmp_path, columns=1000)
+    assert done.returncode == 2
+    assert "'broken:A' cannot be loaded: " in done.stderr
+    assert f"{place}: {fault}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_options_change_the_verdicts(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text('{"type": "string", "format": "date"}')

@@ -192,6 +192,26 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "pattern": ("start: /a(b/", InvalidConstraintError, ["line 1, column 8", "character 1"]),
     "import": ("%import nowhere.A\nstart: A", InvalidConstraintError, ["nowhere"]),
+    "import of what is not there": (
+        "%import common.INT\n%import common.INTT -> X\nstart: INT X",
+        InvalidConstraintError,
+        ["line 2, column 1", "'common' does not define 'INTT'", "^", "it defines INT"],
+    ),
+    "import of what is not there, in a terminal": (
+        "start: A\n%import common (INT, NOTHING)\nA: INT NOTHING",
+        InvalidConstraintError,
+        ["line 2, column 1", "'common' does not define 'NOTHING'"],
+    ),
+    "import of what is not there, ignored": (
+        'start: "a"\n%import common.WSS\n%ignore WSS',
+        InvalidConstraintError,
+        ["line 2, column 1", "'common' does not define 'WSS'", "it defines WS"],
+    ),
+    "import by another name": (
+        "%import common.INT -> A\n%import common.INT -> B\nstart: A",
+        InvalidConstraintError,
+        ["line 3, column 8", "'A' is not defined"],
+    ),
     "arguments": ('start: a{"x"}\na{x, y}: x y', InvalidConstraintError, ["argument"]),
     "back reference": (
         "start: /(a)\\1/",

@@ -24,6 +24,7 @@ from guided.spec import JsonSchema
 _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     # --- the text -------------------------------------------------------------------------
     ("{", InvalidConstraintError, "at the root: the schema is not JSON: Expecting property name"),
+    ("\ufeff{}", InvalidConstraintError, "line 1, column 1; save it as UTF-8 without a byte order"),
     ("{'a': 1}", InvalidConstraintError, "line 1, column 2; JSON has double quotes, no comments"),
     (
         '{"not": [true,\n {"a": "b"\n "c": 1}]}',

@@ -128,7 +128,7 @@ def message(name: Path | str) -> str:
 
 def test_no_such_folder(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    for name in (str(missing), "./missing", "a/b/c"):
+    for name in (str(missing), "./missing", "a/b/c", "missing.gguf", "folder/missing.gguf"):
         assert message(name) == f"there is no model folder or file {name!r}; {CALL_IT}"
 
 
