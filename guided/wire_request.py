@@ -30,6 +30,8 @@ from guided.spec import (
     Regex,
     Stored,
     Structure,
+    Tool,
+    ToolUse,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.special_token import SpecialToken
@@ -51,8 +53,20 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
             write(turn, message.messages.messages.add(), "messages")
     if request.constraint is not None:
         message.constraint.CopyFrom(encode_constraint(request.constraint))
-    write(request, message, without=("constraint",))
+    write(request, message, without=("constraint", "tools"))
+    if request.tools is not None:
+        _encode_tools(request.tools, message.tools)
     return message
+
+
+def _encode_tools(use: ToolUse, message: pb.ToolUse) -> None:
+    write(use, message, "tools", without=("tools",))
+    for tool in use.tools:
+        added = message.tools.add()
+        write(tool, added, "tools.tools", without=("input",))
+        if tool.input is not None:
+            with encodable(f"tools.{tool.name}.input"):
+                added.input.CopyFrom(_encode_constraint(tool.input))
 
 
 def encode_constraint(constraint: Structure) -> pb.Constraint:
@@ -151,6 +165,7 @@ def decode_request(
         GenerationRequest,
         prompt=_decode_prompt(message),
         constraint=_decode_constraint(message),
+        tools=_decode_tools(message.tools) if message.HasField("tools") else None,
         **others,
     )
 
@@ -178,6 +193,16 @@ def _decode_turn(number: int, turn: pb.Message) -> Message:
                 hint="set its text, or leave it out",
             )
     return read(turn, Message, content="".join([part.text for part in turn.parts]))
+
+
+def _decode_tools(message: pb.ToolUse) -> ToolUse:
+    tools = tuple([_decode_tool(tool) for tool in message.tools])
+    return read(message, ToolUse, "tools", tools=tools)
+
+
+def _decode_tool(message: pb.Tool) -> Tool:
+    input_ = decode_constraint(message.input) if message.HasField("input") else None
+    return read(message, Tool, "tools.tools", input=input_)
 
 
 def _decode_constraint(message: pb.GenerateRequest) -> Constraint:

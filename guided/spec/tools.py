@@ -9,15 +9,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.spec.constraints import Lark, Regex
 from guided.spec.exact_json import check_text_values, read_exact, refuse_constant
 
-__all__ = ["MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
+__all__ = ["INPUT", "MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
 
 MAX_TOOLS: Final = 128
 """Most tools of one request, the same as OpenAI's limit."""
 
 MAX_JSON_NESTING: Final = 256
 """Deepest nesting of objects and arrays in a tool's schema or in arguments of a call."""
+
+INPUT: Final = "input"
+"""The name of the only argument of a custom tool."""
+_NO_ARGUMENTS: Final = json.dumps(
+    {"type": "object", "properties": {}, "additionalProperties": False}
+)
+"""The schema of a tool that takes none."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ID: Final = re.compile(r"[A-Za-z0-9_.:-]{0,128}")
@@ -26,7 +34,7 @@ _CHOICES: Final = ("auto", "required", "none")
 
 @dataclass(frozen=True, slots=True, init=False)
 class Tool:
-    """A function that the model may call."""
+    """A function that the model may call, or a custom tool, whose input is a text of a grammar."""
 
     name: str
     """1 to 64 letters, digits, ``_``, ``.`` and ``-``."""
@@ -37,6 +45,8 @@ class Tool:
     strict: bool = True
     """Whether objects take only named members, as far as that narrows what the schema allows
     (docs/openai.md); otherwise they are open, as in JSON Schema."""
+    input: Lark | Regex | None = None
+    """The grammar of a custom tool's input, its only argument, instead of ``parameters``."""
 
     def __init__(
         self,
@@ -44,6 +54,7 @@ class Tool:
         description: str = "",
         parameters: str | Mapping[str, object] = "",
         strict: bool = True,
+        input: Lark | Regex | None = None,
     ) -> None:
         """``parameters`` are text or a mapping, which is stored as text; raises RequestError."""
         if not _matches(name, _NAME):
@@ -60,8 +71,31 @@ class Tool:
         object.__setattr__(self, "description", description)
         object.__setattr__(self, "parameters", text)
         object.__setattr__(self, "strict", strict)
+        object.__setattr__(self, "input", input)
         if text:
             _check_parameters(text, subject)
+        if input is not None:
+            self._check_input()
+
+    @property
+    def schema(self) -> str:
+        """The JSON Schema of its arguments as text, as models are shown it."""
+        return self.parameters or _NO_ARGUMENTS if self.input is None else _input_schema(self.input)
+
+    def _check_input(self) -> None:
+        """Raise RequestError for an input that is no grammar, or beside parameters."""
+        if not isinstance(self.input, Lark | Regex):
+            raise RequestError(
+                f"the input of the tool {self.name} is {self.input!r:.80}",
+                field="tools",
+                hint="pass a guided.Lark or a guided.Regex",
+            )
+        if self.parameters:
+            raise RequestError(
+                f"the tool {self.name} has both parameters and an input, its only argument",
+                field="tools",
+                hint="leave one out",
+            )
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -143,6 +177,22 @@ def _parse(text: str) -> object:
     # Raises for half of a surrogate pair, which cannot be encoded, and for numbers out of range.
     json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
     return parsed
+
+
+def _input_schema(grammar: Lark | Regex) -> str:
+    """Return the schema of a custom tool's arguments, which shows its grammar to the model."""
+    told = (
+        f"A text of this grammar in the format of Lark:\n{grammar.text}"
+        if isinstance(grammar, Lark)
+        else f"A text that this regular expression matches as a whole: {grammar.pattern}"
+    )
+    schema = {
+        "type": "object",
+        "properties": {INPUT: {"type": "string", "description": told}},
+        "required": [INPUT],
+        "additionalProperties": False,
+    }
+    return json.dumps(schema, ensure_ascii=False)
 
 
 def _check_parameters(text: str, subject: str) -> None:
