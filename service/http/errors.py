@@ -39,6 +39,9 @@ _LONGEST_MESSAGE: Final = 2000
 _OUR_PLACES: Final = ("sampling.", "json_options.")
 """Prefixes of the names of options in our own requests."""
 
+_SHOWN_PLACES: Final = ("max_tokens", "tools.")
+"""Beginnings of the names of fields that messages contain."""
+
 
 class RefusedCallError(RequestError):
     """A call that HTTP has a status of its own for: an unknown path or model, a wrong method."""
@@ -106,7 +109,7 @@ def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
     if field == "reasoning" and came_from.get(field) is not None:
         # The engine's hint names options that a body does not have.
         return f"{error.message}; leave {came_from[field]} out, or set it to none or 0"
-    if field == "max_tokens":
+    if field is not None and field.startswith(_SHOWN_PLACES):
         return str(error).replace(field, came_from.get(field) or field)
     return str(error)
 
@@ -135,6 +138,8 @@ def _field_of(error: GuidedError, came_from: Mapping[str, str | None]) -> str | 
     field = error.field if isinstance(error, RequestError) else None
     if field is None:
         return None
+    if field in came_from:
+        return came_from[field]
     ours = field.partition(".")[0]
     if ours in came_from:
         return came_from[ours]
