@@ -36,6 +36,7 @@ from guided.spec import (
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
+from guided.spec.tools import input_field
 from guided.v1 import generation_pb2 as pb
 from guided.wire import encodable, number_of, read, refuse_unknown_fields, seconds_of, write
 
@@ -65,7 +66,7 @@ def _encode_tools(use: ToolUse, message: pb.ToolUse) -> None:
         added = message.tools.add()
         write(tool, added, "tools.tools", without=("input",))
         if tool.input is not None:
-            with encodable(f"tools.{tool.name}.input"):
+            with encodable(input_field(tool.name)):
                 added.input.CopyFrom(_encode_constraint(tool.input))
 
 
@@ -201,8 +202,10 @@ def _decode_tools(message: pb.ToolUse) -> ToolUse:
 
 
 def _decode_tool(message: pb.Tool) -> Tool:
-    input_ = decode_constraint(message.input) if message.HasField("input") else None
-    return read(message, Tool, "tools.tools", input=input_)
+    field = input_field(message.name)
+    with naming((field,), field=field):
+        grammar = decode_constraint(message.input) if message.HasField("input") else None
+    return read(message, Tool, "tools.tools", input=grammar)
 
 
 def _decode_constraint(message: pb.GenerateRequest) -> Constraint:

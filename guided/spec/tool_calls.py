@@ -13,7 +13,7 @@ from guided.spec.tagged import Calls, FreeText, Tag, Tagged
 from guided.spec.tool_format import MARK, ToolFormat, strip_marks
 from guided.spec.tool_literals import literals_of
 from guided.spec.tool_members import members_of
-from guided.spec.tools import INPUT, Tool, ToolUse
+from guided.spec.tools import INPUT, Tool, ToolUse, input_field
 
 __all__ = ["arguments_of", "with_calls"]
 
@@ -63,7 +63,7 @@ def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure
 def _arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
     """Return the constraint of a tool's arguments as the format writes them."""
     if tool.input is not None:
-        return _input_constraint(tool.input, f"tools.{tool.name}.{INPUT}", form)
+        return _input_constraint(tool.input, input_field(tool.name), form)
     schema = arguments_of(tool)
     with naming((f"the tool {tool.name}",)):
         if form.members is not None:

@@ -12,7 +12,16 @@ from guided.errors import InvalidConstraintError, LimitExceededError, RequestErr
 from guided.spec.constraints import Lark, Regex
 from guided.spec.exact_json import check_text_values, read_exact, refuse_constant
 
-__all__ = ["INPUT", "MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
+__all__ = [
+    "INPUT",
+    "MAX_TOOLS",
+    "Tool",
+    "ToolCall",
+    "ToolUse",
+    "check_call",
+    "check_call_id",
+    "input_field",
+]
 
 MAX_TOOLS: Final = 128
 """Most tools of one request, the same as OpenAI's limit."""
@@ -177,6 +186,11 @@ def _parse(text: str) -> object:
     # Raises for half of a surrogate pair, which cannot be encoded, and for numbers out of range.
     json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
     return parsed
+
+
+def input_field(name: str) -> str:
+    """Return the field of a request that has the input of the tool with this name, for errors."""
+    return f"tools.{name}.{INPUT}"
 
 
 def _input_schema(grammar: Lark | Regex) -> str:

@@ -14,7 +14,7 @@ from guided.errors import RequestError
 from guided.spec import JsonSchema
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
-from guided.spec.tools import INPUT, MAX_TOOLS
+from guided.spec.tools import MAX_TOOLS, input_field
 from guided_service.http.constraints import Wanted
 from guided_service.http.custom_tools import ChatCustom, ResponseCustom, ToolName
 from guided_service.http.fields import Given, Listed
@@ -222,11 +222,9 @@ def input_fields(tools: Iterable[AnyTool]) -> dict[str, str]:
     for at, tool in enumerate(tools):
         match tool:
             case ChatCustomTool(custom=custom):
-                found[f"tools.{custom.name}.{INPUT}"] = (
-                    f"tools[{at}].custom.{custom.definition_path}"
-                )
+                found[input_field(custom.name)] = f"tools[{at}].custom.{custom.definition_path}"
             case CustomTool():
-                found[f"tools.{tool.name}.{INPUT}"] = f"tools[{at}].{tool.definition_path}"
+                found[input_field(tool.name)] = f"tools[{at}].{tool.definition_path}"
     return found
 
 

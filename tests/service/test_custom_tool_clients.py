@@ -19,7 +19,8 @@ from openai.types.responses import (
 )
 
 from guided.client import Client
-from guided.spec import Regex, Tool
+from guided.errors import InvalidConstraintError
+from guided.spec import Lark, Regex, Tool
 from tests.kit.tiny_model import save_tiny_model
 from tests.service.http_server import HttpServer, serving_http
 from tests.service.server_process import REAL_SERVER
@@ -180,3 +181,7 @@ def test_our_own_client_has_custom_tools_too(server: HttpServer) -> None:
         answer = ours.generate("Write it.", tools=[tool], tool_choice="quote", seed=1)
         (call,) = answer.tool_calls
         assert re.fullmatch(r'\{"input":"\\"(?:[a-z]|\\n){1,6}\\""\}', call.arguments)
+        with pytest.raises(InvalidConstraintError) as caught:
+            ours.generate("Write it.", tools=[Tool("c", input=Lark("start: b"))])
+        assert caught.value.field == "tools.c.input"
+        assert "line 1, column 8" in caught.value.message
