@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
@@ -115,6 +116,14 @@ def test_a_bare_text_is_one_of_the_grammar_up_to_the_first_end(name: str) -> Non
     for text in some_texts(random.Random(name)):
         is_first = (text + END).index(END) == len(text)
         assert accepts(machine, f"<{text}{END}|") == (is_first and has(text)), text
+
+
+@pytest.mark.parametrize("end", ["a", "aa", "aba", "aab"])
+def test_an_end_that_overlaps_itself_is_the_first_one(end: str) -> None:
+    machine = machine_of(BareText(Regex("[ab]*"), "f", end=end))
+    for length in range(6):
+        for text in map("".join, product("ab", repeat=length)):
+            assert accepts(machine, text + end) == ((text + end).index(end) == length), text
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
