@@ -108,11 +108,12 @@ class ConstraintError(RequestError):
         self,
         message: str,
         *,
+        field: str | None = "constraint",
         pointer: str | None = None,
         position: int | None = None,
         hint: str | None = None,
     ) -> None:
-        super().__init__(_placed(message, pointer), field="constraint", hint=hint)
+        super().__init__(_placed(message, pointer), field=field, hint=hint)
         self.pointer = pointer
         """JSON pointer (RFC 6901) of the schema's keyword, empty for the root."""
         self.position = position
@@ -293,28 +294,36 @@ def incident_of(fault: BaseException, failed: str = "the service failed") -> Int
 
 
 @contextmanager
-def naming(place: tuple[str, ...]) -> Iterator[None]:
-    """Add to errors about a request the part they are in, from the outside in."""
+def naming(place: tuple[str, ...], *, field: str | None = None) -> Iterator[None]:
+    """Add to errors about a request the part they are in, from the outside in.
+
+    A ``field`` replaces that of the errors.
+    """
     try:
         yield
     except RequestError as error:
         if not place:
             raise
         message = f"in {', '.join(place)}: {error.message}"
+        field = error.field if field is None else field
         named: RequestError
         match error:
             case LimitExceededError():
                 named = LimitExceededError(
                     message,
                     limit=error.limit,
-                    field=error.field,
+                    field=field,
                     pointer=error.pointer,
                     hint=error.hint,
                 )
             case ConstraintError():
                 named = type(error)(
-                    message, pointer=error.pointer, position=error.position, hint=error.hint
+                    message,
+                    field=field,
+                    pointer=error.pointer,
+                    position=error.position,
+                    hint=error.hint,
                 )
             case _:
-                named = RequestError(message, field=error.field, hint=error.hint)
+                named = RequestError(message, field=field, hint=error.hint)
         raise named from error

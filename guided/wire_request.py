@@ -30,10 +30,13 @@ from guided.spec import (
     Regex,
     Stored,
     Structure,
+    Tool,
+    ToolUse,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
+from guided.spec.tools import input_field
 from guided.v1 import generation_pb2 as pb
 from guided.wire import encodable, number_of, read, refuse_unknown_fields, seconds_of, write
 
@@ -57,8 +60,20 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
             write(turn, message.messages.messages.add(), "messages")
     if request.constraint is not None:
         message.constraint.CopyFrom(encode_constraint(request.constraint))
-    write(request, message, without=("constraint",))
+    write(request, message, without=("constraint", "tools"))
+    if request.tools is not None:
+        _encode_tools(request.tools, message.tools)
     return message
+
+
+def _encode_tools(use: ToolUse, message: pb.ToolUse) -> None:
+    write(use, message, "tools", without=("tools",))
+    for tool in use.tools:
+        added = message.tools.add()
+        write(tool, added, "tools.tools", without=("input",))
+        if tool.input is not None:
+            with encodable(input_field(tool.name)):
+                added.input.CopyFrom(_encode_constraint(tool.input))
 
 
 def encode_constraint(constraint: Structure) -> pb.Constraint:
@@ -157,6 +172,7 @@ def decode_request(
         GenerationRequest,
         prompt=_decode_prompt(message),
         constraint=_decode_constraint(message),
+        tools=_decode_tools(message.tools) if message.HasField("tools") else None,
         **others,
     )
 
@@ -184,6 +200,18 @@ def _decode_turn(number: int, turn: pb.Message) -> Message:
                 hint="set its text, or leave it out",
             )
     return read(turn, Message, content="".join([part.text for part in turn.parts]))
+
+
+def _decode_tools(message: pb.ToolUse) -> ToolUse:
+    tools = tuple([_decode_tool(tool) for tool in message.tools])
+    return read(message, ToolUse, "tools", tools=tools)
+
+
+def _decode_tool(message: pb.Tool) -> Tool:
+    field = input_field(message.name)
+    with naming((field,), field=field):
+        grammar = decode_constraint(message.input) if message.HasField("input") else None
+    return read(message, Tool, "tools.tools", input=grammar)
 
 
 def _decode_constraint(message: pb.GenerateRequest) -> Constraint:

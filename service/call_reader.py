@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
@@ -24,6 +24,7 @@ from uuid import uuid4
 from guided.spec import GenerationRequest, ToolCall
 from guided.spec.tool_format import ToolFormat, strip_marks
 from guided.spec.tool_members import text_members
+from guided_service.input_reader import InputReader
 from guided_service.literal_reader import LiteralReader
 from guided_service.member_reader import MemberReader, overlap
 
@@ -78,14 +79,19 @@ class CallReader:
         beside_json: bool = False,
         has_calls: bool = True,
         texts: Mapping[str, Mapping[str, bool]] | None = None,
+        inputs: Collection[str] = (),
     ) -> None:
         """``beside_json``: the text is either calls or JSON, whose strings may contain anything.
 
         Without ``has_calls`` the whole text is content. ``texts`` names, for each tool, the
         arguments written as plain text in formats that use tags, as ``text_members`` returns them.
+        The arguments of calls of the tools ``inputs`` are returned as their input, without JSON.
         """
         self._form = form
         self._texts = texts or {}
+        self._inputs = inputs
+        self._input: InputReader | None = None
+        """Reads the arguments of a call of one of these tools."""
         self._members: MemberReader | LiteralReader | None = None
         """Reads arguments that are not JSON."""
         self._left_out = 0 if has_calls else len(form.before_content)
@@ -129,7 +135,18 @@ class CallReader:
                 self._within, self._left_out = _PLAIN, len(self._form.before_content)
         self._leave_out()
         while (piece := self._next()) is not None:
-            if not isinstance(piece, Content) or piece.text:
+            yield from self._told(piece)
+
+    def _told(self, piece: Piece) -> Iterator[Piece]:
+        """Yield a piece as callers see it, unless it is empty."""
+        match piece:
+            case CallBegun(name):
+                self._input = InputReader() if name in self._inputs else None
+                yield piece
+            case Argument(text) if self._input is not None:
+                if told := self._input.read(text):
+                    yield Argument(told)
+            case _ if piece.text:
                 yield piece
 
     def _leave_out(self) -> None:
@@ -138,25 +155,26 @@ class CallReader:
 
     def end(self) -> Iterator[Piece]:
         """Yield what was held back, as nothing follows; part of an unfinished call, too."""
+        for piece in self._rest():
+            yield from self._told(piece)
+
+    def _rest(self) -> Iterator[Piece]:
         rest, self._text = self._text, ""
         if self._members is not None:
-            if told := self._members.broken_off(rest):
-                yield Argument(told)
+            yield Argument(self._members.broken_off(rest))
         elif self._within == _ARGUMENTS:
             before_end = rest.removesuffix(self._form.end)
             # A text that breaks off may also end like a call.
             is_open = self._form.separator is None or not self._form.end
             if is_open and _is_object("".join([*self._arguments, before_end])):
                 rest, self._within = before_end, _PLAIN
-            if rest:
-                yield Argument(rest)
+            yield Argument(rest)
         elif self._within == _CONTENT:
             content = self._content(rest).text
             # White space around calls is not content; without calls it is what the model said.
             if not self.num_calls:
                 content += self._space
-            if content:
-                yield Content(content)
+            yield Content(content)
 
     def _next(self) -> Piece | None:
         """Return the next piece, empty if only the state changed, ``None`` if text is missing."""
@@ -257,8 +275,13 @@ ReaderOf: TypeAlias = Callable[[], CallReader]
 """Makes the reader of one answer."""
 
 
-def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
-    """Return a maker of readers for answers to a request, or ``None`` if it has no tools."""
+def reader_of(
+    request: GenerationRequest, form: ToolFormat, *, inputs: Collection[str] = ()
+) -> ReaderOf | None:
+    """Return a maker of readers for answers to a request, or ``None`` if it has no tools.
+
+    ``inputs`` are as for ``CallReader``.
+    """
     if request.tools is None:
         return None
     if not request.tools.callable_tools:
@@ -267,7 +290,7 @@ def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
     is_beside = request.constraint is not None and request.tools.choice == "auto"
     tools = request.tools.callable_tools if form.members is not None else ()
     texts = {tool.name: text_members(tool) for tool in tools}
-    return partial(CallReader, form, beside_json=is_beside, texts=texts)
+    return partial(CallReader, form, beside_json=is_beside, texts=texts, inputs=inputs)
 
 
 def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:

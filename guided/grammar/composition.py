@@ -10,14 +10,20 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from guided.errors import RequestError, naming
+from guided.errors import RequestError, UnsupportedFeatureError, naming
 from guided.grammar import context_free as cf
 from guided.grammar.ebnf import lower_ebnf
+from guided.grammar.escaped import escape_grammar
 from guided.grammar.lark import extract_inline_json, inline_schema_names, lower_lark
 from guided.grammar.one_terminal import lower_choice, lower_regex
+from guided.regular.codepoints import ANY
 from guided.regular.expression import (
     ANYTHING,
+    EMPTY_TEXT,
     Alternate,
+    Chars,
+    Concat,
+    Look,
     Regular,
     literal,
     texts_up_to,
@@ -27,6 +33,7 @@ from guided.runtime.work_budget import spend, with_pauses
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.input_text import BareText, EscapedText
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
 
@@ -109,6 +116,29 @@ def _lower_single(constraint: Structure) -> cf.ContextFreeGrammar:
     raise AssertionError(f"{constraint!r} has no front end")
 
 
+def _lower_input(text: BareText | EscapedText) -> cf.ContextFreeGrammar:
+    """Return the grammar of the input of a tool, escaped if it stands in a string of JSON.
+
+    It has neither holes nor special tokens: an input is a text, of which what is forbidden or
+    escaped must be known. Errors name its field.
+    """
+    constraint = text.grammar
+    with naming((text.field,), field=text.field):
+        if isinstance(constraint, Regex):
+            grammar = lower_regex(constraint)
+        else:
+            source, imports, fillings = _extract_schemas(constraint)
+            if fillings:
+                raise UnsupportedFeatureError("a schema or a hole in the input of a tool")
+            grammar = lower_lark(source, constraint.start, imports)
+        if names := cf.special_names(grammar):
+            raise UnsupportedFeatureError(
+                f"the special token {min(names)!r} in the input of a tool, which is text",
+                hint="write it in quotes where its characters are meant",
+            )
+        return escape_grammar(grammar) if isinstance(text, EscapedText) else grammar
+
+
 class _Composer:
     """Lowers the parts of one composition and collects their rules and holes.
 
@@ -157,6 +187,12 @@ class _Composer:
                     spend(_HOLE_WORK)
                     self.holes.append(FilledHole(constraint, path))
                 return cf.Hole(number)
+            case BareText(end=end, without=without):
+                return _without(self._lower_grammar(constraint, path), end, without)
+        return self._lower_grammar(constraint, path)
+
+    def _lower_grammar(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
+        """Return the body of a part that has a front end, whose rules are added."""
         digest = constraint.digest()
         if digest not in self._body_by_digest:
             prefix = f"{len(self._body_by_digest)}:"
@@ -164,6 +200,8 @@ class _Composer:
             self._body_by_digest[digest] = cf.Concatenation(())
             if isinstance(constraint, Lark):
                 grammar = self._lower_lark(constraint, prefix, path)
+            elif isinstance(constraint, BareText | EscapedText):
+                grammar = _lower_input(constraint)
             else:
                 with naming(path):
                     grammar = _lower_single(constraint)
@@ -271,6 +309,21 @@ def _separate_terminal(regular: Regular) -> cf.Body:
     this one prevents that, as an ``Intersection`` must not be part of another expression.
     """
     return cf.Concatenation((cf.Terminal(regular),))
+
+
+def _without(item: cf.Body, end: str, without: str) -> cf.Body:
+    """Return the texts of ``item`` with ``end`` after them and no earlier, and no ``without``.
+
+    Both conditions are look-aheads at the beginning of a text that is ``Alone``.
+    """
+    forbidden: list[Regular] = []
+    if end:
+        forbidden.append(Concat((ANYTHING, literal(end), Chars(ANY))))
+    if without:
+        forbidden.append(Concat((ANYTHING, literal(without))))
+    looks = tuple([Look(each, negative=True) for each in forbidden])
+    begin = cf.Terminal(EMPTY_TEXT, after=looks)
+    return cf.Alone(cf.Concatenation((begin, item, cf.Terminal(literal(end)))))
 
 
 def _enclose(begin: str, body: cf.Body, end: str) -> cf.Body:

@@ -54,12 +54,12 @@ def texts_in(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> Iterator
             yield from _texts_of(call.arguments)
     for tool in tools:
         yield tool.description
-        yield from _texts_of(tool.parameters)
+        yield from _texts_of(tool.schema)
 
 
 def _texts_of(text: str) -> Iterator[str]:
-    """Yield names and texts in JSON, if any, as a template gets them: without escapes."""
-    left = [json.loads(text)] if text else []
+    """Yield names and texts in JSON as a template gets them: without escapes."""
+    left = [json.loads(text)]
     while left:
         value = left.pop()
         if isinstance(value, str):

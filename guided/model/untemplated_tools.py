@@ -22,14 +22,12 @@ __all__ = ["describe_tool", "without_tools"]
 
 def describe_tool(tool: Tool) -> dict[str, Any]:
     """Return a tool as OpenAI's API and the templates of transformers write it."""
-    nothing = {"type": "object", "properties": {}, "additionalProperties": False}
-    parameters = json.loads(tool.parameters) if tool.parameters else nothing
     return {
         "type": "function",
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": parameters,
+            "parameters": json.loads(tool.schema),
         },
     }
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from guided.errors import RequestError, naming
-from guided.spec import Constraint, JsonOptions, JsonSchema, Structure
+from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import AnyOf, Part, Repeat, Sequence
 from guided.spec.exact_json import read_exact, write_exact
+from guided.spec.input_text import BareText, EscapedText
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged
 from guided.spec.tool_format import MARK, ToolFormat, strip_marks
 from guided.spec.tool_literals import literals_of
 from guided.spec.tool_members import members_of
-from guided.spec.tools import Tool, ToolUse
+from guided.spec.tools import INPUT, Tool, ToolUse, input_field
 
 __all__ = ["arguments_of", "with_calls"]
-
-_NO_ARGUMENTS: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {},
-    "additionalProperties": False,
-}
-"""The arguments of a tool that takes none."""
 
 
 def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure:
@@ -70,6 +62,8 @@ def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure
 
 def _arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
     """Return the constraint of a tool's arguments as the format writes them."""
+    if tool.input is not None:
+        return _input_constraint(tool.input, input_field(tool.name), form)
     schema = arguments_of(tool)
     with naming((f"the tool {tool.name}",)):
         if form.members is not None:
@@ -77,6 +71,18 @@ def _arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
         if form.quote:
             return literals_of(tool, schema, strip_marks(form.quote), MARK)
     return schema
+
+
+def _input_constraint(grammar: Lark | Regex, field: str, form: ToolFormat) -> Structure:
+    """Return the constraint of a custom tool's input, as the format writes a text argument."""
+    if form.members is not None:
+        text = BareText(grammar, field, end=form.members.end)
+        return Sequence([form.members.header(INPUT), text])
+    if form.quote:
+        # The reader recognises special tokens by their marks.
+        quote, text = _parts(form.quote), BareText(grammar, field, without=MARK)
+        return Sequence([f"{INPUT}:", *quote, text, *quote])
+    return Sequence([f'{{"{INPUT}":"', EscapedText(grammar, field), '"}'])
 
 
 def _one_or_more(call: Structure, separator: str | None) -> Structure:
@@ -103,8 +109,7 @@ def _parts(text: str) -> list[Part]:
 def arguments_of(tool: Tool) -> JsonSchema:
     """Return the constraint of a tool's arguments; raises RequestError for an invalid schema."""
     with naming((f"the tool {tool.name}",)):
-        parameters = read_exact(tool.parameters) if tool.parameters else _NO_ARGUMENTS
-        schema = {"type": "object"} | parameters
+        schema = {"type": "object"} | read_exact(tool.schema)
         if schema["type"] != "object":
             raise RequestError(
                 f"its parameters are of type {schema['type']!r}, no object", field="tools"

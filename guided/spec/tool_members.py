@@ -88,7 +88,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
 
 def text_members(tool: Tool) -> Mapping[str, bool]:
     """Return the arguments that are written as text, each with whether it may be ``null``."""
-    return _text_members(json.loads(tool.parameters) if tool.parameters else {})
+    return _text_members(json.loads(tool.schema))
 
 
 def _text_members(schema: Mapping[str, Any]) -> Mapping[str, bool]:

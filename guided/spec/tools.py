@@ -9,17 +9,34 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.spec.constraints import Lark, Regex
 from guided.spec.exact_json import check_text_values, read_exact, refuse_constant
 from guided.spec.json_options import UnknownKeywords
 from guided.spec.option import word_of
 
-__all__ = ["MAX_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
+__all__ = [
+    "INPUT",
+    "MAX_TOOLS",
+    "Tool",
+    "ToolCall",
+    "ToolUse",
+    "check_call",
+    "check_call_id",
+    "input_field",
+]
 
 MAX_TOOLS: Final = 128
 """Most tools of one request, the same as OpenAI's limit."""
 
 MAX_JSON_NESTING: Final = 256
 """Deepest nesting of objects and arrays in a tool's schema or in arguments of a call."""
+
+INPUT: Final = "input"
+"""The name of the only argument of a custom tool."""
+_NO_ARGUMENTS: Final = json.dumps(
+    {"type": "object", "properties": {}, "additionalProperties": False}
+)
+"""The schema of a tool that takes none."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ID: Final = re.compile(r"[A-Za-z0-9_.:-]{0,128}")
@@ -28,7 +45,7 @@ _CHOICES: Final = ("auto", "required", "none")
 
 @dataclass(frozen=True, slots=True, init=False)
 class Tool:
-    """A function that the model may call."""
+    """A function that the model may call, or a custom tool, whose input is a text of a grammar."""
 
     name: str
     """1 to 64 letters, digits, ``_``, ``.`` and ``-``."""
@@ -42,6 +59,8 @@ class Tool:
     unknown_keywords: UnknownKeywords | None = None
     """What becomes of keywords of the schema that its draft does not define, as in ``JsonOptions``;
     ``None``: the server's choice, or they are notes."""
+    input: Lark | Regex | None = None
+    """The grammar of a custom tool's input, its only argument, instead of ``parameters``."""
 
     def __init__(
         self,
@@ -50,6 +69,7 @@ class Tool:
         parameters: str | Mapping[str, object] = "",
         strict: bool = True,
         unknown_keywords: UnknownKeywords | Literal["note", "refuse"] | None = None,
+        input: Lark | Regex | None = None,
     ) -> None:
         """``parameters`` are text or a mapping, which is stored as text; raises RequestError."""
         if not _matches(name, _NAME):
@@ -71,8 +91,31 @@ class Tool:
                 UnknownKeywords, unknown_keywords, "unknown_keywords", within="tools"
             )
         object.__setattr__(self, "unknown_keywords", unknown_keywords)
+        object.__setattr__(self, "input", input)
         if text:
             _check_parameters(text, subject)
+        if input is not None:
+            self._check_input()
+
+    @property
+    def schema(self) -> str:
+        """The JSON Schema of its arguments as text, as models are shown it."""
+        return self.parameters or _NO_ARGUMENTS if self.input is None else _input_schema(self.input)
+
+    def _check_input(self) -> None:
+        """Raise RequestError for an input that is no grammar, or beside parameters."""
+        if not isinstance(self.input, Lark | Regex):
+            raise RequestError(
+                f"the input of the tool {self.name} is {self.input!r:.80}",
+                field="tools",
+                hint="pass a guided.Lark or a guided.Regex",
+            )
+        if self.parameters:
+            raise RequestError(
+                f"the tool {self.name} has both parameters and an input, its only argument",
+                field="tools",
+                hint="leave one out",
+            )
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -154,6 +197,27 @@ def _parse(text: str) -> object:
     # Raises for half of a surrogate pair, which cannot be encoded, and for numbers out of range.
     json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
     return parsed
+
+
+def input_field(name: str) -> str:
+    """Return the field of a request that has the input of the tool with this name, for errors."""
+    return f"tools.{name}.{INPUT}"
+
+
+def _input_schema(grammar: Lark | Regex) -> str:
+    """Return the schema of a custom tool's arguments, which shows its grammar to the model."""
+    told = (
+        f"A text of this grammar in the format of Lark:\n{grammar.text}"
+        if isinstance(grammar, Lark)
+        else f"A text that this regular expression matches as a whole: {grammar.pattern}"
+    )
+    schema = {
+        "type": "object",
+        "properties": {INPUT: {"type": "string", "description": told}},
+        "required": [INPUT],
+        "additionalProperties": False,
+    }
+    return json.dumps(schema, ensure_ascii=False)
 
 
 def _check_parameters(text: str, subject: str) -> None:

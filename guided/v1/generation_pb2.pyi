@@ -714,7 +714,7 @@ Global___ToolUse: _TypeAlias = ToolUse  # noqa: Y015
 
 @_typing.final
 class Tool(_message.Message):
-    """A function that the model may call."""
+    """A function that the model may call, or a custom tool, whose input is a text of a grammar."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -723,6 +723,7 @@ class Tool(_message.Message):
     PARAMETERS_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
     UNKNOWN_KEYWORDS_FIELD_NUMBER: _builtins.int
+    INPUT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name: 1 to 64 letters, digits, "_", "." and "-"."""
     description: _builtins.str
@@ -735,6 +736,12 @@ class Tool(_message.Message):
     """What becomes of keywords that the draft of the schema does not define. Unspecified: the server's
     choice.
     """
+    @_builtins.property
+    def input(self) -> Global___Constraint:
+        """The grammar of a custom tool's input: lark, without holes and schemas, or regex. A call has the
+        input as its only argument, {"input": "..."}. Not together with parameters. Absent: a function.
+        """
+
     def __init__(
         self,
         *,
@@ -743,10 +750,11 @@ class Tool(_message.Message):
         parameters: _builtins.str = ...,
         strict: _builtins.bool | None = ...,
         unknown_keywords: Global___UnknownKeywords.ValueType = ...,
+        input: Global___Constraint | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "strict", b"strict"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "input", b"input", "strict", b"strict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "description", b"description", "name", b"name", "parameters", b"parameters", "strict", b"strict", "unknown_keywords", b"unknown_keywords"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "description", b"description", "input", b"input", "name", b"name", "parameters", b"parameters", "strict", b"strict", "unknown_keywords", b"unknown_keywords"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__strict: _TypeAlias = _typing.Literal["strict"]  # noqa: Y015
     _WhichOneofArgType__strict: _TypeAlias = _typing.Literal["_strict", b"_strict"]  # noqa: Y015

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
@@ -66,11 +66,14 @@ class Asked:
     """The field of the body that bounds the answer."""
     prompt_field: str = "prompt"
     """The field of the body that the prompt came from."""
+    input_fields: Mapping[str, str] = field(default_factory=dict)
+    """The fields of the body that the inputs of custom tools came from, by those of the request."""
 
     @property
     def came_from(self) -> dict[str, str | None]:
         """Maps fields of the request to the differently named fields of the body."""
         return {
+            **self.input_fields,
             "constraint": self.constraint_field,
             "max_tokens": self.budget_field,
             "prompt": self.prompt_field,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
@@ -69,9 +69,11 @@ class ChatStyle:
     tells_usage: bool
     tells_logprobs: bool
     tells_thoughts: bool = False
+    custom: Collection[str] = ()
+    """The names of custom tools, of whose calls the input is returned."""
 
     def reader_of(self, form: ToolFormat) -> CallReader | None:
-        """Return a reader of one answer, or ``None`` if it may not call functions."""
+        """Return a reader of one answer, or ``None`` if it may not call tools."""
         made = self.reader(form)
         return None if made is None else made()
 
@@ -187,6 +189,8 @@ class _Choice:
         self._index = index
         self._reader = style.reader_of(form)
         self._is_begun = False
+        self._is_custom = False
+        """Whether the latest call is of a custom tool."""
         self._num_scored = 0
         """The number of tokens whose log-probabilities have come."""
         self._untold: list[TokenLogprobs] = []
@@ -203,7 +207,7 @@ class _Choice:
         if self._style.tells_thoughts:
             message |= _thoughts(one.reasoning)
         if calls:
-            message["tool_calls"] = [_call(call.name, call.arguments) for call in calls]
+            message["tool_calls"] = [self._call(call.name, call.arguments) for call in calls]
         end = self._end(one, one.logprobs[one.reasoning_tokens :])
         return {"index": self._index, "message": message, **end}
 
@@ -241,10 +245,15 @@ class _Choice:
             case Content(text):
                 delta: JsonObject = {"content": text}
             case CallBegun(name):
-                delta = {"tool_calls": [{"index": self._last_call, **_call(name, "")}]}
+                self._is_custom = name in self._style.custom
+                delta = {"tool_calls": [{"index": self._last_call, **self._call(name, "")}]}
             case Argument(text):
-                told = {"index": self._last_call, "function": {"arguments": text}}
-                delta = {"tool_calls": [told]}
+                grown = (
+                    {"custom": {"input": text}}
+                    if self._is_custom
+                    else {"function": {"arguments": text}}
+                )
+                delta = {"tool_calls": [{"index": self._last_call, **grown}]}
         return self._chunk(delta)
 
     def _chunk(self, delta: JsonObject) -> JsonObject:
@@ -259,6 +268,13 @@ class _Choice:
     def _last_call(self) -> int:
         assert self._reader is not None, "a call without tools"
         return self._reader.num_calls - 1
+
+    def _call(self, name: str, said: str) -> JsonObject:
+        """Return a call of a tool; ``said`` are its arguments, or the input of a custom tool."""
+        if name in self._style.custom:
+            return {"id": call_id(), "type": "custom", "custom": {"name": name, "input": said}}
+        function = {"name": name, "arguments": said}
+        return {"id": call_id(), "type": "function", "function": function}
 
     def _begun(self, delta: JsonObject) -> JsonObject:
         """Return the delta, with the role if it is the first one."""
@@ -279,14 +295,6 @@ class _Choice:
 def _thoughts(text: str) -> JsonObject:
     """Return the fields of thoughts, which clients read by either name."""
     return {"reasoning_content": text, "reasoning": text}
-
-
-def _call(name: str, arguments: str) -> JsonObject:
-    return {
-        "id": call_id(),
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
 
 
 def answers_of(result: GenerationResult) -> tuple[One, ...]:

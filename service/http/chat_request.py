@@ -20,7 +20,14 @@ from guided_service.http.constraints import ConstraintFields
 from guided_service.http.fields import Body, Budget, Given, Listed, Off, On, given
 from guided_service.http.messages import Turn, conversation, described
 from guided_service.http.thinking import Effort, Thinking, ThinkingFields
-from guided_service.http.tools import Tool, ToolChoice, chosen_of, tool_use
+from guided_service.http.tools import (
+    ChatTool,
+    ToolChoice,
+    chosen_of,
+    custom_names,
+    input_fields,
+    tool_use,
+)
 
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
 
@@ -54,7 +61,7 @@ class ChatRequest(ConstraintFields, ThinkingFields):
     stream_options: StreamOptions | None = None
     logprobs: bool = False
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
-    tools: Listed[Tool] = Field(default_factory=list, max_length=MAX_TOOLS)
+    tools: Listed[ChatTool] = Field(default_factory=list, max_length=MAX_TOOLS)
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool = True
     modalities: Listed[Literal["text"]] | None = None
@@ -130,8 +137,10 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         show_schema=chat.show_schema,
         **chat.common(config, chat.budget),
     )
+    custom = custom_names(chat.tools)
     style = ChatStyle(
-        reader=partial(reader_of, request),
+        reader=partial(reader_of, request, inputs=custom),
+        custom=custom,
         is_named=chosen.named is not None,
         is_structured=wanted is not None,
         tells_usage=chat.stream_options is not None and chat.stream_options.include_usage,
@@ -147,4 +156,5 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         reasoning_field=None if thinking is None else thinking.field,
         budget_field=chat.budget_field,
         prompt_field="messages",
+        input_fields=input_fields(chat.tools),
     )

@@ -45,6 +45,9 @@ _LONGEST_MESSAGE: Final = 2000
 _OUR_PLACE: Final = "sampling."
 """Prefix of the names of options that are fields of the body here."""
 
+_SHOWN_PLACES: Final = ("max_tokens", "tools.")
+"""Beginnings of the names of fields that messages contain."""
+
 
 class RefusedCallError(RequestError):
     """A call that HTTP has a status of its own for: an unknown path or model, a wrong method."""
@@ -113,7 +116,7 @@ def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
         # The engine's hint names options that a body does not have.
         off = "false" if sent.startswith("chat_template_kwargs.") else "none or 0"
         return f"{error.message}; leave {sent} out, or set it to {off}"
-    if field == "max_tokens":
+    if field is not None and field.startswith(_SHOWN_PLACES):
         return str(error).replace(field, came_from.get(field) or field)
     return str(error)
 
@@ -142,6 +145,8 @@ def _field_of(error: GuidedError, came_from: Mapping[str, str | None]) -> str | 
     field = error.field if isinstance(error, RequestError) else None
     if field is None:
         return None
+    if field in came_from:
+        return came_from[field]
     ours = field.partition(".")[0]
     if ours in came_from:
         return came_from[ours]

@@ -12,11 +12,20 @@ from pydantic import Field
 from guided.errors import RequestError
 from guided.spec import Message, ToolCall
 from guided.spec.exact_json import check_text_values
+from guided.spec.tools import INPUT
 from guided_service.http.constraints import Wanted
 from guided_service.http.fields import Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
 
-__all__ = ["CallsMade", "RefusalPart", "Turn", "conversation", "described", "written_arguments"]
+__all__ = [
+    "CallsMade",
+    "RefusalPart",
+    "Turn",
+    "conversation",
+    "described",
+    "input_arguments",
+    "written_arguments",
+]
 
 
 class TextPart(Given):
@@ -76,6 +85,23 @@ class CallMade(Given):
     """Its place in the stream that it came in; ignored, as the calls are in order."""
 
 
+class CustomCalled(Given):
+    """A custom tool's name and input."""
+
+    name: str
+    input: str
+
+
+class CustomCallMade(Given):
+    """A call of a custom tool that the assistant made."""
+
+    id: str
+    type: Literal["custom"]
+    custom: CustomCalled
+    index: int | None = None
+    """Ignored, as for functions."""
+
+
 class AssistantTurn(Given):
     """A message of the model: text, calls, or both."""
 
@@ -88,7 +114,9 @@ class AssistantTurn(Given):
     audio: None = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     function_call: None = None
-    tool_calls: Listed[CallMade] | None = None
+    tool_calls: (
+        Listed[Annotated[CallMade | CustomCallMade, OneOf("type", default="function")]] | None
+    ) = None
     reasoning_content: str | None = None
     """The thoughts before the message, as returned."""
     reasoning: str | None = None
@@ -103,7 +131,7 @@ class ToolTurn(Given):
     content: Content
     tool_call_id: str
     name: str | None = None
-    """The name of the function that was called."""
+    """The name of the tool that was called."""
 
 
 Turn: TypeAlias = Annotated[SystemTurn | UserTurn | AssistantTurn | ToolTurn, OneOf("role")]
@@ -161,7 +189,9 @@ def _thoughts(turn: AssistantTurn, place: str) -> str:
     return turn.reasoning or turn.reasoning_content or ""
 
 
-def _call(call: CallMade, place: str) -> ToolCall:
+def _call(call: CallMade | CustomCallMade, place: str) -> ToolCall:
+    if isinstance(call, CustomCallMade):
+        return ToolCall(call.custom.name, input_arguments(call.custom.input), call.id)
     arguments = written_arguments(call.function.arguments, call.id, f"{place}.tool_calls")
     return ToolCall(call.function.name, arguments, call.id)
 
@@ -178,6 +208,11 @@ def written_arguments(told: str, call_id: str, field: str) -> str:
             f"the arguments of the call {call_id[:80]!r} are not JSON", field=field
         ) from error
     return written
+
+
+def input_arguments(told: str) -> str:
+    """Return the arguments that a custom tool's call has here: its input, as the only one."""
+    return json.dumps({INPUT: told}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _check_names(turns: list[Turn]) -> None:
@@ -203,19 +238,31 @@ class CallsMade:
         """``id_field`` is the field in which an answer says which call it answers."""
         self._id_field = id_field
         self._names: dict[str, str] = {}
-        """Names of functions by the ids of their calls."""
+        """Names of tools by the ids of their calls."""
+        self._answers: dict[str, str] = {}
+        """Types of the items that may answer calls, by the ids of the calls."""
 
-    def add(self, calls: Iterable[ToolCall]) -> None:
-        """Add calls."""
-        self._names.update((call.id, call.name) for call in calls)
+    def add(self, calls: Iterable[ToolCall], *, answers: str = "") -> None:
+        """Add calls that are answered by items of the type ``answers``."""
+        for call in calls:
+            self._names[call.id], self._answers[call.id] = call.name, answers
 
-    def check_answer(self, call_id: str, name: str | None, place: str) -> None:
-        """Raise RequestError for an answer to an unknown call, or to a call of another function."""
+    def check_answer(self, call_id: str, name: str | None, place: str, *, kind: str = "") -> None:
+        """Raise RequestError for an answer to an unknown call, or to a call of another tool.
+
+        ``kind`` is the type of the item that answers.
+        """
         called = self._names.get(call_id)
         if called is None:
             raise RequestError(
                 f"{place} answers the call {call_id[:80]!r}, which no earlier message made",
                 field=f"{place}.{self._id_field}",
+            )
+        if kind != self._answers[call_id]:
+            raise RequestError(
+                f"{place}.type is {kind!r}, but the call that it answers takes a "
+                f"{self._answers[call_id]!r}",
+                field=f"{place}.type",
             )
         if name and name != called:
             raise RequestError(

@@ -3,9 +3,10 @@
 ::
 
     response.created, response.in_progress
-      response.output_item.added            thoughts, a message, or a call of a function
+      response.output_item.added            thoughts, a message, or a call of a tool
         response.content_part.added         except for a call
-          response.output_text.delta …      or reasoning_text, or function_call_arguments
+          response.output_text.delta …      or reasoning_text, function_call_arguments,
+                                            custom_tool_call_input
           response.output_text.done
         response.content_part.done
         response.reasoning_summary_part.added, its text, and done   for thoughts, if requested
@@ -31,14 +32,25 @@ from guided_service.http.logprobs import told_tokens
 __all__ = ["ResponseForm"]
 
 
-_Kind: TypeAlias = Literal["reasoning", "message", "function_call"]
+_Kind: TypeAlias = Literal["reasoning", "message", "function_call", "custom_tool_call"]
 
-_IDS: Final[Mapping[_Kind, str]] = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
+_IDS: Final[Mapping[_Kind, str]] = {
+    "reasoning": "rs_",
+    "message": "msg_",
+    "function_call": "fc_",
+    "custom_tool_call": "ctc_",
+}
+_CALL_TEXTS: Final[Mapping[_Kind, str]] = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+}
+"""The names of the texts of calls, which have no parts."""
 
 _TEXT_EVENTS: Final[Mapping[_Kind, str]] = {
     "reasoning": "response.reasoning_text",
     "message": "response.output_text",
     "function_call": "response.function_call_arguments",
+    "custom_tool_call": "response.custom_tool_call_input",
 }
 """The names of the events of an item's text, before ``.delta`` and ``.done``."""
 
@@ -49,7 +61,7 @@ class _Item:
 
     kind: _Kind
     name: str = ""
-    """The name of the function that is called."""
+    """The name of the tool that is called."""
     is_summarized: bool = False
     """Whether thoughts also serve as their summary."""
     item_id: str = field(init=False)
@@ -88,8 +100,9 @@ class _Item:
                 return said | {"summary": summary, "content": content}
             case "message":
                 return said | {"role": "assistant", "content": content}
-            case "function_call":
-                return said | {"call_id": self.call_id, "name": self.name, "arguments": text}
+            case "function_call" | "custom_tool_call":
+                called = {"call_id": self.call_id, "name": self.name}
+                return said | called | {_CALL_TEXTS[self.kind]: text}
 
 
 def _summary_part(text: str) -> JsonObject:
@@ -172,7 +185,9 @@ class ResponseForm:
         for piece in pieces:
             match piece:
                 case CallBegun(name):
-                    events += self._added("function_call", name)
+                    is_custom = name in self._style.custom
+                    kind: _Kind = "custom_tool_call" if is_custom else "function_call"
+                    events += self._added(kind, name)
                 case Content(text):
                     if not self._items or self._items[-1].kind != "message":
                         events += self._added("message")
@@ -188,7 +203,7 @@ class ResponseForm:
         self._items.append(item)
         added = self._event("response.output_item.added", **self._place(), item=item.begun())
         events.append(added)
-        if kind != "function_call":
+        if kind not in _CALL_TEXTS:
             part = item.part("", [])
             events.append(self._event("response.content_part.added", **self._at(), part=part))
         return events
@@ -214,6 +229,8 @@ class ResponseForm:
         match item.kind:
             case "function_call":
                 return [self._event(done, **self._at(), name=item.name, arguments=item.text)]
+            case "custom_tool_call":
+                return [self._event(done, **self._at(), input=item.text)]
             case "message":
                 said: JsonObject = {"text": item.text, "logprobs": self._logprobs}
             case "reasoning":
@@ -241,7 +258,7 @@ class ResponseForm:
     def _at(self) -> JsonObject:
         """Return the place of the last text; a call has no parts."""
         item = self._items[-1]
-        part: JsonObject = {} if item.kind == "function_call" else {"content_index": 0}
+        part: JsonObject = {} if item.kind in _CALL_TEXTS else {"content_index": 0}
         return {**self._place(), "item_id": item.item_id, **part}
 
     def _event(self, kind: str, **told: object) -> bytes:

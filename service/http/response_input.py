@@ -14,7 +14,12 @@ from guided.errors import RequestError
 from guided.spec import Message, ToolCall
 from guided.spec.tools import check_call
 from guided_service.http.fields import Given, Listed
-from guided_service.http.messages import CallsMade, RefusalPart, written_arguments
+from guided_service.http.messages import (
+    CallsMade,
+    RefusalPart,
+    input_arguments,
+    written_arguments,
+)
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["Item", "messages_of"]
@@ -62,16 +67,39 @@ class CallItem(Given):
     status: str | None = None
 
 
-class OutputItem(Given):
+class CustomCallItem(Given):
+    """A call of a custom tool that the model made."""
+
+    type: Literal["custom_tool_call"]
+    call_id: str
+    name: str
+    input: str
+    id: str | None = None
+    status: str | None = None
+
+
+class Output(Given):
     """The result of a call."""
 
-    type: Literal["function_call_output"]
+    type: str
     call_id: str
     output: Texts
     name: str | None = None
-    """The name of the function that was called."""
+    """The name of the tool that was called."""
     id: str | None = None
     status: str | None = None
+
+
+class OutputItem(Output):
+    """The result of a call of a function."""
+
+    type: Literal["function_call_output"]
+
+
+class CustomOutputItem(Output):
+    """The result of a call of a custom tool."""
+
+    type: Literal["custom_tool_call_output"]
 
 
 class ThoughtPart(Given):
@@ -94,7 +122,8 @@ class ThoughtItem(Given):
 
 
 Item: TypeAlias = Annotated[
-    MessageItem | CallItem | OutputItem | ThoughtItem, OneOf("type", default="message")
+    MessageItem | CallItem | OutputItem | CustomCallItem | CustomOutputItem | ThoughtItem,
+    OneOf("type", default="message"),
 ]
 
 
@@ -141,17 +170,21 @@ def _add(item: Item, place: str, turns: list[_Turn], calls: CallsMade) -> None:
             turns.append(_Turn(role, _joined(item.content)))
         case ThoughtItem():
             _add_thoughts("".join(part.text for part in item.content or item.summary), turns)
-        case OutputItem():
-            calls.check_answer(item.call_id, item.name, place)
+        case OutputItem() | CustomOutputItem():
+            calls.check_answer(item.call_id, item.name, place, kind=item.type)
             turns.append(_Turn("tool", _joined(item.output), answers=item.call_id))
-        case CallItem():
-            told = written_arguments(item.arguments, item.call_id, f"{place}.arguments")
+        case CallItem() | CustomCallItem():
+            told = (
+                input_arguments(item.input)
+                if isinstance(item, CustomCallItem)
+                else written_arguments(item.arguments, item.call_id, f"{place}.arguments")
+            )
             try:
                 call = ToolCall(item.name, told, item.call_id)
                 check_call(call)
             except RequestError as error:
                 raise RequestError(error.message, field=place, hint=error.hint) from error
-            calls.add([call])
+            calls.add([call], answers=f"{item.type}_output")
             if last is None or last.role != "assistant":
                 turns.append(_Turn("assistant"))
             turns[-1].calls.append(call)

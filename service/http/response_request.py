@@ -30,7 +30,14 @@ from guided_service.http.messages import described
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
 from guided_service.http.thinking import Effort, Thinking, ThinkingFields
-from guided_service.http.tools import FunctionTool, ResponseToolChoice, Tool, chosen_of, tool_use
+from guided_service.http.tools import (
+    ResponseTool,
+    ResponseToolChoice,
+    chosen_of,
+    custom_names,
+    input_fields,
+    tool_use,
+)
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ResponseRequest", "read_response"]
@@ -100,7 +107,7 @@ class ResponseRequest(ThinkingFields):
     instructions: str | None = None
     max_output_tokens: Budget | None = None
     text: TextOptions | None = None
-    tools: Listed[FunctionTool] = Field(default_factory=list, max_length=MAX_TOOLS)
+    tools: Listed[ResponseTool] = Field(default_factory=list, max_length=MAX_TOOLS)
     tool_choice: ResponseToolChoice | None = None
     parallel_tool_calls: bool = True
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
@@ -189,8 +196,7 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
     wanted, choice, thinking = asked.wanted(config), chosen_of(asked.tool_choice), asked.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
-    listed = [Tool(type="function", function=one) for one in asked.tools]
-    tools = tool_use(listed, choice, wanted, is_parallel=asked.parallel_tool_calls)
+    tools = tool_use(asked.tools, choice, wanted, is_parallel=asked.parallel_tool_calls)
     if tools is not None:
         field = "tools" if wanted is None else f"tools, or {field}"
     elif asked.tool_choice not in (None, "none", "auto"):
@@ -206,8 +212,10 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
         **asked.common(config, asked.budget),
     )
+    custom = custom_names(asked.tools)
     style = ChatStyle(
-        reader=partial(reader_of, request),
+        reader=partial(reader_of, request, inputs=custom),
+        custom=custom,
         is_named=choice.named is not None,
         is_structured=wanted is not None,
         tells_usage=True,
@@ -222,13 +230,13 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
         reasoning_field=None if thinking is None else thinking.field,
         budget_field="max_output_tokens",
         prompt_field="input",
+        input_fields=input_fields(asked.tools),
     )
 
 
 def _repeated(asked: ResponseRequest) -> dict[str, Any]:
     """Return the fields of the request that its response repeats."""
     said = asked.model_dump(include=_REPEATED)
-    tools = [one.model_dump() | {"strict": one.strict} for one in asked.tools]
     choice = asked.tool_choice
     return {
         **said,
@@ -242,7 +250,7 @@ def _repeated(asked: ResponseRequest) -> dict[str, Any]:
         "store": False,
         "text": {"format": _format(asked)},
         "tool_choice": choice.model_dump() if isinstance(choice, Given) else choice or "auto",
-        "tools": tools,
+        "tools": [tool.model_dump() for tool in asked.tools],
         "top_logprobs": asked.top_logprobs or 0,
         "top_p": 1.0 if asked.top_p is None else asked.top_p,
         "truncation": "disabled",

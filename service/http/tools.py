@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -14,21 +14,24 @@ from guided.errors import RequestError
 from guided.spec import JsonSchema
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
-from guided.spec.tools import MAX_TOOLS
+from guided.spec.tools import MAX_TOOLS, input_field
 from guided_service.http.constraints import Wanted
+from guided_service.http.custom_tools import ChatCustom, ResponseCustom, ToolName
 from guided_service.http.fields import Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = [
     "AllowedMode",
+    "ChatTool",
     "Choice",
     "Chosen",
     "Function",
-    "FunctionTool",
+    "ResponseTool",
     "ResponseToolChoice",
-    "Tool",
     "ToolChoice",
     "chosen_of",
+    "custom_names",
+    "input_fields",
     "tool_use",
 ]
 
@@ -36,7 +39,7 @@ __all__ = [
 class Function(Given):
     """A function that the model may call."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    name: ToolName
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
@@ -50,15 +53,25 @@ class Function(Given):
         return spec.Tool(self.name, self.description or "", parameters, self.strict is not False)
 
 
-class Tool(Given):
-    """A tool; functions are the only kind."""
+class ChatFunctionTool(Given):
+    """A function, as a tool of a chat."""
 
     type: Literal["function"]
     function: Function
 
 
+class ChatCustomTool(Given):
+    """A custom tool of a chat."""
+
+    type: Literal["custom"]
+    custom: ChatCustom
+
+
+ChatTool: TypeAlias = Annotated[ChatFunctionTool | ChatCustomTool, OneOf("type")]
+
+
 class Named(Given):
-    """A function by its name."""
+    """A tool by its name."""
 
     name: str
 
@@ -70,6 +83,14 @@ class NamedChoice(Given):
     function: Named
 
 
+class NamedCustomChoice(Given):
+    """The one custom tool that must be called, or one of those that may be."""
+
+    type: Literal["custom"]
+    custom: Named
+
+
+NamedTool: TypeAlias = NamedChoice | NamedCustomChoice
 AllowedMode: TypeAlias = Literal["auto", "required"]
 
 
@@ -77,7 +98,9 @@ class AllowedTools(Given):
     """The tools that may be called, of all tools."""
 
     mode: AllowedMode
-    tools: Annotated[Listed[NamedChoice], Field(min_length=1, max_length=MAX_TOOLS)]
+    tools: Annotated[
+        Listed[Annotated[NamedTool, OneOf("type")]], Field(min_length=1, max_length=MAX_TOOLS)
+    ]
 
 
 class AllowedChoice(Given):
@@ -89,21 +112,39 @@ class AllowedChoice(Given):
 
 Choice: TypeAlias = Literal["none", "auto", "required"]
 ToolChoice: TypeAlias = Annotated[
-    Choice | Annotated[NamedChoice | AllowedChoice, OneOf("type")], OneOfKinds()
+    Choice | Annotated[NamedChoice | NamedCustomChoice | AllowedChoice, OneOf("type")], OneOfKinds()
 ]
 
 
 class FunctionTool(Function):
-    """A tool of a response."""
+    """A function, as a tool of a response."""
 
     type: Literal["function"]
 
 
-class ChosenFunction(Given):
+class CustomTool(ResponseCustom):
+    """A custom tool of a response."""
+
+    type: Literal["custom"]
+
+
+ResponseTool: TypeAlias = Annotated[FunctionTool | CustomTool, OneOf("type")]
+AnyTool: TypeAlias = ChatFunctionTool | ChatCustomTool | FunctionTool | CustomTool
+
+
+class ChosenFunction(Named):
     """A function by its name: one that must be called, or one that may be."""
 
     type: Literal["function"]
-    name: str
+
+
+class ChosenCustom(Named):
+    """A custom tool by its name, likewise."""
+
+    type: Literal["custom"]
+
+
+ChosenTool: TypeAlias = ChosenFunction | ChosenCustom
 
 
 class ChosenTools(Given):
@@ -111,12 +152,22 @@ class ChosenTools(Given):
 
     type: Literal["allowed_tools"]
     mode: AllowedMode
-    tools: Annotated[Listed[ChosenFunction], Field(min_length=1, max_length=MAX_TOOLS)]
+    tools: Annotated[
+        Listed[Annotated[ChosenTool, OneOf("type")]], Field(min_length=1, max_length=MAX_TOOLS)
+    ]
 
 
 ResponseToolChoice: TypeAlias = Annotated[
-    Choice | Annotated[ChosenFunction | ChosenTools, OneOf("type")], OneOfKinds()
+    Choice | Annotated[ChosenFunction | ChosenCustom | ChosenTools, OneOf("type")], OneOfKinds()
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A tool by its kind and name."""
+
+    kind: Literal["function", "custom"]
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,42 +175,75 @@ class Chosen:
     """Which tools may be called."""
 
     word: Choice = "auto"
-    named: str | None = None
-    """The one function that must be called."""
-    allowed: tuple[str, ...] | None = None
-    """The only functions that may be called."""
+    named: Reference | None = None
+    """The one tool that must be called."""
+    allowed: tuple[Reference, ...] | None = None
+    """The only tools that may be called."""
 
 
 def chosen_of(choice: ToolChoice | ResponseToolChoice | None) -> Chosen:
     """Return which tools a request chooses."""
     match choice:
-        case NamedChoice(function=function):
-            return Chosen(named=function.name)
-        case ChosenFunction(name=name):
-            return Chosen(named=name)
-        case AllowedChoice(allowed_tools=allowed):
-            names = tuple(tool.function.name for tool in allowed.tools)
-            return Chosen(allowed.mode, allowed=names)
+        case NamedChoice() | NamedCustomChoice() | ChosenFunction() | ChosenCustom():
+            return Chosen(named=_reference(choice))
+        case AllowedChoice(allowed_tools=AllowedTools(mode=mode, tools=tools)):
+            return Chosen(mode, allowed=tuple(map(_reference, tools)))
         case ChosenTools(mode=mode, tools=tools):
-            return Chosen(mode, allowed=tuple(tool.name for tool in tools))
+            return Chosen(mode, allowed=tuple(map(_reference, tools)))
     return Chosen(choice or "auto")
 
 
+def _reference(named: NamedTool | ChosenTool) -> Reference:
+    match named:
+        case NamedChoice(function=inner) | NamedCustomChoice(custom=inner):
+            return Reference(named.type, inner.name)
+        case ChosenFunction() | ChosenCustom():
+            return Reference(named.type, named.name)
+
+
+def _inner(tool: AnyTool) -> Function | ChatCustom | ResponseCustom:
+    """Return a tool without its kind."""
+    match tool:
+        case ChatFunctionTool(function=function):
+            return function
+        case ChatCustomTool(custom=custom):
+            return custom
+    return tool
+
+
+def custom_names(tools: Iterable[AnyTool]) -> frozenset[str]:
+    """Return the names of the custom tools."""
+    return frozenset(_inner(tool).name for tool in tools if tool.type == "custom")
+
+
+def input_fields(tools: Iterable[AnyTool]) -> dict[str, str]:
+    """Map the fields of inputs in the engine's request to those of grammars in the body."""
+    found = {}
+    for at, tool in enumerate(tools):
+        match tool:
+            case ChatCustomTool(custom=custom):
+                found[input_field(custom.name)] = f"tools[{at}].custom.{custom.definition_path}"
+            case CustomTool():
+                found[input_field(tool.name)] = f"tools[{at}].{tool.definition_path}"
+    return found
+
+
 def tool_use(
-    tools: list[Tool], chosen: Chosen, beside: Wanted | None, *, is_parallel: bool
+    tools: Sequence[AnyTool], chosen: Chosen, beside: Wanted | None, *, is_parallel: bool
 ) -> spec.ToolUse | None:
     """Return the tools of a request; raises RequestError if they conflict with its constraint."""
     if not tools:
         return None
-    found = tuple(tool.function.tool() for tool in tools)
+    found = tuple(_inner(tool).tool() for tool in tools)
     choice: str = chosen.word
     if chosen.named is not None:
-        choice = chosen.named
-        # A function may be named like one of the words of a choice.
-        _check_listed([choice], found)
+        choice = chosen.named.name
+        # A tool may be named like one of the words of a choice.
+        _check_listed([chosen.named], tools)
     if chosen.allowed is not None:
-        _check_listed(chosen.allowed, found)
-        found = tuple(tool for tool in found if tool.name in chosen.allowed)
+        _check_listed(chosen.allowed, tools)
+        names = {each.name for each in chosen.allowed}
+        found = tuple(tool for tool in found if tool.name in names)
     if choice != "none" and beside is not None and not isinstance(beside.structure, JsonSchema):
         raise RequestError(
             f"{beside.field} is not JSON, so it cannot be told from calls of tools",
@@ -172,10 +256,18 @@ def tool_use(
     return use
 
 
-def _check_listed(names: Iterable[str], tools: tuple[spec.Tool, ...]) -> None:
-    listed = {tool.name for tool in tools}
-    for name in names:
-        if name not in listed:
+def _check_listed(references: Iterable[Reference], tools: Iterable[AnyTool]) -> None:
+    kinds = {_inner(tool).name: tool.type for tool in tools}
+    for each in references:
+        kind = kinds.get(each.name)
+        if kind is None:
             raise RequestError(
-                f"tool_choice names {name[:80]!r}, which is none of the tools", field="tool_choice"
+                f"tool_choice names {each.name[:80]!r}, which is none of the tools",
+                field="tool_choice",
+            )
+        if kind != each.kind:
+            raise RequestError(
+                f"tool_choice names {each.name!r} by the type {each.kind!r}, but the tool is of "
+                f"type {kind!r}",
+                field="tool_choice",
             )

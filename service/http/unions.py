@@ -54,9 +54,12 @@ class OneOf:
         return _union(tagged, self._meant, told)
 
     def _meant(self, value: object) -> str | None:
-        if not isinstance(value, dict):
+        if isinstance(value, BaseModel):  # where a model is dumped
+            text = getattr(value, self.field)
+        elif isinstance(value, dict):
+            text = value.get(self.field, self.default)
+        else:
             return None
-        text = value.get(self.field, self.default)
         return self._tag(text) if isinstance(text, str) else None
 
     def _tag(self, text: str) -> str:

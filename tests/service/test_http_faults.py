@@ -17,7 +17,10 @@ UNKNOWN = f" {OTHER}; {LISTED}"
 ROLES = "it is one of 'system', 'developer', 'user', 'assistant', 'tool'"
 FORMATS = "it is one of 'text', 'json_object', 'json_schema'"
 CHAT_FORMATS = f"{FORMATS}, 'structural_tag'"
-ITEMS = "it is one of 'message', 'function_call', 'function_call_output', 'reasoning'"
+ITEMS = (
+    "it is one of 'message', 'function_call', 'function_call_output', 'custom_tool_call', "
+    "'custom_tool_call_output', 'reasoning'"
+)
 WORDS = "should be 'none', 'auto' or 'required'"
 PROMPTS = "send one text; several are several calls"
 CALL = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}

@@ -189,7 +189,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"messages": [{"role": "tool", "content": "x", "tool_call_id": "a"}]},
         "messages[0].tool_call_id",
     ),
-    ("chat", {"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools[0].type"),
+    ("chat", {"tools": [{"type": "computer", "computer": {"name": "f"}}]}, "tools[0].type"),
     ("chat", {"tools": [{**TOOL, "x": 1}]}, "tools[0].x"),
     ("chat", {"tools": [TOOL, TOOL]}, "tools"),
     ("chat", {"tools": [TOOL] * 129}, "tools"),
@@ -275,7 +275,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "chat",
         {"tools": [TOOL], "tool_choice": {"type": "custom", "custom": {"name": "f"}}},
-        "tool_choice.type",
+        "tool_choice",
     ),
     (
         "chat",
@@ -356,7 +356,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"input": [{"type": "function_call", "call_id": "1", "name": "f", "arguments": "{"}]},
         "input[0].arguments",
     ),
-    ("responses", {"tools": [FLAT_TOOL], "tool_choice": {"type": "custom"}}, "tool_choice.type"),
+    ("responses", {"tools": [FLAT_TOOL], "tool_choice": {"type": "custom"}}, "tool_choice.name"),
     (
         "responses",
         {

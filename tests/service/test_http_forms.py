@@ -350,7 +350,8 @@ def style(*, calls_tools: bool = False, **fields: bool) -> ChatStyle:
         return partial(CallReader, form) if calls_tools else None
 
     kinds = ("is_named", "is_structured", "tells_usage", "tells_logprobs")
-    return ChatStyle(reader, **(dict.fromkeys(kinds, False) | fields))
+    told: dict[str, Any] = dict.fromkeys(kinds, False) | fields
+    return ChatStyle(reader, **told)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,18 @@ ALLOWED = {
         },
     },
 }
+GRAMMAR = {"syntax": "lark", "definition": 'start: "a"'}
+CUSTOM: dict[str, Any] = {
+    "type": "custom",
+    "custom": {
+        "name": "c",
+        "description": "C.",
+        "format": {"type": "grammar", "grammar": GRAMMAR},
+    },
+}
+TWO_CUSTOM = [CUSTOM, {"type": "custom", "custom": {"name": "d"}}]
+CUSTOM_CHOSEN = {"tools": TWO_CUSTOM, "tool_choice": {"type": "custom", "custom": {"name": "c"}}}
+CUSTOM_CALL: dict[str, Any] = {"id": "1", "type": "custom", "custom": {"name": "c", "input": "a"}}
 TAG = '{"type": "structural_tag", "format": {"type": "any_text"}}'
 USER: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi", "name": "Ada"}]}
 SYSTEM: dict[str, Any] = {"messages": [{"role": "system", "content": "Hi", "name": "Ada"}]}
@@ -229,7 +241,28 @@ CHAT: dict[str, Row] = (
         "ToolTurn.content": (_answered(), "messages.1.content", "y"),
         "ToolTurn.tool_call_id": (_answered(), "messages.1.tool_call_id", "2"),
         "ToolTurn.name": (_answered(name="f"), "messages.1.name", ABSENT),
-        "Tool.function": ({"tools": [TOOL]}, "tools.0.function", {"name": "g"}),
+        "CustomCallMade.id": (_said(tool_calls=[CUSTOM_CALL]), "messages.1.tool_calls.0.id", "2"),
+        "CustomCallMade.custom": (
+            _said(tool_calls=[CUSTOM_CALL]),
+            "messages.1.tool_calls.0.custom",
+            {"name": "d", "input": "a"},
+        ),
+        "CustomCallMade.index": (
+            _said(tool_calls=[{**CUSTOM_CALL, "index": 0}]),
+            "messages.1.tool_calls.0.index",
+            ABSENT,
+        ),
+        "CustomCalled.name": (
+            _said(tool_calls=[CUSTOM_CALL]),
+            "messages.1.tool_calls.0.custom.name",
+            "d",
+        ),
+        "CustomCalled.input": (
+            _said(tool_calls=[CUSTOM_CALL]),
+            "messages.1.tool_calls.0.custom.input",
+            "b",
+        ),
+        "ChatFunctionTool.function": ({"tools": [TOOL]}, "tools.0.function", {"name": "g"}),
         "Function.name": ({"tools": [TOOL]}, "tools.0.function.name", "g"),
         "Function.description": ({"tools": TWO_TOOLS}, "tools.1.function.description", "H."),
         "Function.parameters": ({"tools": [TOOL]}, "tools.0.function.parameters", ABSENT),
@@ -238,6 +271,26 @@ CHAT: dict[str, Row] = (
             "tools.0.function.strict",
             True,
         ),
+        "ChatCustomTool.custom": ({"tools": [CUSTOM]}, "tools.0.custom", {"name": "d"}),
+        "ChatCustom.name": ({"tools": [CUSTOM]}, "tools.0.custom.name", "d"),
+        "ChatCustom.description": ({"tools": [CUSTOM]}, "tools.0.custom.description", ABSENT),
+        "ChatCustom.format": ({"tools": [CUSTOM]}, "tools.0.custom.format", {"type": "text"}),
+        "GrammarFormat.grammar": (
+            {"tools": [CUSTOM]},
+            "tools.0.custom.format.grammar",
+            {"syntax": "regex", "definition": "a"},
+        ),
+        "Grammar.syntax": (
+            {"tools": [CUSTOM]},
+            "tools.0.custom.format.grammar.syntax",
+            "regex",
+        ),
+        "Grammar.definition": (
+            {"tools": [CUSTOM]},
+            "tools.0.custom.format.grammar.definition",
+            'start: "b"',
+        ),
+        "NamedCustomChoice.custom": (CUSTOM_CHOSEN, "tool_choice.custom", {"name": "d"}),
         "NamedChoice.function": (CHOSEN, "tool_choice.function", {"name": "g"}),
         "Named.name": (CHOSEN, "tool_choice.function.name", "g"),
         "AllowedChoice.allowed_tools": (ALLOWED, "tool_choice", "auto"),
@@ -258,6 +311,18 @@ def _items(*items: dict[str, Any]) -> dict[str, Any]:
 LOGPROB = {"token": "Ho", "bytes": [72, 111], "logprob": 0, "top_logprobs": []}
 TEXT = {"type": "output_text", "text": "Ho", "annotations": [], "logprobs": [LOGPROB]}
 ITEM = {"type": "message", "role": "assistant", "content": [TEXT]}
+CUSTOM_ITEM = {"type": "custom_tool_call", "call_id": "1", "name": "c", "input": "a"}
+CUSTOM_OUTPUT = {"type": "custom_tool_call_output", "call_id": "1", "output": "x"}
+CUSTOM_OUTPUTS = _items(
+    CUSTOM_ITEM, {**CUSTOM_ITEM, "call_id": "2"}, {**CUSTOM_OUTPUT, "name": "c"}
+)
+FLAT_CUSTOM: dict[str, Any] = {
+    "type": "custom",
+    "name": "c",
+    "description": "C.",
+    "format": {"type": "grammar", **GRAMMAR},
+}
+TWO_FLAT_CUSTOM = [FLAT_CUSTOM, {"type": "custom", "name": "d"}]
 CALL_ITEM = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "1", "output": "x"}
 OUTPUTS = _items(CALL_ITEM, {**CALL_ITEM, "call_id": "2"}, {**OUTPUT, "name": "f"})
@@ -310,19 +375,27 @@ RESPONSES: dict[str, Row] = THOUGHTS | {
     "OutputItem.call_id": (OUTPUTS, "input.3.call_id", "2"),
     "OutputItem.output": (OUTPUTS, "input.3.output", "y"),
     "OutputItem.name": (OUTPUTS, "input.3.name", ABSENT),
+    "CustomCallItem.call_id": (_items(CUSTOM_ITEM), "input.1.call_id", "2"),
+    "CustomCallItem.name": (_items(CUSTOM_ITEM), "input.1.name", "d"),
+    "CustomCallItem.input": (_items(CUSTOM_ITEM), "input.1.input", "b"),
+    "CustomOutputItem.call_id": (CUSTOM_OUTPUTS, "input.3.call_id", "2"),
+    "CustomOutputItem.output": (CUSTOM_OUTPUTS, "input.3.output", "y"),
+    "CustomOutputItem.name": (CUSTOM_OUTPUTS, "input.3.name", ABSENT),
     "ThoughtItem.summary": (_items(THOUGHT), "input.1.summary", ABSENT),
     "ThoughtItem.content": (_items(THOUGHT), "input.1.content", ABSENT),
     "ThoughtItem.encrypted_content": (_items(THOUGHT), "input.1.encrypted_content", ABSENT),
     "ThoughtPart.type": (_items(THOUGHT), "input.1.content.0.type", "summary_text"),
     "ThoughtPart.text": (_items(THOUGHT), "input.1.content.0.text", "so"),
     **{
-        f"{model}.{name}": (_items(CALL_ITEM, {**item, **RETURNED}), f"input.2.{name}", ABSENT)
+        f"{model}.{name}": (_items(call, {**item, **RETURNED}), f"input.2.{name}", ABSENT)
         for name in RETURNED
-        for model, item in (
-            ("MessageItem", ITEM),
-            ("CallItem", CALL_ITEM),
-            ("OutputItem", OUTPUT),
-            ("ThoughtItem", THOUGHT),
+        for model, call, item in (
+            ("MessageItem", CALL_ITEM, ITEM),
+            ("CallItem", CALL_ITEM, CALL_ITEM),
+            ("OutputItem", CALL_ITEM, OUTPUT),
+            ("CustomCallItem", CUSTOM_ITEM, CUSTOM_ITEM),
+            ("CustomOutputItem", CUSTOM_ITEM, CUSTOM_OUTPUT),
+            ("ThoughtItem", CALL_ITEM, THOUGHT),
         )
     },
     "TextOptions.format": (TEXT_FORMAT, "text.format", ABSENT),
@@ -335,6 +408,20 @@ RESPONSES: dict[str, Row] = THOUGHTS | {
     "FunctionTool.description": ({"tools": FLAT_TOOLS}, "tools.1.description", ABSENT),
     "FunctionTool.parameters": ({"tools": FLAT_TOOLS}, "tools.0.parameters", ABSENT),
     "FunctionTool.strict": ({"tools": [{**FLAT_TOOL, "strict": False}]}, "tools.0.strict", True),
+    "CustomTool.name": ({"tools": [FLAT_CUSTOM]}, "tools.0.name", "d"),
+    "CustomTool.description": ({"tools": [FLAT_CUSTOM]}, "tools.0.description", ABSENT),
+    "CustomTool.format": ({"tools": [FLAT_CUSTOM]}, "tools.0.format", {"type": "text"}),
+    "FlatGrammarFormat.syntax": ({"tools": [FLAT_CUSTOM]}, "tools.0.format.syntax", "regex"),
+    "FlatGrammarFormat.definition": (
+        {"tools": [FLAT_CUSTOM]},
+        "tools.0.format.definition",
+        'start: "b"',
+    ),
+    "ChosenCustom.name": (
+        {"tools": TWO_FLAT_CUSTOM, "tool_choice": {"type": "custom", "name": "c"}},
+        "tool_choice.name",
+        "d",
+    ),
     "ChosenFunction.name": (FLAT_CHOSEN, "tool_choice.name", "g"),
     "ChosenTools.mode": (FLAT_ALLOWED, "tool_choice.mode", "required"),
     "ChosenTools.tools": (
@@ -367,6 +454,7 @@ NEUTRAL = {
     "completions": {"StreamOptions.include_obfuscation"},
     "responses": {
         "MessageItem.phase",
+        "CustomOutputItem.name",
         "OutputItem.name",
         "StreamOptions.include_obfuscation",
         "Text.annotations",
@@ -381,6 +469,7 @@ IGNORED = {
         "AssistantTurn.name",
         "AssistantTurn.parsed",
         "CallMade.index",
+        "CustomCallMade.index",
         "Called.parsed_arguments",
         "NamedSchema.name",
         "SystemTurn.name",
@@ -391,6 +480,10 @@ IGNORED = {
         "CallItem.id",
         "CallItem.parsed_arguments",
         "CallItem.status",
+        "CustomCallItem.id",
+        "CustomCallItem.status",
+        "CustomOutputItem.id",
+        "CustomOutputItem.status",
         "MessageItem.id",
         "MessageItem.status",
         "OutputItem.id",

@@ -31,6 +31,33 @@ def test_options_of_json_go_with_a_schema_only() -> None:
         decode_request(pb.GenerateRequest(text="x", constraint=constraint))
 
 
+@pytest.mark.parametrize(
+    ("tool", "field", "told"),
+    [
+        (
+            pb.Tool(name="c", input=pb.Constraint()),
+            "tools.c.input",
+            r"in tools\.c\.input: the constraint says nothing",
+        ),
+        (
+            pb.Tool(name="c", input=pb.Constraint(json_schema="{}")),
+            "tools",
+            "the input of the tool c is JsonSchema",
+        ),
+        (
+            pb.Tool(name="c", parameters="{}", input=pb.Constraint(regex=pb.RegexPattern())),
+            "tools",
+            "both parameters and an input",
+        ),
+    ],
+)
+def test_the_input_of_a_tool_is_a_grammar(tool: pb.Tool, field: str, told: str) -> None:
+    message = pb.GenerateRequest(text="x", tools=pb.ToolUse(tools=[tool]))
+    with pytest.raises(RequestError, match=told) as caught:
+        decode_request(message)
+    assert caught.value.field == field
+
+
 def with_options(options: pb.JsonOptions, *uris: str) -> pb.GenerateRequest:
     documents = [pb.SchemaDocument(uri=uri, text="{}") for uri in uris]
     constraint = pb.Constraint(json_schema="{}", json_options=options, documents=documents)

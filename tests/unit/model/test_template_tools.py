@@ -18,7 +18,7 @@ from guided.masks.vocabulary import Vocabulary
 from guided.model.chat_encoder import ChatEncoder
 from guided.model.load import ModelTexts
 from guided.model.prompt import render_prompt, tool_format
-from guided.spec import Message, TokenId, Tool, ToolCall, ToolUse
+from guided.spec import Lark, Message, TokenId, Tool, ToolCall, ToolUse
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import (
     FUNCTION_GEMMA,
@@ -62,6 +62,10 @@ ASKED = (
     Message("user", "Rain?"),
     Message("assistant", "", (CALL,)),
     Message("tool", "wet", tool_call_id="call_1"),
+)
+PATCH = Tool("patch", "Change a file.", input=Lark('start: line+\nline: /[+-]/ /[^\\n]*/ "\\n"'))
+PATCHED = ToolCall(
+    "patch", json.dumps({"input": '+a "b" \\ <c>\n-é\n'}, ensure_ascii=False), "call_1"
 )
 
 
@@ -126,21 +130,35 @@ def test_a_user_may_speak_right_after_a_tool(template: str) -> None:
     assert "wet" in told.partition("And tomorrow?")[0]
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_custom_tool_is_told_as_a_function_with_one_text(template: str) -> None:
+    form: ToolFormat = TEMPLATES[template][1] or HERMES
+    asked = (*ASKED[:2], replace(ASKED[2], tool_calls=(PATCHED,)), ASKED[3])
+    told = read_back(template, asked, (PATCH,))
+    assert "Change a file." in told
+    assert "in the format of Lark" in told
+    assert strip_marks(form.call("patch", PATCHED.arguments)) in told
+
+
 @pytest.mark.parametrize("template", [name for name, (_, form) in TEMPLATES.items() if form])
-def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(template: str) -> None:
+@pytest.mark.parametrize(("tool", "call"), [(WEATHER, CALL), (PATCH, PATCHED)])
+def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(
+    template: str, tool: Tool, call: ToolCall
+) -> None:
     """Token by token, special ones as such; what is in the prompt of an answer is left out."""
     tokenizer = tokenizer_of(template)
     form = tool_format(texts_of(template))
-    prompt = read_back(template, ASKED[:2], (WEATHER,))
-    whole = read_back(template, ASKED[:3], (WEATHER,))
-    called = whole[whole.rindex(strip_marks(form.call("weather", CALL.arguments))) :]
+    prompt = read_back(template, ASKED[:2], (tool,))
+    asked = (*ASKED[:2], replace(ASKED[2], tool_calls=(call,)))
+    whole = read_back(template, asked, (tool,))
+    called = whole[whole.rindex(strip_marks(form.call(tool.name, call.arguments))) :]
     between = whole.removeprefix(prompt).removesuffix(called)
     assert whole == prompt + between + called
     # The answer had no thoughts, though the prompt may have begun them.
     thoughts = ("<think>\n\n</think>\n\n", "\n</think>\n\n", "\n<think></think>\n")
     assert between in ("", *thoughts)
-    compact = called.replace(CALL.arguments, '{"city":"Oslo"}')
-    constraint = with_calls(ToolUse((WEATHER,), "required"), None, form)
+    compact = called.replace(call.arguments, call.arguments.replace('": "', '":"'))
+    constraint = with_calls(ToolUse((tool,), "required"), None, form)
     matcher = compiler_of(TEMPLATES[template][0]).start(constraint)
     for token in tokenizer.encode(compact, add_special_tokens=False):
         if matcher.is_accepting:
