@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -107,7 +107,10 @@ def _ask(client: Client, requests: Path, opened: Results, total: int) -> int:
     ):
         shown = bar.add_task("", total=total, completed=len(opened.answered), failed="")
         for one in completed:
-            opened.write(asked.pop(one.index), one.outcome)
+            line = asked.pop(one.index, None)
+            if line is None:  # the requests cannot be read any more
+                raise cast("GuidedError", one.outcome)
+            opened.write(line, one.outcome)
             failed += isinstance(one.outcome, GuidedError)
             bar.update(shown, advance=1, failed=f"[red]{failed} failed" if failed else "")
     return failed

@@ -112,7 +112,8 @@ class Client(ClientBase):
         """Generate any number of answers concurrently; returns them in the order of the requests.
 
         Finished answers are kept whatever happens to the server; a request without an answer has
-        its error in its place. ``timeout`` bounds each request from when it is sent.
+        its error in its place. If an iterator raises an error, the last outcome is a
+        ``RequestError`` about it. ``timeout`` bounds each request from when it is sent.
         """
         return in_order(self.as_completed(requests, timeout=timeout))
 
