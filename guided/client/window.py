@@ -162,17 +162,20 @@ class Window(Generic[T]):
             return None
         except Exception as error:  # the caller's own code, which must cost no answer before it
             self._is_read = True
-            return self._refuse(index, _ended_by(error))
+            self._refuse(index, _ended_by(error))
+            return None
         self._num_read += 1
         try:
             _check(index, request)
         except RequestError as error:
-            return self._refuse(index, error)
+            self._refuse(index, error)
+            return None
         attempts = self._attempts(request)
         try:
             return Asked.of(index, request, attempts)
         except GuidedError as error:  # a text that is not Unicode, say
-            return self._refuse(index, attempts.named(error))
+            self._refuse(index, attempts.named(error))
+            return None
 
     def _refuse(self, index: int, error: GuidedError) -> None:
         self._unsendable.append(Completed(index, error))

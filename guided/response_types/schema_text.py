@@ -85,13 +85,15 @@ def _no_schema_error(response_model: object, error: Exception) -> RequestError:
 # Schemas that a caller passes, with the caller's order of keys
 
 
-def schema_text(schema: str | Mapping[str, object]) -> str:
-    """Return a schema as text.
+def schema_text(
+    schema: str | Mapping[str, object], *, hint: str = "pass a type as response_model"
+) -> str:
+    """Return a schema as text; ``hint`` is what to pass instead of what is none.
 
     Raises ``RequestError`` unless it is a schema, ``InvalidConstraintError`` if JSON cannot hold
     it.
     """
-    return _text(schema, "schema", hint="pass a type as response_model")
+    return _text(schema, "schema", hint=hint)
 
 
 def document_texts(

@@ -18,6 +18,7 @@ __all__ = [
     "KeyOrder",
     "Spelling",
     "UnknownKeywords",
+    "check_options",
     "check_takes_none",
 ]
 
@@ -125,6 +126,16 @@ class JsonOptions:
             if isinstance(each.default, int):
                 _check_integer(value, each.name)
         check_rules(self, "json_options.")
+
+
+def check_options(options: object) -> None:
+    """Raise RequestError unless these are JSON options."""
+    if not isinstance(options, JsonOptions):
+        raise RequestError(
+            f"json_options {options!r} is not a guided.JsonOptions",
+            field="json_options",
+            hint="pass a guided.JsonOptions",
+        )
 
 
 def check_takes_none(options: JsonOptions | None, documents: Sized | None) -> None:

@@ -217,8 +217,8 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
         ),
         (
             {"grammar": re.compile(b"a")},
-            "grammar",
-            "grammar re.compile(b'a') is a pattern of bytes; compile a string",
+            "constraint",
+            "the pattern b'a' is no string; compile a string",
         ),
         (
             {"response_model": len},
