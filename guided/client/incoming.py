@@ -77,6 +77,7 @@ class Incoming(Generic[T]):
 
         A stream that has begun is not retried: text that was read cannot be taken back.
         """
+        self.check_closed(error)
         if self._has_begun:
             raise self._attempts.final(error) from error
         return self._attempts.pause(error)
