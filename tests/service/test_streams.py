@@ -200,7 +200,7 @@ def test_another_thread_may_end_a_stream_that_is_waited_for(
     echo_server: ServerProcess, closes: str
 ) -> None:
     with Client(echo_server.address) as client, ThreadPoolExecutor(2) as threads:
-        asking = threads.submit(client.generate, RawPrompt("wait"))
+        asking = threads.submit(lambda: client.generate(RawPrompt("wait")))
         stream = client.stream(RawPrompt("wait"))
         assert next(stream)
         reading = threads.submit(list, stream)
