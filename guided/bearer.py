@@ -40,7 +40,13 @@ def token_hash(token: str) -> str:
 def checked_token(token: str) -> str:
     """Return the token; raises ``RequestError`` if it cannot be sent, or could be guessed."""
     if not isinstance(token, str) or not _WRITTEN.fullmatch(token):
-        # Not quoted: most often it is a secret that ends with a line break.
+        # Not quoted: it may be a secret.
+        if isinstance(token, str) and token != token.strip():
+            raise RequestError(
+                "the token begins or ends with white space, such as the line break of a file",
+                field="token",
+                hint="pass token.strip()",
+            )
         raise RequestError(
             "the token has characters other than letters, digits and ._~+/=-",
             field="token",

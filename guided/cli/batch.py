@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -119,7 +119,9 @@ def _ask(client: Client, requests: Path, opened: Results, total: int) -> _Tally:
     ):
         shown = bar.add_task("", total=total, completed=tally.answers, failed="")
         for one in completed:
-            line = asked.pop(one.index)
+            line = asked.pop(one.index, None)
+            if line is None:  # the requests cannot be read any more
+                raise cast("GuidedError", one.outcome)
             opened.write(line, one.outcome)
             if isinstance(one.outcome, GuidedError):
                 tally.errors += 1

@@ -22,7 +22,7 @@ from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.retry import Attempts
 from guided.client.security import Endpoint
-from guided.client.tracing import async_interceptors
+from guided.client.services import LoopServices
 from guided.client.tries import Tries
 from guided.client.window import Asked, Ending, Window, in_order, message_of
 from guided.errors import GuidedError, RequestCancelledError
@@ -36,16 +36,19 @@ R = TypeVar("R")
 
 
 class AsyncClient(ClientBase):
-    """A connection to a server, used in the event loop that it was made in.
+    """A connection to a server, for the event loop that first uses it.
 
     >>> async with AsyncClient("localhost:50051") as client:
     ...     person = (await client.generate("Invent a person.", Person)).value
 
+    It may be made before a loop runs, and another loop may use it once that one is closed.
     Everything else is as in ``Client``; cancelling a task that waits here cancels its call.
     """
 
-    def _opened(self, endpoint: Endpoint) -> grpc.aio.Channel:
-        return endpoint.open_async(async_interceptors())
+    _services: LoopServices
+
+    def _services_of(self, endpoint: Endpoint) -> LoopServices:
+        return LoopServices(endpoint)
 
     async def generate(
         self,
@@ -65,7 +68,7 @@ class AsyncClient(ClientBase):
         attempts = first = self._attempts(timeout, tries.request)
         while True:
             message = message_of(tries.request, attempts)
-            response = await self._answered(self._service.Generate, message, attempts)
+            response = await self._answered(self._services.generation.Generate, message, attempts)
             answer = tries.read(decode_answer(response, attempts.request_id))
             if answer is not None:
                 return answer
@@ -89,13 +92,14 @@ class AsyncClient(ClientBase):
         request = Request(prompt, response_model, schema, **options).without_retries()
         attempts = self._attempts(timeout, request)
         message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
-        return AsyncStream(
-            request,
-            attempts,
-            lambda seconds: self._service.GenerateStream(
-                message, timeout=seconds, metadata=self._metadata
-            ),
-        )
+
+        def start(seconds: float) -> Any:
+            with self._while_open():
+                return self._services.generation.GenerateStream(
+                    message, timeout=seconds, metadata=self._metadata
+                )
+
+        return AsyncStream(request, attempts, start)
 
     async def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
@@ -134,8 +138,8 @@ class AsyncClient(ClientBase):
                         asked, call = await ended.get()
                 except TimeoutError:
                     continue
-                del running[asked.index]
                 self._check_open()  # else closing would look as if the caller had cancelled
+                del running[asked.index]
                 if (completed := window.settle(asked, call.result())) is not None:
                     yield completed
         finally:
@@ -151,7 +155,7 @@ class AsyncClient(ClientBase):
         async def call() -> Ending:
             seconds = asked.attempts.seconds_left
             try:
-                ending: Ending = await self._service.Generate(
+                ending: Ending = await self._services.generation.Generate(
                     asked.message, timeout=seconds, metadata=self._metadata
                 )
             except grpc.RpcError as error:
@@ -178,11 +182,11 @@ class AsyncClient(ClientBase):
     ) -> R:
         """Return the server's response to a call, which is retried as long as that is safe."""
         while True:
-            self._check_open()
             try:
-                response = await call(
-                    message, timeout=attempts.seconds_left, metadata=self._metadata
-                )
+                with self._while_open():
+                    response = await call(
+                        message, timeout=attempts.seconds_left, metadata=self._metadata
+                    )
             except grpc.RpcError as error:
                 await asyncio.sleep(attempts.pause(error))
             except asyncio.CancelledError as error:
@@ -196,28 +200,29 @@ class AsyncClient(ClientBase):
     @property
     def grammars(self) -> AsyncGrammars:
         """Checks constraints, reads texts by them, and keeps them for later requests."""
-        return AsyncGrammars(self._grammar_service, self._ask)
+        return AsyncGrammars(self._services, self._ask)
 
     async def model(self, *, timeout: float | None = None) -> ModelInfo:
         """Return the model that the server has loaded, the first if there are several."""
-        call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
+        call, request = self._services.models.GetModel, model_pb2.GetModelRequest()
         return decode_model((await self._ask(call, request, timeout, STATE_RETRIES)).model)
 
     async def models(self, *, timeout: float | None = None) -> list[ModelInfo]:
         """Return all models that requests may name; the first answers requests that name none."""
-        call, request = self._model_service.ListModels, model_pb2.ListModelsRequest()
+        call, request = self._services.models.ListModels, model_pb2.ListModelsRequest()
         told = await self._ask(call, request, timeout, STATE_RETRIES)
         return [decode_model(each) for each in told.models]
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
         """Return the engine's statistics since its start; at most two seconds old."""
-        call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
+        call, request = self._services.models.GetStats, model_pb2.GetStatsRequest()
         return decode_stats((await self._ask(call, request, timeout, STATE_RETRIES)).stats)
 
     async def close(self) -> None:
         """Close the connection; calls that still run are cancelled."""
+        channel = self._services.channel
         self._connection.is_closed = True
-        await self._channel.close()
+        await channel.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -23,6 +23,7 @@ from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.retry import Attempts
 from guided.client.security import Endpoint
+from guided.client.services import Services
 from guided.client.tracing import traced
 from guided.client.tries import Tries
 from guided.client.window import Asked, Window, in_order, message_of
@@ -49,8 +50,10 @@ class Client(ClientBase):
     so.
     """
 
-    def _opened(self, endpoint: Endpoint) -> grpc.Channel:
-        return traced(endpoint.open())
+    _services: Services
+
+    def _services_of(self, endpoint: Endpoint) -> Services:
+        return Services(traced(endpoint.open()))
 
     def generate(
         self,
@@ -70,7 +73,7 @@ class Client(ClientBase):
         attempts = first = self._attempts(timeout, tries.request)
         while True:
             message = message_of(tries.request, attempts)
-            response = self._answered(self._service.Generate, message, attempts)
+            response = self._answered(self._services.generation.Generate, message, attempts)
             answer = tries.read(decode_answer(response, attempts.request_id))
             if answer is not None:
                 return answer
@@ -94,13 +97,14 @@ class Client(ClientBase):
         request = Request(prompt, response_model, schema, **options).without_retries()
         attempts = self._attempts(timeout, request)
         message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
-        return Stream(
-            request,
-            attempts,
-            lambda seconds: self._service.GenerateStream(
-                message, timeout=seconds, metadata=self._metadata
-            ),
-        )
+
+        def start(seconds: float) -> Any:
+            with self._while_open():
+                return self._services.generation.GenerateStream(
+                    message, timeout=seconds, metadata=self._metadata
+                )
+
+        return Stream(request, attempts, start)
 
     def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
@@ -108,7 +112,8 @@ class Client(ClientBase):
         """Generate any number of answers concurrently; returns them in the order of the requests.
 
         Finished answers are kept whatever happens to the server; a request without an answer has
-        its error in its place. ``timeout`` bounds each request from when it is sent.
+        its error in its place. If an iterator raises an error, the last outcome is a
+        ``RequestError`` about it. ``timeout`` bounds each request from when it is sent.
         """
         return in_order(self.as_completed(requests, timeout=timeout))
 
@@ -149,9 +154,10 @@ class Client(ClientBase):
 
     def _begin(self, asked: Asked[T], ended: SimpleQueue[tuple[Asked[T], Any]]) -> Any:
         """Send one request of a batch; the call is queued when it has ended."""
-        call = self._service.Generate.future(
-            asked.message, timeout=asked.attempts.seconds_left, metadata=self._metadata
-        )
+        with self._while_open():
+            call = self._services.generation.Generate.future(
+                asked.message, timeout=asked.attempts.seconds_left, metadata=self._metadata
+            )
         call.add_done_callback(lambda call: ended.put((asked, call)))
         return call
 
@@ -169,9 +175,9 @@ class Client(ClientBase):
     def _answered(self, call: Callable[..., R], message: Message, attempts: Attempts) -> R:
         """Return the server's response to a call, which is retried as long as that is safe."""
         while True:
-            self._check_open()
             try:
-                response = call(message, timeout=attempts.seconds_left, metadata=self._metadata)
+                with self._while_open():
+                    response = call(message, timeout=attempts.seconds_left, metadata=self._metadata)
             except grpc.RpcError as error:
                 time.sleep(attempts.pause(error))
             else:
@@ -181,28 +187,28 @@ class Client(ClientBase):
     @property
     def grammars(self) -> Grammars:
         """Checks constraints, reads texts by them, and keeps them for later requests."""
-        return Grammars(self._grammar_service, self._ask)
+        return Grammars(self._services, self._ask)
 
     def model(self, *, timeout: float | None = None) -> ModelInfo:
         """Return the model that the server has loaded, the first if there are several."""
-        call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
+        call, request = self._services.models.GetModel, model_pb2.GetModelRequest()
         return decode_model(self._ask(call, request, timeout, STATE_RETRIES).model)
 
     def models(self, *, timeout: float | None = None) -> list[ModelInfo]:
         """Return all models that requests may name; the first answers requests that name none."""
-        call, request = self._model_service.ListModels, model_pb2.ListModelsRequest()
+        call, request = self._services.models.ListModels, model_pb2.ListModelsRequest()
         told = self._ask(call, request, timeout, STATE_RETRIES)
         return [decode_model(each) for each in told.models]
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
         """Return the engine's statistics since its start; at most two seconds old."""
-        call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
+        call, request = self._services.models.GetStats, model_pb2.GetStatsRequest()
         return decode_stats(self._ask(call, request, timeout, STATE_RETRIES).stats)
 
     def close(self) -> None:
         """Close the connection; calls that still run are cancelled."""
         self._connection.is_closed = True
-        self._channel.close()
+        self._services.channel.close()
 
     def __enter__(self) -> Self:
         return self

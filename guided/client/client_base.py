@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 from uuid import uuid4
+
+import grpc.aio
 
 from guided.client.request import Request
 from guided.client.retry import Attempts, Connection, Terms
 from guided.client.security import Endpoint, TlsChoice
 from guided.errors import RequestError
-from guided.v1.generation_pb2_grpc import GenerationServiceStub
-from guided.v1.grammar_pb2_grpc import GrammarServiceStub
-from guided.v1.model_pb2_grpc import ModelServiceStub
 
 __all__ = ["STATE_RETRIES", "ClientBase"]
 
@@ -40,7 +41,7 @@ class ClientBase(ABC):
         token: str | None = None,
         insecure: bool = False,
     ) -> None:
-        """Connect on first use.
+        """Connect on first use; a client may be made anywhere, as in a module that is imported.
 
         ``timeout`` bounds each call, in seconds, and each request of a batch from when it is sent.
         ``retries`` is how often a call that was not taken is retried within this time. At most
@@ -51,15 +52,12 @@ class ClientBase(ABC):
         self._terms = Terms(timeout, retries, concurrency)
         self._connection = Connection()
         endpoint = Endpoint.of(address, tls, token, insecure=insecure)
-        self._channel = self._opened(endpoint)
+        self._services = self._services_of(endpoint)
         self._metadata = endpoint.metadata
-        self._service = GenerationServiceStub(self._channel)
-        self._model_service = ModelServiceStub(self._channel)
-        self._grammar_service = GrammarServiceStub(self._channel)
 
     @abstractmethod
-    def _opened(self, endpoint: Endpoint) -> Any:
-        """Open the channel to a server."""
+    def _services_of(self, endpoint: Endpoint) -> Any:
+        """Return the services of a server, to be called through a channel of this client."""
 
     def with_options(
         self,
@@ -97,3 +95,13 @@ class ClientBase(ABC):
     def _check_open(self) -> None:
         if self._connection.is_closed:
             raise RequestError("the client is closed", hint="make another")
+
+    @contextmanager
+    def _while_open(self) -> Iterator[None]:
+        """Raise ``RequestError`` if the client is closed, or is being closed by someone else."""
+        self._check_open()
+        try:
+            yield
+        except (ValueError, grpc.aio.UsageError):  # what closed channels raise
+            self._check_open()
+            raise

@@ -9,7 +9,7 @@ import builtins
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from google.protobuf.message import Message
 from typing_extensions import TypeForm
@@ -17,17 +17,14 @@ from typing_extensions import TypeForm
 from guided.client.options import Schema
 from guided.client.prompt import RawPrompt
 from guided.client.request import NO_MODEL, Request
+from guided.client.services import LoopServices, Services
 from guided.errors import RequestError
 from guided.spec import GrammarInfo, JsonOptions, SchemaReport, Stored, Structure, TextReport
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import grammar_pb2
-from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from guided.wire import encodable
 from guided.wire_grammar import decode_info, decode_report, decode_text_report
 from guided.wire_request import encode_constraint
-
-if TYPE_CHECKING:
-    from guided.v1.grammar_pb2_grpc import GrammarServiceAsyncStub
 
 __all__ = ["AsyncGrammars", "ConstraintOptions", "Grammars"]
 
@@ -129,8 +126,8 @@ class Grammars:
     >>> client.generate("Card payments fail.", Ticket, grammar=kept.constraint)
     """
 
-    def __init__(self, service: GrammarServiceStub, ask: _Ask) -> None:
-        self._service = service
+    def __init__(self, services: Services, ask: _Ask) -> None:
+        self._services = services
         self._ask = ask
 
     def check(
@@ -138,7 +135,7 @@ class Grammars:
     ) -> SchemaReport:
         """Report how far answers would be held to a constraint; raises if it is unenforceable."""
         asked = _Question(response_model, options)
-        told = self._ask(self._service.Check, asked.check(), asked.timeout)
+        told = self._ask(self._services.grammars.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
 
     def compile(
@@ -146,7 +143,7 @@ class Grammars:
     ) -> GrammarInfo:
         """Check a constraint and keep it on the server for requests to name (``Stored``)."""
         asked = _Question(response_model, options)
-        told = self._ask(self._service.Compile, asked.compile(), asked.timeout)
+        told = self._ask(self._services.grammars.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
 
     def validate(
@@ -157,27 +154,27 @@ class Grammars:
     ) -> TextReport:
         """Report whether a text, or its beginning, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
-        told = self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
+        told = self._ask(self._services.grammars.ValidateText, asked.validate(text), asked.timeout)
         return decode_text_report(told)
 
     def list(
         self, *, cache_salt: str = "", timeout: float | None = None
     ) -> builtins.list[GrammarInfo]:
         """Return the constraints kept for a salt, the least recently used first."""
-        return _infos(self._ask(self._service.List, _list(cache_salt), timeout))
+        return _infos(self._ask(self._services.grammars.List, _list(cache_salt), timeout))
 
     def delete(
         self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
     ) -> None:
         """Have the server forget a constraint; raises UnknownConstraintError."""
-        self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)
+        self._ask(self._services.grammars.Delete, _delete(constraint, cache_salt), timeout)
 
 
 class AsyncGrammars:
     """Constraints without answers, as ``Grammars``, for the event loop of its client."""
 
-    def __init__(self, service: GrammarServiceAsyncStub, ask: _AsyncAsk) -> None:
-        self._service = service
+    def __init__(self, services: LoopServices, ask: _AsyncAsk) -> None:
+        self._services = services
         self._ask = ask
 
     async def check(
@@ -185,7 +182,7 @@ class AsyncGrammars:
     ) -> SchemaReport:
         """Report how far answers would be held to a constraint; raises if it is unenforceable."""
         asked = _Question(response_model, options)
-        told = await self._ask(self._service.Check, asked.check(), asked.timeout)
+        told = await self._ask(self._services.grammars.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
 
     async def compile(
@@ -193,7 +190,7 @@ class AsyncGrammars:
     ) -> GrammarInfo:
         """Check a constraint and keep it on the server for requests to name (``Stored``)."""
         asked = _Question(response_model, options)
-        told = await self._ask(self._service.Compile, asked.compile(), asked.timeout)
+        told = await self._ask(self._services.grammars.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
 
     async def validate(
@@ -204,17 +201,18 @@ class AsyncGrammars:
     ) -> TextReport:
         """Report whether a text, or its beginning, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
-        told = await self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
+        call = self._services.grammars.ValidateText
+        told = await self._ask(call, asked.validate(text), asked.timeout)
         return decode_text_report(told)
 
     async def list(
         self, *, cache_salt: str = "", timeout: float | None = None
     ) -> builtins.list[GrammarInfo]:
         """Return the constraints kept for a salt, the least recently used first."""
-        return _infos(await self._ask(self._service.List, _list(cache_salt), timeout))
+        return _infos(await self._ask(self._services.grammars.List, _list(cache_salt), timeout))
 
     async def delete(
         self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
     ) -> None:
         """Have the server forget a constraint; raises UnknownConstraintError."""
-        await self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)
+        await self._ask(self._services.grammars.Delete, _delete(constraint, cache_salt), timeout)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import suppress
 from typing import Generic, Protocol, Self, TypeVar
 
 import grpc
@@ -76,6 +77,7 @@ class Incoming(Generic[T]):
 
         A stream that has begun is not retried: text that was read cannot be taken back.
         """
+        self.check_closed(error)
         if self._has_begun:
             raise self._attempts.final(error) from error
         return self._attempts.pause(error)
@@ -236,8 +238,20 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
     Instead of its text, you may read its values, or the answer itself while it grows. Leaving its
-    ``async with`` block before the end cancels the request.
+    ``async with`` block before the end cancels the request, and so does dropping it.
     """
+
+    def __init__(
+        self, request: Request[T], attempts: Attempts, start: Callable[[float], _AsyncCall]
+    ) -> None:
+        super().__init__(request, attempts, start)
+        self._loop = asyncio.get_running_loop()
+
+    def __del__(self) -> None:
+        # A stream whose call could not begin has no loop yet; a call ends with its loop. What is
+        # dropped may be collected in any thread, but only the loop's own may touch the call.
+        with suppress(AttributeError, RuntimeError):
+            self._loop.call_soon_threadsafe(self._call.cancel)
 
     async def values(self) -> AsyncGenerator[ValueEvent, None]:
         """Yield each value of the answer when it is complete, as in ``Stream``."""

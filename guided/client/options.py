@@ -82,6 +82,17 @@ OPTIONS: Final[Mapping[str, Any]] = get_type_hints(Options)
 _MAPPINGS = ("logit_bias", "documents")
 """Options whose default is an empty mapping."""
 
+_WRITTEN_OTHERWISE: Final[Mapping[str, str]] = {
+    "choice": "pass a guided.Choice or a Literal as response_model",
+    "regex": "pass a guided.Regex or re.compile(...) as response_model",
+    "lark": "pass a guided.Lark as response_model",
+    "ebnf": "pass a guided.Ebnf as response_model",
+    "system": 'begin the prompt with guided.Message("system", ...)',
+    "messages": "pass them as the prompt",
+    "response_format": "pass a type as response_model, or schema=",
+}
+"""Names of options elsewhere, and what to write here."""
+
 _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
     bool: (bool, "True or False"),
     int: (Integral, "an integer"),
@@ -137,9 +148,10 @@ def naming_misspelt_options(kind: AnyClass) -> AnyClass:
     def checked(self: object, *arguments: object, **given: object) -> None:
         for name in given:
             if name not in known:
-                close = get_close_matches(name, known, 1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise TypeError(f"there is no option {name!r}{hint}")
+                hint = _WRITTEN_OTHERWISE.get(name, "")
+                if not hint and (close := get_close_matches(name, known, 1)):
+                    hint = f"did you mean {close[0]!r}?"
+                raise TypeError(f"there is no option {name!r}" + (f"; {hint}" if hint else ""))
         initialise(self, *arguments, **given)
 
     made.__init__ = checked

@@ -24,7 +24,6 @@ from guided.client.options import (
 from guided.client.partial import Partials
 from guided.client.prompt import Prompt, RawPrompt, spoken_prompt
 from guided.client.tools import tool_use
-from guided.client.written_grammar import pattern_of, written_grammar
 from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.schema_text import (
     adapter_of,
@@ -38,11 +37,13 @@ from guided.spec import (
     GenerationRequest,
     JsonOptions,
     JsonSchema,
+    Regex,
     SchemaReport,
     Stored,
     Structure,
     Usage,
 )
+from guided.spec.written_grammar import written_grammar
 
 __all__ = ["NO_MODEL", "Request"]
 
@@ -172,7 +173,7 @@ class Request(Generic[T]):
         ):
             if not is_default:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
-        return pattern_of(grammar) if isinstance(grammar, re.Pattern) else grammar
+        return Regex(grammar) if isinstance(grammar, re.Pattern) else grammar
 
     def read(self, plain: Answer[str]) -> Answer[T]:
         """Return the answer with its value read from its text; raises ``AnswerValidationError``.

@@ -27,7 +27,12 @@ from typing import Any, Self
 import grpc
 
 from guided.client.status import Chance, Failure, failure_of
-from guided.errors import DeadlineExceededError, GuidedError, RequestError
+from guided.errors import (
+    DeadlineExceededError,
+    GuidedError,
+    RequestCancelledError,
+    RequestError,
+)
 
 __all__ = ["Attempts", "Connection", "Terms"]
 
@@ -169,7 +174,12 @@ class Attempts:
         return error
 
     def _last(self, error: GuidedError) -> GuidedError:
-        """Return the error of the last attempt; that of a deadline says what took the time."""
+        """Return the error of the last attempt; that of a deadline says what took the time.
+
+        A call that was cancelled by closing the client says so.
+        """
+        if self.is_closed and isinstance(error, RequestCancelledError):
+            return self.named(RequestCancelledError("the client was closed"))
         before = self._failed_before
         if before is not None and isinstance(error, DeadlineExceededError):
             why = f"{error.message}; the attempt before failed: {before.message}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -29,8 +30,14 @@ CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
 )
 """Options of both the blocking and the asyncio channel."""
 
+DEFAULT_PORT: Final = 50051
+"""The port of a server that was told no other."""
+
 _RESOLVERS = ("dns:", "unix:", "unix-abstract:")
 """Schemes of addresses that the transport itself understands."""
+
+_HOST_AND_PORT: Final = re.compile(r"(\[[^\[\]]+\]|[^:\[\]]*):[^:]+|(ipv[46]|vsock):.+")
+_BARE_HOST: Final = re.compile(r"\[?([^\[\]]+?)\]?:?")
 
 _READ_WHERE_THEY_ARE_ASKED_FOR: Final = (ChannelOptions.SingleThreadedUnaryStream, 1)
 """Reads streams in the calling thread: passing messages between threads doubles the time."""
@@ -139,10 +146,17 @@ def checked_address(address: str) -> str:
         is_socket = address.startswith("/")
         fault = "without a path"
         close = f"unix:{address}" if is_socket else address.partition("/")[0]
-    else:
+    elif address.startswith(_RESOLVERS) or _HOST_AND_PORT.fullmatch(address):
         return address
+    else:  # the transport would take the port of HTTPS
+        fault, host = "not a host alone", _BARE_HOST.fullmatch(address)
+        close = f"{_bracketed(host[1])}:{DEFAULT_PORT}" if host else ""
     hint = f"write {close!r}" if close else None
     raise RequestError(f"an address is host:port, {fault}", field="address", hint=hint)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _credentials(tls: TlsChoice) -> grpc.ChannelCredentials | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,12 +79,35 @@ _HINTS: Mapping[grpc.StatusCode, str] = {
     grpc.StatusCode.UNAVAILABLE: "check the address, and that the server runs",
 }
 
-_NOT_HTTP2 = "Failed parsing HTTP/2"
-"""In the transport's message if what answered does not speak HTTP/2, as gRPC does."""
-_HTTP1_HINT = (
-    "that port does not speak gRPC; is it the one for HTTP? The one for gRPC is 50051, unless the "
-    "server was told another"
-)
+_CONNECTION_HINTS: Mapping[re.Pattern[str], str] = {
+    re.compile("Failed parsing HTTP/2"): (
+        "that port does not speak gRPC; is it the one for HTTP? The one for gRPC is 50051, unless "
+        "the server was told another"
+    ),
+    re.compile("WRONG_VERSION_NUMBER"): (
+        "what answered does not encrypt; leave tls out, or check the port"
+    ),
+    re.compile("CERTIFICATE_VERIFY_FAILED"): (
+        "name the authority that signed the server's certificate: tls=guided.Tls(ca=...)"
+    ),
+    re.compile("Hostname Verification Check failed"): (
+        "the server's certificate is for another name; pass guided.Tls(server_name=...) where that "
+        "is right"
+    ),
+    re.compile("Failed to create security handshaker"): (
+        "check that the files of guided.Tls are certificates and their key, in PEM"
+    ),
+    re.compile(f"^{_UNREACHED}.*(Socket closed|Connection reset)"): (
+        "the server ended the connection at once; pass tls=... if it requires encryption, with a "
+        "certificate of yours if it requires one"
+    ),
+    re.compile(r"(\[|%5B)::1(\]|%5D):.*Connection refused"): (
+        "check that the server runs; localhost is also 127.0.0.1, whose fault is not told here: "
+        "write that as the address to see it"
+    ),
+}
+"""What to do where no connection was made, by the transport's message, which tells only the last of
+the addresses that it tried."""
 
 _CODES: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -148,7 +172,10 @@ def _told_error(status: status_pb2.Status) -> GuidedError:
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
     # A status OK in an error is a fault of the server, like an unknown one.
     error = ERRORS.get(code, InternalServiceError)
-    hint = _HTTP1_HINT if _NOT_HTTP2 in status.message else _HINTS.get(code)
+    hint = next(
+        (hint for sign, hint in _CONNECTION_HINTS.items() if sign.search(status.message)),
+        _HINTS.get(code),
+    )
     return error(f"{code.name}: {status.message}", hint=hint)
 
 

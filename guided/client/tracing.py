@@ -1,9 +1,9 @@
 """Gives each call of a client a span, with its context sent to the server, by OpenTelemetry.
 
-If the program has not loaded OpenTelemetry before it makes a client, nothing is put between client
-and server; if it has set up no tracing, calls are passed on unchanged. The program decides where
-spans go, as for every library. The context travels in the call's metadata in the format of the
-program's propagator (W3C ``traceparent`` by default).
+If the program has not loaded OpenTelemetry before a client opens its channel, nothing is put
+between client and server; if it has set up no tracing, calls are passed on unchanged. The program
+decides where spans go, as for every library. The context travels in the call's metadata in the
+format of the program's propagator (W3C ``traceparent`` by default).
 """
 
 from __future__ import annotations

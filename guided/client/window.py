@@ -15,7 +15,6 @@ import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import grpc
@@ -84,8 +83,10 @@ class Window(Generic[T]):
         concurrency: int,
         attempts: Callable[[Request[Any]], Attempts],
     ) -> None:
-        """Raises ``RequestError`` for a wrong item: at once in a collection, else in turn."""
-        self._unread = _numbered(requests)
+        """Raises ``RequestError`` for a wrong item of a collection; one of an iterator, whose
+        items are read in turn, has it as its outcome."""
+        self._unread = _items(requests)
+        self._num_read = 0
         self._attempts = attempts
         self._most = concurrency
         self._room = float(concurrency)
@@ -93,7 +94,7 @@ class Window(Generic[T]):
         self._paused: list[tuple[float, int, Asked[T]]] = []
         """Refused requests, the next one due first."""
         self._unsendable: list[Completed[T]] = []
-        """Outcomes of requests that no message can carry."""
+        """Outcomes of what was read but cannot be sent."""
         self._is_read = False
 
     @property
@@ -153,16 +154,31 @@ class Window(Generic[T]):
         # nothing.
         if self._is_read or self._in_flight + len(self._paused) >= self._most:
             return None
-        if (following := next(self._unread, None)) is None:
+        index = self._num_read
+        try:
+            request = next(self._unread)
+        except StopIteration:
             self._is_read = True
             return None
-        index, request = following
+        except Exception as error:  # the caller's own code, which must cost no answer before it
+            self._is_read = True
+            self._refuse(index, _ended_by(error))
+            return None
+        self._num_read += 1
+        try:
+            _check(index, request)
+        except RequestError as error:
+            self._refuse(index, error)
+            return None
         attempts = self._attempts(request)
         try:
             return Asked.of(index, request, attempts)
         except GuidedError as error:  # a text that is not Unicode, say
-            self._unsendable.append(Completed(index, attempts.named(error)))
+            self._refuse(index, attempts.named(error))
             return None
+
+    def _refuse(self, index: int, error: GuidedError) -> None:
+        self._unsendable.append(Completed(index, error))
 
 
 def message_of(request: Request[Any], attempts: Attempts) -> pb.GenerateRequest:
@@ -181,7 +197,7 @@ def _index(completed: Completed[Any]) -> int:
     return completed.index
 
 
-def _numbered(requests: Iterable[Request[T]]) -> Iterator[tuple[int, Request[T]]]:
+def _items(requests: Iterable[Request[T]]) -> Iterator[Request[T]]:
     if not isinstance(requests, Iterable):
         raise RequestError(
             f"{requests!r} is not a collection of requests", field="requests", hint=_HINT
@@ -189,15 +205,25 @@ def _numbered(requests: Iterable[Request[T]]) -> Iterator[tuple[int, Request[T]]
     if isinstance(requests, Collection):
         for index, request in enumerate(requests):
             _check(index, request)
-    return ((index, _check(index, request)) for index, request in zip(count(), requests))
+    return iter(requests)
 
 
-def _check(index: int, request: Request[T]) -> Request[T]:
+def _ended_by(error: Exception) -> RequestError:
+    """Return the last outcome of requests whose iterator raised an error."""
+    ended = RequestError(
+        f"the iterator of requests ended with {type(error).__name__}: {error}",
+        field="requests",
+        hint="the requests after this one were not read; ask for them again",
+    )
+    ended.__cause__ = error
+    return ended
+
+
+def _check(index: int, request: Request[T]) -> None:
     if not isinstance(request, Request):
         raise RequestError(
             f"item {index} is not a guided.Request but {request!r}", field="requests", hint=_HINT
         )
-    return request
 
 
 def _is_overload(error: grpc.RpcError) -> bool:

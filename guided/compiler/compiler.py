@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -54,12 +55,19 @@ class Compiler:
 
     def compile(
         self,
-        constraint: str | Mapping[str, object] | Structure | TypeForm[Any] | TypeAdapter[Any],
+        constraint: str
+        | Mapping[str, object]
+        | re.Pattern[str]
+        | Structure
+        | TypeForm[Any]
+        | TypeAdapter[Any],
         *,
         json_options: JsonOptions | None = None,
         documents: Mapping[str, str | Mapping[str, object]] | None = None,
     ) -> Compiled:
         """Compile a JSON Schema (text or dict), a Python type, or a constraint such as ``Regex``.
+
+        A compiled pattern and a grammar's text in Lark's format are constraints, too.
 
         The constraints used last are kept within ``limits``, and so are refusals. Raises
         InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError.

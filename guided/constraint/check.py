@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from guided.constraint.report import check_structure
 from guided.constraint.structure import structure_of
 from guided.response_types import adapter_of, is_response_type, unenforced_validators
-from guided.spec import JsonOptions, SchemaReport, Structure, UnenforcedValidator
+from guided.spec import JsonOptions, SchemaReport, Structure
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -19,22 +20,27 @@ __all__ = ["check"]
 
 
 def check(
-    schema: str | Mapping[str, object] | Structure | TypeForm[Any] | TypeAdapter[Any],
+    schema: str
+    | Mapping[str, object]
+    | re.Pattern[str]
+    | Structure
+    | TypeForm[Any]
+    | TypeAdapter[Any],
     *,
     json_options: JsonOptions | None = None,
     documents: Mapping[str, str | Mapping[str, object]] | None = None,
 ) -> SchemaReport:
     """Check a JSON Schema, given as text or dict, or a type or constraint for a response model.
 
-    ``json_options`` and ``documents`` (the texts that references of the schema may name) are only
-    for schemas and types: RequestError for a constraint with them, which has its own. Raises
-    InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError; if
-    the error is about a schema, it names the place by its JSON pointer. Raises RequestError for a
-    type that has no schema.
+    A compiled pattern and a grammar's text in Lark's format are constraints. ``json_options`` and
+    ``documents`` (the texts that references of the schema may name) are only for schemas and types:
+    RequestError for a constraint with them, which has its own. Raises InvalidConstraintError,
+    UnsupportedFeatureError, UnsatisfiableError or LimitExceededError; if the error is about a
+    schema, it names the place by its JSON pointer. Raises RequestError for a type that has no
+    schema.
     """
-    validators: tuple[UnenforcedValidator, ...] = ()
-    if not isinstance(schema, Structure) and is_response_type(schema):
-        schema = adapter_of(schema)  # type: ignore[arg-type]
-        validators = unenforced_validators(schema)
-    report = check_structure(structure_of(schema, json_options, documents)).report
-    return replace(report, unenforced_validators=validators)
+    if isinstance(schema, Structure) or not is_response_type(schema):
+        return check_structure(structure_of(schema, json_options, documents)).report
+    adapter = adapter_of(schema)  # type: ignore[arg-type]
+    report = check_structure(structure_of(adapter, json_options, documents)).report
+    return replace(report, unenforced_validators=unenforced_validators(adapter))

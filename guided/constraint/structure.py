@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from guided.response_types import (
     adapter_of,
@@ -13,7 +14,8 @@ from guided.response_types import (
     schema_text,
 )
 from guided.spec import JsonOptions, JsonSchema, Structure
-from guided.spec.json_options import check_takes_none
+from guided.spec.json_options import check_options, check_takes_none
+from guided.spec.written_grammar import written_grammar
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -21,23 +23,33 @@ if TYPE_CHECKING:
 
 __all__ = ["structure_of"]
 
+_HINT: Final = "pass a schema as text or dict, a type, or a constraint such as guided.Regex"
+
 
 def structure_of(
-    source: str | Mapping[str, object] | Structure | TypeForm[Any] | TypeAdapter[Any],
+    source: str
+    | Mapping[str, object]
+    | re.Pattern[str]
+    | Structure
+    | TypeForm[Any]
+    | TypeAdapter[Any],
     json_options: JsonOptions | None = None,
     documents: Mapping[str, str | Mapping[str, object]] | None = None,
 ) -> Structure:
     """Return the constraint of ``source``: a JSON Schema as text or dict, or a Python type.
 
-    A grammar or another constraint is returned unchanged. Raises RequestError for a type that has
-    no schema, and for JSON options or documents beside a constraint.
+    A constraint is returned unchanged; a compiled pattern and a grammar in Lark's format are those
+    of a response model. Raises RequestError for a type that has no schema, and for JSON options or
+    documents beside a constraint.
     """
-    if isinstance(source, Structure):
+    written = written_grammar(source)
+    if written is not None:
         check_takes_none(json_options, documents)
-        return source
-    options = json_options or JsonOptions()
+        return written
+    options = JsonOptions() if json_options is None else json_options
+    check_options(options)
     if is_response_type(source):
         text = schema_of_adapter(adapter_of(source), options.spelling)  # type: ignore[arg-type]
     else:
-        text = schema_text(source)  # type: ignore[arg-type]
+        text = schema_text(source, hint=_HINT)  # type: ignore[arg-type]
     return JsonSchema(text, options, document_texts(documents or {}))

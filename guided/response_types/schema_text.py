@@ -84,14 +84,26 @@ def _no_schema_error(response_model: object, error: Exception) -> RequestError:
 
 # Schemas that a caller passes, with the caller's order of keys
 
+_WRAPPED: Final = frozenset({"name", "schema"})
+_WRAPPERS_OWN: Final = frozenset({"strict", "description"})
+"""Members of what OpenAI's API calls ``json_schema``; all would be notes in a schema."""
 
-def schema_text(schema: str | Mapping[str, object]) -> str:
-    """Return a schema as text.
+
+def schema_text(
+    schema: str | Mapping[str, object], *, hint: str = "pass a type as response_model"
+) -> str:
+    """Return a schema as text; ``hint`` is what to pass instead of what is none.
 
     Raises ``RequestError`` unless it is a schema, ``InvalidConstraintError`` if JSON cannot hold
     it.
     """
-    return _text(schema, "schema", hint="pass a type as response_model")
+    if isinstance(schema, Mapping) and _WRAPPED <= set(schema) <= _WRAPPED | _WRAPPERS_OWN:
+        raise RequestError(
+            "schema is a wrapper around a schema, as in OpenAI's API",
+            field="schema",
+            hint='pass the schema in it: schema["schema"]',
+        )
+    return _text(schema, "schema", hint=hint)
 
 
 def document_texts(

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from guided.errors import InvalidConstraintError
-from guided.spec.json_options import JsonOptions
+from guided.spec.json_options import JsonOptions, check_options
 from guided.spec.library import read_grammar
 from guided.spec.option import named_pairs, sorted_by_name, word_of
 from guided.spec.structure import Structure, check_nesting, digest_of
 
 __all__ = ["Choice", "Ebnf", "JsonSchema", "Lark", "Regex", "RegexDialect"]
+
+_FLAGS: Final = {
+    "a": re.ASCII,
+    "i": re.IGNORECASE,
+    "m": re.MULTILINE,
+    "s": re.DOTALL,
+    "x": re.VERBOSE,
+}
+"""The flags of Python's patterns, by the letters that set them in a pattern's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,8 @@ class JsonSchema(Structure):
     """
 
     def __post_init__(self) -> None:
+        _check_text(self.text, "schema", "pass json.dumps(schema), or a type as response_model")
+        check_options(self.options)
         documents = sorted_by_name(self.documents, "two documents are given for the URI {!r}")
         object.__setattr__(self, "documents", documents)
 
@@ -72,6 +84,8 @@ class Lark(Structure):
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        _check_text(self.text, "grammar", "pass its text, not the file")
+        _check_text(self.start, "start rule", "pass its name")
         given = named_pairs(self.holes, "holes")
         for name, filling in given:
             if not isinstance(filling, Structure):
@@ -116,7 +130,11 @@ class RegexDialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Regex(Structure):
-    """A regular expression that the whole answer must match."""
+    """A regular expression that the whole answer must match.
+
+    A compiled pattern is taken with its flags written into it: ``re.compile("a", re.I)`` is
+    ``"(?i)a"``.
+    """
 
     pattern: str
     dialect: RegexDialect = RegexDialect.PYTHON
@@ -125,12 +143,23 @@ class Regex(Structure):
         # Arguments may have wider types than the fields that store them.
         def __init__(
             self,
-            pattern: str,
+            pattern: str | re.Pattern[str],
             dialect: RegexDialect | Literal["python", "ecma"] = RegexDialect.PYTHON,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dialect", word_of(RegexDialect, self.dialect, "dialect", "regex"))
+        given: object = self.pattern
+        if isinstance(given, re.Pattern):
+            if self.dialect is not RegexDialect.PYTHON:
+                raise InvalidConstraintError(
+                    f"{given!r} is in Python's dialect", hint="pass a string, or leave dialect out"
+                )
+            _check_text(given.pattern, "pattern", "compile a string")
+            letters = "".join(letter for letter, flag in _FLAGS.items() if given.flags & flag)
+            flags = f"(?{letters})" if letters else ""
+            object.__setattr__(self, "pattern", f"{flags}{given.pattern}")
+        _check_text(self.pattern, "pattern", "pass its text, or re.compile(...)")
 
     def digest(self) -> str:
         return digest_of("regex", (self.pattern, self.dialect))
@@ -143,6 +172,10 @@ class Ebnf(Structure):
     text: str
     root: str = "root"
     """The rule that the whole answer must match."""
+
+    def __post_init__(self) -> None:
+        _check_text(self.text, "grammar", "pass its text, not the file")
+        _check_text(self.root, "root rule", "pass its name")
 
     def digest(self) -> str:
         return digest_of("ebnf", (self.text, self.root))
@@ -174,3 +207,9 @@ class Choice(Structure):
 
     def digest(self) -> str:
         return digest_of("choice", self.options)
+
+
+def _check_text(given: object, what: str, hint: str) -> None:
+    """Raise InvalidConstraintError unless what a constraint is written in is a string."""
+    if not isinstance(given, str):
+        raise InvalidConstraintError(f"the {what} {given!r:.80} is no string", hint=hint)

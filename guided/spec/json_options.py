@@ -20,6 +20,7 @@ __all__ = [
     "KeyOrder",
     "Spelling",
     "UnknownKeywords",
+    "check_options",
     "check_takes_none",
     "json_options_of",
 ]
@@ -155,6 +156,16 @@ def json_options_of(given: Mapping[str, object]) -> JsonOptions:
         is_lifted = value == UNBOUNDED and isinstance(known[name].default, int)
         options[name] = None if is_lifted else value
     return JsonOptions(**options)
+
+
+def check_options(options: object) -> None:
+    """Raise RequestError unless these are JSON options."""
+    if not isinstance(options, JsonOptions):
+        raise RequestError(
+            f"json_options {options!r} is not a guided.JsonOptions",
+            field="json_options",
+            hint="pass a guided.JsonOptions",
+        )
 
 
 def check_takes_none(options: JsonOptions | None, documents: Sized | None) -> None:

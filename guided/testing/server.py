@@ -32,8 +32,9 @@ class Server:
     """A gRPC server, and OpenAI's API if requested; use it in ``with``.
 
     Replies answer requests in order of arrival; a request for several answers (``n``) takes one
-    reply each. A reply that does not fit the constraint of its request is a ``RequestError`` for
-    the caller; an error among the replies is raised there as if the server had met it.
+    reply each. A model, a dict or a list is sent as its JSON. A reply that does not fit the
+    constraint of its request is a ``RequestError`` for the caller; an error among the replies is
+    raised there as if the server had met it.
     """
 
     def __init__(self, *replies: Reply, http: bool = False) -> None:
@@ -64,8 +65,8 @@ class Server:
         return tuple(self._model.requests)
 
     def reply(self, *replies: Reply) -> None:
-        """Add replies for further requests."""
-        self._model.replies.extend(replies)
+        """Add replies for further requests; raises ``RequestError`` for what is none."""
+        self._model.add(replies)
 
     def __enter__(self) -> Self:
         self._thread.start()

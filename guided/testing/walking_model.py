@@ -7,9 +7,12 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
 
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.reading import read_text
@@ -39,8 +42,9 @@ from guided_service.stream_events import StreamEvent
 
 __all__ = ["FREE_TEXT", "Reply", "WalkingModel"]
 
-Reply: TypeAlias = str | GuidedError
-"""The text of an answer, or an error that the request gets instead."""
+Reply: TypeAlias = str | BaseModel | Mapping[str, object] | list[Any] | GuidedError
+"""An answer: its text, or what is written as its JSON; or an error that the request gets
+instead."""
 
 FREE_TEXT: Final = "An answer without a model."
 """The answer to a request without a constraint."""
@@ -63,8 +67,8 @@ class WalkingModel:
     """
 
     def __init__(self, replies: tuple[Reply, ...] = ()) -> None:
-        self.replies = deque(replies)
-        """Replies to the next requests, in order of arrival."""
+        self._replies = deque[str | GuidedError]()
+        self.add(replies)
         self.requests: list[GenerationRequest] = []
         """All requests, in order."""
         tokens = (*(bytes((byte,)) for byte in range(256)), None)
@@ -75,6 +79,13 @@ class WalkingModel:
         self._made = time.monotonic()
         self._usage = Usage()
         self._answered = Counter[FinishReason]()
+
+    def add(self, replies: Iterable[Reply]) -> None:
+        """Add replies to the next requests, in order of arrival.
+
+        Raises RequestError for what is no reply.
+        """
+        self._replies.extend([_written(reply) for reply in replies])
 
     def check_ready(self) -> None:
         """Accept at once: it is always ready."""
@@ -158,7 +169,7 @@ class WalkingModel:
         matcher = self._compiler.start(request.constraint)
         with self._lock:
             self.requests.append(asked)
-            replies = [self.replies.popleft() if self.replies else None for _ in _seeds(request)]
+            replies = [self._replies.popleft() if self._replies else None for _ in _seeds(request)]
         found = [
             self._one(request, matcher, seed, reply)
             for seed, reply in zip(_seeds(request), replies, strict=True)
@@ -171,7 +182,7 @@ class WalkingModel:
         return result
 
     def _one(
-        self, request: GenerationRequest, start: Matcher, seed: int, reply: Reply | None
+        self, request: GenerationRequest, start: Matcher, seed: int, reply: str | GuidedError | None
     ) -> tuple[str, FinishReason]:
         if isinstance(reply, GuidedError):
             raise reply
@@ -208,6 +219,25 @@ def _check(request: GenerationRequest) -> None:
             )
 
 
+def _written(reply: object) -> str | GuidedError:
+    """Return a reply as it is sent; raises RequestError for what is none."""
+    match reply:
+        case str() | GuidedError():
+            return reply
+        case BaseModel() | Mapping() | list():
+            try:
+                return to_json(reply, by_alias=True).decode()
+            except PydanticSerializationError as error:
+                raise RequestError(
+                    f"the reply {reply!r} has no JSON: {error}", field="replies"
+                ) from error
+    raise RequestError(
+        f"{reply!r} is no reply",
+        field="replies",
+        hint="pass the text of an answer, a model, dict or list, or a guided.GuidedError",
+    )
+
+
 def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
     """Return why a reply ends; raises RequestError for one that no server would give."""
     if request.constraint is None:
@@ -216,10 +246,13 @@ def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
     if report.fit is not TextFit.COMPLETE:
         there = reply.encode()[: report.offset].decode(errors="ignore")
         end = there + report.shortest_end.decode(errors="replace")
+        is_blank = reply.encode()[report.offset :][:1].isspace()
         raise RequestError(
             f"the reply {reply!r} is no answer to this request: it leaves the constraint after "
-            f"{there!r}",
-            hint=f"give one that fits, such as {end!r}",
+            f"{there!r}" + (", with white space" if is_blank else ""),
+            hint="leave out white space that JSON options do not allow, or give a dict or a model"
+            if is_blank
+            else f"give one that fits, such as {end!r}",
         )
     return FinishReason.STOP if report.allowed else FinishReason.COMPLETE
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,21 +99,44 @@ def test_an_iterator_without_end_is_read_as_there_is_room(
     asyncio.run(talk())
 
 
-def test_what_fails_in_the_iterator_cancels_what_runs(echo: Client) -> None:
-    def broken() -> Iterator[Request[str]]:
-        yield raw("wait")
-        raise ValueError("no more")
-
-    with pytest.raises(ValueError, match="no more"):
-        echo.batch(broken())
-    eventually(lambda: echo.stats().running == 0)
-
-    def odd() -> Iterator[object]:
-        yield raw("wait")
+def test_what_fails_in_the_iterator_costs_no_answer(
+    echo: Client, echo_server: ServerProcess
+) -> None:
+    def odd() -> Iterator[Any]:
+        yield from map(raw, "ab")
         yield "a text"
+        yield None
+        yield raw("c")
+        yield Request("x", max_tokens=0)
 
-    with pytest.raises(RequestError, match=r"item 1 is not a guided\.Request but 'a text'"):
-        echo.batch(odd())  # type: ignore[arg-type]
+    async def talk() -> list[Answer[str] | GuidedError]:
+        async with AsyncClient(echo_server.address, concurrency=2) as client:
+            return await client.batch(odd())
+
+    for outcomes in (echo.batch(odd()), asyncio.run(talk())):
+        *told, last = outcomes
+        assert texts_of(told) == [
+            "a",
+            "b",
+            "! item 2 is not a guided.Request but 'a text'; pass a list of guided.Request",
+            "! item 3 is not a guided.Request but None; pass a list of guided.Request",
+            "c",
+        ]
+        assert isinstance(last, RequestError)
+        assert str(last) == (
+            "the iterator of requests ended with RequestError: max_tokens 0 is below 1; the "
+            "requests after this one were not read; ask for them again"
+        )
+        assert isinstance(last.__cause__, RequestError)
+
+
+def test_an_interrupt_in_the_iterator_cancels_what_runs(echo: Client) -> None:
+    def interrupted() -> Iterator[Request[str]]:
+        yield raw("wait")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        echo.batch(interrupted())
     eventually(lambda: echo.stats().running == 0)
 
 

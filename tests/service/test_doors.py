@@ -99,8 +99,13 @@ def test_traffic_is_encrypted_and_a_renewed_certificate_counts_without_a_restart
     trusted = Tls(ca=authority.root)
     with serving(ECHO_SERVER, tmp_path / "log", settings, tls=trusted) as server:
         assert ask(server, "hello", tls=trusted) == "hello"
-        for options in ({}, {"tls": True}):
-            with pytest.raises(ServiceUnavailableError):
+        for options, hint in (
+            ({}, r"pass tls=\.\.\. if it requires encryption"),
+            ({"tls": True}, r"name the authority .*guided\.Tls\(ca="),
+            ({"tls": Tls(ca=authority.root, server_name="else")}, "is for another name"),
+            ({"tls": Tls(ca=key)}, "are certificates and their key, in PEM"),
+        ):
+            with pytest.raises(ServiceUnavailableError, match=hint):
                 ask(server, "hello", **options)
 
         other = Authority(tmp_path / "other")
@@ -132,8 +137,15 @@ def test_clients_show_certificates_where_they_are_asked_for(
             Tls(ca=authority.root),
             Tls(ca=authority.root, cert=stray, key=stray_key),
         ):
-            with pytest.raises(ServiceUnavailableError):
+            with pytest.raises(ServiceUnavailableError, match="certificate of yours"):
                 ask(server, "hello", tls=tls)
+
+
+def test_a_client_that_encrypts_where_the_server_does_not_says_so(
+    shared_echo_server: ServerProcess,
+) -> None:
+    with pytest.raises(ServiceUnavailableError, match="does not encrypt; leave tls out"):
+        ask(shared_echo_server, "hello", tls=True)
 
 
 def test_files_that_make_no_certificate_are_named(tmp_path: Path, authority: Authority) -> None:

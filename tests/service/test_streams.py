@@ -199,13 +199,18 @@ def test_a_stream_is_read_on_the_thread_that_asks(echo_server: ServerProcess) ->
 def test_another_thread_may_end_a_stream_that_is_waited_for(
     echo_server: ServerProcess, closes: str
 ) -> None:
-    with Client(echo_server.address) as client, ThreadPoolExecutor(1) as thread:
+    with Client(echo_server.address) as client, ThreadPoolExecutor(2) as threads:
+        asking = threads.submit(lambda: client.generate(RawPrompt("wait")))
         stream = client.stream(RawPrompt("wait"))
         assert next(stream)
-        reading = thread.submit(list, stream)
+        reading = threads.submit(list, stream)
+        eventually(lambda: client.stats().running == 2)
         (stream if closes == "stream" else client).close()
-        with pytest.raises(RequestCancelledError):
+        with pytest.raises(RequestCancelledError, match="the stream was closed"):
             reading.result(20)
+        client.close()
+        with pytest.raises(RequestCancelledError, match="the client was closed"):
+            asking.result(20)
 
 
 @pytest.mark.parametrize("closes", ["stream", "client"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 import pytest
 from openai import OpenAI
@@ -63,6 +64,38 @@ def test_a_reply_that_no_server_would_give_is_an_error_that_shows_one(
     model_free.reply('{"name":"Ad')
     with pytest.raises(RequestError, match=re.escape("""such as '{"name":"Ad","age":0}'""")):
         asking.generate("?", Person)
+
+
+@pytest.mark.parametrize(
+    "reply", [Person(name="Ada", age=36), {"name": "Ada", "age": 36}], ids=["model", "dict"]
+)
+def test_a_reply_may_be_a_value(model_free: testing.Server, asking: Client, reply: Any) -> None:
+    model_free.reply(reply, [reply])
+    assert asking.generate("?", Person).text == ADA
+    assert asking.generate("?", list[Person]).text == f"[{ADA}]"
+
+
+@pytest.mark.parametrize("reply", [5, None, ValueError("x"), {"a": object()}])
+def test_what_is_no_reply_is_refused_where_it_is_given(
+    model_free: testing.Server, asking: Client, reply: Any
+) -> None:
+    for give in (lambda: model_free.reply(ADA, reply), lambda: testing.Server(reply)):
+        with pytest.raises(RequestError, match=r"no reply; pass the text|has no JSON"):
+            give()
+    assert asking.generate("?", Person).value.name == ""
+
+
+def test_a_reply_with_needless_white_space_is_refused_for_it(
+    model_free: testing.Server, asking: Client
+) -> None:
+    model_free.reply(json.dumps({"name": "Ada", "age": 36}))
+    with pytest.raises(RequestError) as caught:
+        asking.generate("?", Person)
+    assert str(caught.value) == (
+        """the reply '{"name": "Ada", "age": 36}' is no answer to this request: it leaves the """
+        """constraint after '{"name":', with white space; leave out white space that JSON """
+        """options do not allow, or give a dict or a model"""
+    )
 
 
 def test_an_error_among_the_replies_is_met_by_the_caller(

@@ -26,7 +26,11 @@ def test_a_hash_is_sha256() -> None:
 @pytest.mark.parametrize(
     ("token", "complaint"),
     [
-        ("x" * 40 + "\n", "the token has characters other than letters, digits and ._~+/=-"),
+        (
+            "x" * 40 + "\n",
+            "the token begins or ends with white space, such as the line break of a file; pass "
+            "token.strip()",
+        ),
         ("geheim é" * 8, "the token has characters other than letters"),
         ("", "the token has characters other"),
         (None, "the token has characters other"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pydantic
@@ -66,9 +67,55 @@ def test_options_and_documents_are_used() -> None:
     assert guided.check({"$ref": "urn:a"}, documents=documents).shortest_answer == "1"
 
 
-def test_what_is_neither_a_schema_nor_a_type_is_refused() -> None:
-    with pytest.raises(RequestError, match="schema is 5, which is not a JSON Schema"):
-        guided.check(5)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("subject", "answer"), [(re.compile("A{2}", re.IGNORECASE), "AA"), ('start: "a" "b"', "ab")]
+)
+def test_patterns_and_texts_of_grammars_are_constraints_as_in_a_request(
+    subject: Any, answer: str
+) -> None:
+    assert guided.check(subject).shortest_answer == answer
+    request: Any = guided.Request
+    constraint = request("x", subject).specification.constraint
+    assert guided.check(constraint).shortest_answer == answer
+
+
+class Undefined(BaseModel):
+    child: "Nowhere"  # type: ignore[name-defined] # noqa: F821, UP037
+
+
+@pytest.mark.parametrize(
+    ("subject", "options", "text"),
+    [
+        (
+            5,
+            {},
+            "schema is 5, which is not a JSON Schema; pass a schema as text or dict, a type, or a "
+            "constraint such as guided.Regex",
+        ),
+        (
+            Person,
+            {"json_options": {"whitespace": 1}},
+            "json_options {'whitespace': 1} is not a guided.JsonOptions; pass a guided.JsonOptions",
+        ),
+        (
+            re.compile("a"),
+            {"documents": {"urn:a": "true"}},
+            "JSON options and documents are for a schema or a type, not for a constraint; leave "
+            "them out; a guided.JsonSchema in a constraint has its own",
+        ),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_with_what_can(
+    subject: Any, options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        guided.check(subject, **options)
+    assert str(caught.value) == text
+
+
+def test_a_type_whose_parts_are_not_defined_is_refused() -> None:
+    with pytest.raises(RequestError, match=r"Undefined.* has no JSON Schema: .*not fully defined"):
+        guided.check(Undefined)
 
 
 def test_a_type_of_which_there_is_no_value_is_refused() -> None:

@@ -217,8 +217,8 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
         ),
         (
             {"grammar": re.compile(b"a")},
-            "grammar",
-            "grammar re.compile(b'a') is a pattern of bytes; compile a string",
+            "constraint",
+            "the pattern b'a' is no string; compile a string",
         ),
         (
             {"response_model": len},
@@ -229,6 +229,12 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
             {"schema": int},
             "schema",
             "schema is <class 'int'>, which is not a JSON Schema; pass a type as response_model",
+        ),
+        (
+            {"schema": {"name": "person", "schema": {"type": "object"}, "strict": True}},
+            "schema",
+            "schema is a wrapper around a schema, as in OpenAI's API; pass the schema in it: "
+            'schema["schema"]',
         ),
         (
             {"json_options": {"whitespace": 1}, "schema": "{}"},
@@ -285,6 +291,18 @@ def test_a_compiled_pattern_is_a_grammar_with_its_flags() -> None:
     [
         ("max_token", "there is no option 'max_token'; did you mean 'max_tokens'?"),
         ("Schema", "there is no option 'Schema'; did you mean 'schema'?"),
+        (
+            "choice",
+            "there is no option 'choice'; pass a guided.Choice or a Literal as response_model",
+        ),
+        (
+            "regex",
+            "there is no option 'regex'; pass a guided.Regex or re.compile(...) as response_model",
+        ),
+        (
+            "system",
+            "there is no option 'system'; begin the prompt with guided.Message(\"system\", ...)",
+        ),
         ("zzz", "there is no option 'zzz'"),
     ],
 )

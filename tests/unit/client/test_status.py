@@ -74,6 +74,46 @@ def test_a_bare_status_says_what_it_is(
     assert str(error) == text
 
 
+@pytest.mark.parametrize(
+    ("told", "hint"),
+    [
+        (
+            "UNIMPLEMENTED: ipv4:127.0.0.1:8000: Failed parsing HTTP/2 (Expected SETTINGS frame as "
+            "the first frame, got frame type 80)",
+            "that port does not speak gRPC; is it the one for HTTP? The one for gRPC is 50051, "
+            "unless the server was told another",
+        ),
+        (
+            "UNKNOWN: ipv4:127.0.0.1:1: Tls handshake failed (TSI_PROTOCOL_FAILURE): "
+            "SSL_ERROR_SSL: error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER",
+            "what answered does not encrypt; leave tls out, or check the port",
+        ),
+        (
+            "UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed",
+            "the server ended the connection at once; pass tls=... if it requires encryption, with "
+            "a certificate of yours if it requires one",
+        ),
+        (
+            "UNKNOWN: ipv6:%5B::1%5D:1: Failed to connect to remote host: Connection refused",
+            "check that the server runs; localhost is also 127.0.0.1, whose fault is not told "
+            "here: write that as the address to see it",
+        ),
+        (
+            "UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused",
+            "check the address, and that the server runs",
+        ),
+    ],
+)
+def test_a_failed_connection_says_what_to_check(told: str, hint: str) -> None:
+    message = f"failed to connect to all addresses; last error: {told}"
+    assert error_of_status(status(grpc.StatusCode.UNAVAILABLE, message)).hint == hint
+
+
+def test_a_connection_that_broke_later_says_nothing_of_encryption() -> None:
+    error = error_of_status(status(grpc.StatusCode.UNAVAILABLE, "Socket closed"))
+    assert error.hint == "check the address, and that the server runs"
+
+
 def test_a_status_no_one_has_heard_of_is_a_fault_of_the_service() -> None:
     error = error_of_status(status_pb2.Status(code=99, message="odd"))
     assert type(error) is InternalServiceError

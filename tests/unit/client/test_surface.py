@@ -51,8 +51,8 @@ def calls_of(client: type, stub: str) -> set[str]:
 @pytest.mark.parametrize(
     ("stub", "file", "service"),
     [
-        ("_service", pb.DESCRIPTOR, "GenerationService"),
-        ("_model_service", model_pb2.DESCRIPTOR, "ModelService"),
+        ("generation", pb.DESCRIPTOR, "GenerationService"),
+        ("models", model_pb2.DESCRIPTOR, "ModelService"),
     ],
 )
 def test_the_client_makes_every_call_of_the_services_and_no_other(
@@ -69,7 +69,7 @@ def test_grammars_make_every_call_of_their_service_and_no_other(grammars: type) 
     looked_up = {
         node.attr
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self._service"
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self._services.grammars"
     }
     methods = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"].methods
     assert looked_up == {method.name for method in methods}
