@@ -21,9 +21,11 @@ from guided.errors import (
 )
 from guided.machine.recognizer import Recognizer
 from guided.masks.mask import tokens_of
-from guided.spec import JsonSchema, Lark, Regex, Structure, TokenId
-from guided.spec.composition import AnyOf, Sequence
+from guided.spec import JsonSchema, Lark, Regex, RegexDialect, Structure, TokenId
+from guided.spec.composition import AnyOf, Sequence, Text
 from guided.spec.input_text import BareText, EscapedText
+from tests.kit.effort import first_seed, times
+from tests.kit.patterns import LETTERS, random_pattern
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
 END = "\n</p>\n"
@@ -188,6 +190,32 @@ def test_what_the_masks_allow_is_a_text_of_the_grammar(name: str, kind: str) -> 
         said, _, rest = written.removeprefix(begin).partition(END)
         assert rest == end
         assert has(said)
+
+
+@pytest.mark.parametrize("dialect", RegexDialect)
+def test_random_patterns_have_the_same_texts_in_every_form(dialect: RegexDialect) -> None:
+    num_held, start = 0, first_seed()
+    for seed in range(start, start + times(30)):
+        rng = random.Random(seed)
+        written, end = random_pattern(rng, dialect), rng.choice(["\n", "ab", "aba", "K", "@\n@"])
+        pattern = Regex(written.pattern, dialect)
+        try:
+            plain = machine_of(pattern)
+            held = machine_of(EscapedText(pattern, "f"))
+            up_to_end = machine_of(AnyOf([Text("|"), BareText(pattern, "f", end=end)]))
+            without = machine_of(AnyOf([Text("|"), BareText(pattern, "f", without=end)]))
+        except (InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError):
+            continue
+        few = ["".join(rng.choices(LETTERS + '"\\n', k=rng.randrange(4))) for _ in range(20)]
+        # The other forms of the text "|" are let stand by themselves.
+        for text in {*few, *written.texts, *(text + end for text in written.texts)} - {"|"}:
+            has = accepts(plain, text)
+            assert accepts(held, escaped(text)) == has, (written.pattern, text)
+            is_first = (text + end).index(end) == len(text)
+            assert accepts(up_to_end, text + end) == (has and is_first), (written.pattern, text)
+            assert accepts(without, text) == (has and end not in text), (written.pattern, text)
+            num_held += has
+    assert num_held > 20
 
 
 # Refusals
