@@ -18,14 +18,14 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NewType, TypeAlias
+from typing import Any, Final, NewType, TypeAlias
 
 from cachetools import TTLCache
 
-from guided.errors import DeadlineExceededError, RequestError
+from guided.errors import DeadlineExceededError, IncompleteAnswerError, RequestError
+from guided.spec import FinishReason
 from guided.v1 import generation_pb2 as pb
 from guided_service.admission import OverloadedError
 from guided_service.door import Caller
@@ -49,6 +49,12 @@ _LEAST_BYTES = 1024
 _MOST_CALLERS = 3
 """How many callers may wait for one answer: a client whose connection broke twice. They take no
 place in the queue, so more are refused."""
+
+
+_BY_DEADLINE: Final = (FinishReason.DEADLINE, FinishReason.DEADLINE_CLOSED)
+_CUT_SHORT: Final = frozenset(
+    (pb.FINISH_REASON_DEADLINE, pb.FINISH_REASON_DEADLINE_CLOSED),
+)
 
 
 @dataclass(slots=True)
@@ -111,10 +117,16 @@ class Repeats:
                 return await self._wait(key, self._begin(key, digest, make))
             under_way.check_may_join(digest)
             note_repeat()
-            with suppress(DeadlineExceededError):
+            try:
                 response = await self._wait(key, under_way)
-                if not _was_cut_short(response):
-                    return response
+            except DeadlineExceededError:
+                continue
+            except IncompleteAnswerError as error:
+                if error.finish_reason not in _BY_DEADLINE:
+                    raise
+                continue
+            if not _was_cut_short(response):
+                return response
 
     async def _wait(self, key: Key, under_way: _UnderWay) -> pb.GenerateResponse:
         """Wait for an answer, which is given up once nobody waits for it."""
@@ -183,11 +195,9 @@ def _check_same(kept: Digest, digest: Digest) -> None:
 
 
 def _was_cut_short(response: pb.GenerateResponse) -> bool:
-    """Return whether a deadline closed the answer, or one of several."""
-    return pb.FINISH_REASON_DEADLINE_CLOSED in (
-        response.finish_reason,
-        *(each.finish_reason for each in response.candidates),
-    )
+    """Return whether a deadline cut the answer short, or one of several."""
+    told = (response.finish_reason, *(each.finish_reason for each in response.candidates))
+    return not _CUT_SHORT.isdisjoint(told)
 
 
 def _size(finished: _Finished) -> int:

@@ -27,7 +27,9 @@ def read_named_schema(name: str) -> Any:
     that stands for neither, and with the place in the module if importing it fails.
     """
     file = Path(name)
-    if file.is_file():
+    if file.is_dir():
+        raise typer.BadParameter(f"{name!r} is a directory")
+    if file.exists():  # perhaps a pipe
         return read_text(file)
     named = _TYPE.fullmatch(name)
     if named is None:

@@ -135,7 +135,7 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
-        **chat.common(config, chat.budget),
+        **chat.common(config, chat.budget, chat.budget_field),
     )
     custom = custom_names(chat.tools)
     style = ChatStyle(

@@ -189,10 +189,11 @@ def check_options(
 ) -> None:
     """Raise RequestError for JSON options of a request whose constraint has no schema.
 
-    Those of tools have only the word for unknown keywords.
+    Those of tools have only the word for unknown keywords. A member that is ``null`` says nothing.
     """
-    is_of_tools = has_tools and told is not None and told.keys() == {"unknown_keywords"}
-    if told and not is_of_tools and (wanted is None or not _has_schema(wanted.structure)):
+    named = {name for name, value in (told or {}).items() if value is not None}
+    is_of_tools = has_tools and named == {"unknown_keywords"}
+    if named and not is_of_tools and (wanted is None or not _has_schema(wanted.structure)):
         raise RequestError(
             "json_options are about a schema of the answer, and there is none",
             field="json_options",

@@ -40,8 +40,10 @@ def refused(
     match fault["type"]:
         case "extra_forbidden" | "none_required":
             hint = hint or _lack_beside(fault, faults, body)
-            if hint is None and (close := get_close_matches(path, names, 1, _LIKENESS)):
-                hint = f"did you mean {close[0]!r}?"
+            is_of_body = len(fault["loc"]) == 1
+            if is_of_body and hint is None:
+                close = get_close_matches(path, names, 1, _LIKENESS)
+                hint = f"did you mean {close[0]!r}?" if close else None
             hint = hint or _WAY_OUT
             return RequestError(f"{path} is not honoured by this server", field=path, hint=hint)
         case "missing":

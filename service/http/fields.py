@@ -195,9 +195,14 @@ class GenerationFields(Given):
             logit_bias=tuple(_biases(self.logit_bias)),
         )
 
-    def common(self, config: ServerConfig, max_tokens: int) -> dict[str, Any]:
-        """Return the common options of a GenerationRequest with this budget, by name."""
-        self._check_least()
+    def common(
+        self, config: ServerConfig, max_tokens: int, budget_field: str = "max_tokens"
+    ) -> dict[str, Any]:
+        """Return the common options of a GenerationRequest with this budget, by name.
+
+        ``budget_field`` is the field of the body that told the budget.
+        """
+        self._check_least(max_tokens, budget_field)
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return {
             "sampling": self.sampling(),
@@ -214,8 +219,16 @@ class GenerationFields(Given):
             "report": self.report,
         }
 
-    def _check_least(self) -> None:
-        """Raise RequestError for stops that other servers hold back and this one does not."""
+    def _check_least(self, max_tokens: int, budget_field: str) -> None:
+        """Raise RequestError for a least length above the budget, or beside stops.
+
+        Other servers hold stops back, and this one does not.
+        """
+        if self.min_tokens > max_tokens:
+            raise RequestError(
+                f"min_tokens {self.min_tokens} is above {budget_field} ({max_tokens})",
+                field="min_tokens",
+            )
         for name in ("stop", "stop_token_ids"):
             if self.min_tokens and not self.ignore_eos and getattr(self, name):
                 raise RequestError(

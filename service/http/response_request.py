@@ -210,7 +210,7 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
         tools=filled_tools(tools, asked.schema_options(config)),
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
-        **asked.common(config, asked.budget),
+        **asked.common(config, asked.budget, "max_output_tokens"),
     )
     custom = custom_names(asked.tools)
     style = ChatStyle(

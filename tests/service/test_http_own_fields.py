@@ -134,6 +134,31 @@ def test_options_that_are_wrong_or_about_nothing_are_refused(
     assert (error.field, str(error)) == (field, told)
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, {"whitespace": None}),
+        ({"tools": [TOOL]}, {"unknown_keywords": "refuse", "whitespace": None}),
+    ],
+)
+def test_an_option_that_is_null_says_nothing(fields: dict[str, Any], told: dict[str, Any]) -> None:
+    assert asked("chat", **fields, json_options=told).request.constraint is None
+
+
+@pytest.mark.parametrize(
+    ("face", "budget"),
+    [
+        ("chat", "max_tokens"),
+        ("chat", "max_completion_tokens"),
+        ("completions", "max_tokens"),
+        ("responses", "max_output_tokens"),
+    ],
+)
+def test_the_budget_is_named_as_the_body_names_it(face: str, budget: str) -> None:
+    error = refusal(face, **{"min_tokens": 9, budget: 5})
+    assert str(error) == f"min_tokens 9 is above {budget} (5)"
+
+
 @pytest.mark.parametrize(("face", "tool"), [("chat", TOOL), ("responses", FLAT_TOOL)])
 def test_unknown_keywords_are_those_of_tools_too(face: str, tool: dict[str, Any]) -> None:
     for fields, words in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -15,10 +15,11 @@ from guided.client import AsyncClient, Client, RawPrompt, Request
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,
+    IncompleteAnswerError,
     RequestError,
     ServiceUnavailableError,
 )
-from guided.spec import FinishReason
+from guided.spec import FinishReason, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import OverloadedError
@@ -109,14 +110,27 @@ def test_not_many_wait_for_one_answer() -> None:
     using(talk)
 
 
-@pytest.mark.parametrize("is_closed", [True, False])
-def test_who_joins_has_time_of_its_own(is_closed: bool) -> None:
+CUT_SHORT = [
+    pb.GenerateResponse(finish_reason=pb.FINISH_REASON_DEADLINE),
+    pb.GenerateResponse(finish_reason=pb.FINISH_REASON_DEADLINE_CLOSED),
+    pb.GenerateResponse(
+        candidates=[pb.Candidate(), pb.Candidate(finish_reason=pb.FINISH_REASON_DEADLINE_CLOSED)]
+    ),
+    DeadlineExceededError("the deadline came"),
+    IncompleteAnswerError(
+        "cut short", text="", finish_reason=FinishReason.DEADLINE_CLOSED, usage=Usage()
+    ),
+]
+
+
+@pytest.mark.parametrize("outcome", CUT_SHORT)
+def test_who_joins_has_time_of_its_own(outcome: pb.GenerateResponse | GuidedError) -> None:
     async def talk(maker: Maker) -> None:
         async def late() -> pb.GenerateResponse:
             await maker.let.wait()
-            if is_closed:
-                return pb.GenerateResponse(finish_reason=pb.FINISH_REASON_DEADLINE_CLOSED)
-            raise DeadlineExceededError("the deadline came")
+            if isinstance(outcome, GuidedError):
+                raise outcome
+            return outcome
 
         repeats = Repeats()
         first = asyncio.create_task(repeats.answer(KEY, ONE, late))
@@ -127,19 +141,20 @@ def test_who_joins_has_time_of_its_own(is_closed: bool) -> None:
         maker.let.set()
         assert [(await other).text for other in others] == ["1", "1"]
         assert (await repeats.answer(KEY, ONE, maker.make)).text == "1"
-        if is_closed:
-            assert (await first).finish_reason == pb.FINISH_REASON_DEADLINE_CLOSED
-        else:
-            with pytest.raises(DeadlineExceededError):
+        if isinstance(outcome, GuidedError):
+            with pytest.raises(type(outcome)):
                 await first
+        else:
+            assert await first == outcome
 
     using(talk)
 
 
-def test_an_answer_that_a_deadline_closed_is_not_given_again() -> None:
+@pytest.mark.parametrize("answer", CUT_SHORT[:3])
+def test_an_answer_that_a_deadline_cut_short_is_not_given_again(answer: Any) -> None:
     async def talk(maker: Maker) -> None:
         async def late() -> pb.GenerateResponse:
-            return pb.GenerateResponse(finish_reason=pb.FINISH_REASON_DEADLINE_CLOSED)
+            return cast("pb.GenerateResponse", answer)
 
         repeats = Repeats()
         maker.let.set()

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -178,9 +179,19 @@ def test_a_type_is_checked_and_its_own_code_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_a_schema_may_come_through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=pipe.write_text, args=('{"const": 5}',), daemon=True)
+    writing.start()
+    done = call_guided("check", str(pipe), folder=tmp_path)
+    assert (done.returncode, "shortest answer" in done.stdout) == (0, True), done.stdout
+
+
 @pytest.mark.parametrize(
     ("subject", "status", "complaint"),
     [
+        (".", 2, "'.' is a directory"),
         ("/nowhere/schema.json", 2, "'/nowhere/schema.json' is neither a file that exists nor"),
         ("people:Nobody", 2, "'people:Nobody' cannot be loaded: "),
         ("strangers:Person", 2, "'strangers:Person' cannot be loaded: "),
