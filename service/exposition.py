@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from guided.errors import ServiceUnavailableError
 from guided.spec import DrafterUsage
-from guided.stats import EngineStats, Histogram
+from guided.stats import CompileOutcome, ConstraintStats, EngineStats, Histogram
 from guided_service.admission import Admission
 from guided_service.certificates import HttpCertificate
 from guided_service.config import ServerConfig
@@ -65,6 +65,7 @@ class EngineCollector(Collector):
         yield from _drafters(stats)
         yield from _cache(stats)
         yield from _times(stats)
+        yield from _constraints(stats.constraints)
 
 
 def start_exposition(config: ServerConfig, port: int, collector: EngineCollector) -> str:
@@ -164,6 +165,22 @@ def _times(stats: EngineStats) -> Iterator[Metric]:
     yield _histogram("time_to_first_token", "Until the first token chosen.", stats.first_token)
     yield _histogram("inter_token_latency", "Between tokens of model calls.", stats.inter_token)
     yield _histogram("request", "From being taken to the last token.", stats.answering)
+
+
+def _constraints(stats: ConstraintStats) -> Iterator[Metric]:
+    # Every word from the start, so that the first of a kind is an increase.
+    yield _counters(
+        "guided_compilations",
+        "Compilations of constraints that ended.",
+        "outcome",
+        {each.value: stats.compilations.get(each, 0) for each in CompileOutcome},
+    )
+    yield _counters(
+        "guided_compilation_seconds",
+        "Processor time of these.",
+        "outcome",
+        {each.value: stats.compile_seconds.get(each, 0.0) for each in CompileOutcome},
+    )
 
 
 def _counters(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:

@@ -13,7 +13,7 @@ from guided.engine.request_clock import RequestClock
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
 from guided.spec import FinishReason, GenerationResult, Usage
-from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided.stats import CacheStats, ConstraintStats, EngineStats, Histogram, Phase
 
 __all__ = ["BOUNDS", "DurationHistogram", "EngineCounters"]
 
@@ -76,7 +76,9 @@ class PhaseTimer:
 class EngineCounters:
     """Counters of one engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, constraint_stats: Callable[[], ConstraintStats] = ConstraintStats) -> None:
+        """``constraint_stats`` returns the counts of the compiler, which counts for itself."""
+        self._constraint_stats = constraint_stats
         self.reset()
 
     def reset(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -85,6 +87,7 @@ class EngineCounters:
         self._clock = clock
         self._phases = dict.fromkeys(Phase, 0.0)
         self._usage = Usage()
+        self._constraints_before = self._constraint_stats()
         self._answered: Counter[FinishReason] = Counter()
         self._compiling = DurationHistogram()
         self._queueing = DurationHistogram()
@@ -160,6 +163,7 @@ class EngineCounters:
             cancelled=self._cancelled,
             refused=self._refused,
             preempted=self.preempted,
+            constraints=self._constraint_stats().since(self._constraints_before),
         )
 
     def _cache_stats(self, cache: BlockCache) -> CacheStats:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from guided.spec import Usage
-from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided.stats import CacheStats, ConstraintStats, EngineStats, Histogram, Phase
 
 __all__ = ["total_of"]
 
@@ -40,6 +40,7 @@ def total_of(engines: Sequence[EngineStats]) -> EngineStats | None:
         cancelled=count("cancelled"),
         refused=count("refused"),
         preempted=count("preempted"),
+        constraints=ConstraintStats.total(each.constraints for each in engines),
     )
 
 

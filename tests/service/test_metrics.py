@@ -16,7 +16,7 @@ from guided.client import AsyncClient, Client, RawPrompt
 from guided.errors import ServiceUnavailableError
 from guided.model.cpu.instructions import best_instructions
 from guided.spec import FinishReason, Usage
-from guided.stats import EngineStats, Phase
+from guided.stats import CompileOutcome, EngineStats, Phase
 from tests.service.conftest import LOADING_SECONDS
 from tests.service.server_process import (
     ECHO_SERVER,
@@ -72,12 +72,14 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
         answers = [client.generate("Wet?", schema=SCHEMA, max_tokens=20) for _ in range(2)]
         with pytest.raises(Exception, match="strin"):
             client.generate("x", schema='{"type": "strin"}')
-        later = stats_once_ended(client, before.ended + 3)
+        with pytest.raises(Exception, match="strin"):
+            client.generate("x", schema='{"type": "strin"}')
+        later = stats_once_ended(client, before.ended + 4)
         samples = scraped(server)
 
     stats = later.since(before)
     assert stats.answered[FinishReason.COMPLETE] == 2
-    assert stats.refused == 1
+    assert stats.refused == 2
     assert stats.usage.prompt_tokens == 2 * answers[0].usage.prompt_tokens
     assert stats.usage.reused_tokens == answers[1].usage.reused_tokens > 0
     assert stats.usage.output_tokens == sum(answer.usage.output_tokens for answer in answers)
@@ -108,6 +110,14 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
     assert samples[f"{name}_count",] == samples[f"{name}_bucket", "+Inf"] == later.first_token.count
     assert samples[f"{name}_sum",] == pytest.approx(later.first_token.total)
     assert samples["guided_model_info", "SmolLM2-135M-Instruct"] == 1
+
+    # Four requests of two constraints, one of which is refused.
+    ended = {outcome: samples["guided_compilations_total", outcome] for outcome in CompileOutcome}
+    assert {outcome: count for outcome, count in ended.items() if count} == {
+        CompileOutcome.COMPILED: 1,
+        CompileOutcome.INVALID: 1,
+    }
+    assert samples["guided_compilation_seconds_total", "invalid"] > 0
 
 
 def test_an_engine_at_rest_reports_what_was_cancelled(echo: Client) -> None:
