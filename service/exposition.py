@@ -181,6 +181,18 @@ def _constraints(stats: ConstraintStats) -> Iterator[Metric]:
         "outcome",
         {each.value: stats.compile_seconds.get(each, 0.0) for each in CompileOutcome},
     )
+    yield _counters(
+        "guided_constraint_lookups",
+        "Constraints asked for: kept (hit), refused before (refusal), or neither (miss).",
+        "result",
+        {"hit": stats.hits, "refusal": stats.refusal_hits, "miss": stats.misses},
+    )
+    for name, help_text, value in (
+        ("kept_constraints", "Compiled constraints that are kept.", stats.kept),
+        ("kept_constraint_bytes", "Bytes of these, without masks.", stats.kept_bytes),
+        ("kept_refusals", "Refusals that are kept.", stats.kept_refusals),
+    ):
+        yield GaugeMetricFamily(f"guided_{name}", help_text, value)
 
 
 def _counters(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:

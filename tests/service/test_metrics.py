@@ -26,6 +26,7 @@ from tests.service.server_process import (
     serving,
 )
 
+LOOKUPS = ("hit", "refusal", "miss")
 SCHEMA = {
     "type": "object",
     "properties": {"b": {"type": "boolean"}},
@@ -118,6 +119,12 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
         CompileOutcome.INVALID: 1,
     }
     assert samples["guided_compilation_seconds_total", "invalid"] > 0
+    looked_up = {each: samples["guided_constraint_lookups_total", each] for each in LOOKUPS}
+    assert looked_up == {"hit": 1, "refusal": 1, "miss": 2}
+    constraints = later.constraints
+    assert (samples["guided_kept_refusals",], constraints.kept_refusals) == (1, 1)
+    assert samples["guided_kept_constraints",] == constraints.kept > 0
+    assert samples["guided_kept_constraint_bytes",] == constraints.kept_bytes > 0
 
 
 def test_an_engine_at_rest_reports_what_was_cancelled(echo: Client) -> None:
