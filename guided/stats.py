@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Self, TypeVar
 
 from guided.spec import FinishReason, Usage
+from guided.spec.constraint_kind import ConstraintKind
 
 __all__ = [
     "CacheStats",
@@ -234,6 +235,8 @@ class EngineStats:
     """Requests that now wait for a place of the server; 0 for an engine without a server."""
     constraints: ConstraintStats = field(default_factory=ConstraintStats)
     """The constraints of requests, and those compiled ahead of them."""
+    submitted: Mapping[ConstraintKind, int] = field(default_factory=dict)
+    """Requests that the engine was given, however they ended, by the kind of their constraint."""
 
     @property
     def ended(self) -> int:
@@ -282,6 +285,7 @@ class EngineStats:
             refused=self.refused - earlier.refused,
             preempted=self.preempted - earlier.preempted,
             constraints=self.constraints.since(earlier.constraints),
+            submitted=_added(self.submitted, earlier.submitted),
         )
 
 

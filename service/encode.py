@@ -99,13 +99,16 @@ def encode_model(model: ModelInfo) -> model_pb2.Model:
 def encode_stats(stats: EngineStats) -> model_pb2.EngineStats:
     """Encode the statistics of an engine at one moment."""
     message = model_pb2.EngineStats(uptime=duration_of(stats.seconds))
-    write(stats, message, without=("answered", "phases", "constraints"))
+    write(stats, message, without=("answered", "phases", "constraints", "submitted"))
     for reason, count in stats.answered.items():
         number = number_of(reason, pb.FinishReason.DESCRIPTOR)
         message.answered.add(finish_reason=number, count=count)
     for phase, seconds in stats.phases.items():
         number = number_of(phase, model_pb2.Phase.DESCRIPTOR)
         message.phases.add(phase=number, time=duration_of(seconds))
+    for kind, count in stats.submitted.items():
+        number = number_of(kind, model_pb2.ConstraintKind.DESCRIPTOR)
+        message.submitted.add(constraint=number, count=count)
     _encode_constraints(stats.constraints, message.constraints)
     return message
 

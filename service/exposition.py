@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from guided.errors import ServiceUnavailableError
 from guided.spec import DrafterUsage
+from guided.spec.constraint_kind import ConstraintKind
 from guided.stats import CompileOutcome, ConstraintStats, EngineStats, Histogram
 from guided_service.admission import Admission
 from guided_service.certificates import HttpCertificate
@@ -95,6 +96,12 @@ def _requests(stats: EngineStats) -> Iterator[Metric]:
         "Requests that ended, by finish reason, or failed, cancelled, refused.",
         "outcome",
         ended,
+    )
+    yield _counters(
+        "guided_submitted_requests",
+        "Requests that the engine was given, by the kind of their constraint.",
+        "constraint",
+        {kind.value: stats.submitted.get(kind, 0) for kind in ConstraintKind},
     )
     yield GaugeMetricFamily(
         "guided_requests_running", "Requests with room in the cache.", stats.running

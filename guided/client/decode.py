@@ -16,6 +16,7 @@ from guided.spec import (
     Usage,
     Verification,
 )
+from guided.spec.constraint_kind import ConstraintKind
 from guided.stats import CompileOutcome, ConstraintStats, EngineStats, ModelInfo, Phase
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -59,6 +60,7 @@ def decode_stats(stats: model_pb2.EngineStats) -> EngineStats:
         phases={_phase(each.phase): seconds_of(each.time) for each in stats.phases},
         answered={_finish_reason(one.finish_reason): one.count for one in stats.answered},
         constraints=_decode_constraints(stats.constraints),
+        submitted={_kind(one.constraint): one.count for one in stats.submitted},
     )
 
 
@@ -130,6 +132,10 @@ def _phase(number: int) -> Phase:
 
 def _outcome(number: int) -> CompileOutcome:
     return _known(CompileOutcome, model_pb2.CompileOutcome.DESCRIPTOR, number, "outcome")
+
+
+def _kind(number: int) -> ConstraintKind:
+    return _known(ConstraintKind, model_pb2.ConstraintKind.DESCRIPTOR, number, "constraint kind")
 
 
 def _known(kind: type[Word], enumeration: Descriptor, number: int, what: str) -> Word:

@@ -12,7 +12,8 @@ import numpy as np
 from guided.engine.request_clock import RequestClock
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
-from guided.spec import FinishReason, GenerationResult, Usage
+from guided.spec import FinishReason, GenerationRequest, GenerationResult, Usage
+from guided.spec.constraint_kind import ConstraintKind, kind_of
 from guided.stats import CacheStats, ConstraintStats, EngineStats, Histogram, Phase
 
 __all__ = ["BOUNDS", "DurationHistogram", "EngineCounters"]
@@ -99,12 +100,17 @@ class EngineCounters:
         self._failed = 0
         self._cancelled = 0
         self._refused = 0
+        self._submitted: Counter[ConstraintKind] = Counter()
         self.model_calls = 0
         self.preempted = 0
 
     def phase(self, phase: Phase) -> PhaseTimer:
         """Return a context that adds the time spent inside to a phase."""
         return PhaseTimer(self._phases, phase, self._clock)
+
+    def count_submitted(self, request: GenerationRequest) -> None:
+        """Count a request that the engine was given."""
+        self._submitted[kind_of(request)] += 1
 
     def count_refused(self) -> None:
         """Count a request that never waited for room."""
@@ -164,6 +170,7 @@ class EngineCounters:
             refused=self._refused,
             preempted=self.preempted,
             constraints=self._constraint_stats().since(self._constraints_before),
+            submitted=dict(self._submitted),
         )
 
     def _cache_stats(self, cache: BlockCache) -> CacheStats:

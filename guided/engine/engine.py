@@ -189,6 +189,7 @@ class Engine:
         sent it: clients take turns at whatever takes long to compile.
         """
         with self._counters.phase(Phase.TAKE):
+            self._counters.count_submitted(request)
             try:
                 self._arrivals.take(
                     request_id,
@@ -247,8 +248,7 @@ class Engine:
                 self._charge_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
             # Without drafts, because deadlines foresee a step before anything is drafted for it.
-            tokens = sum([count for _, count in plan])
-            self._deadlines.record_step(tokens, self._now() - began)
+            self._deadlines.record_step(sum([count for _, count in plan]), self._now() - began)
         return self._results.take_finished()
 
     def take_deltas(self) -> list[Delta]:

@@ -21,6 +21,54 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _ConstraintKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ConstraintKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ConstraintKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONSTRAINT_KIND_UNSPECIFIED: _ConstraintKind.ValueType  # 0
+    """Never sent."""
+    CONSTRAINT_KIND_NONE: _ConstraintKind.ValueType  # 1
+    """Nothing: free text."""
+    CONSTRAINT_KIND_JSON_SCHEMA: _ConstraintKind.ValueType  # 2
+    """A JSON Schema."""
+    CONSTRAINT_KIND_REGEX: _ConstraintKind.ValueType  # 3
+    """A regular expression."""
+    CONSTRAINT_KIND_LARK: _ConstraintKind.ValueType  # 4
+    """A grammar in Lark's format."""
+    CONSTRAINT_KIND_EBNF: _ConstraintKind.ValueType  # 5
+    """A grammar in the format of llama.cpp."""
+    CONSTRAINT_KIND_CHOICE: _ConstraintKind.ValueType  # 6
+    """One of several texts."""
+    CONSTRAINT_KIND_COMPOSITION: _ConstraintKind.ValueType  # 7
+    """Constraints inside of others."""
+    CONSTRAINT_KIND_TOOLS: _ConstraintKind.ValueType  # 8
+    """Calls of tools."""
+
+class ConstraintKind(_ConstraintKind, metaclass=_ConstraintKindEnumTypeWrapper):
+    """What holds the answer of a request."""
+
+CONSTRAINT_KIND_UNSPECIFIED: ConstraintKind.ValueType  # 0
+"""Never sent."""
+CONSTRAINT_KIND_NONE: ConstraintKind.ValueType  # 1
+"""Nothing: free text."""
+CONSTRAINT_KIND_JSON_SCHEMA: ConstraintKind.ValueType  # 2
+"""A JSON Schema."""
+CONSTRAINT_KIND_REGEX: ConstraintKind.ValueType  # 3
+"""A regular expression."""
+CONSTRAINT_KIND_LARK: ConstraintKind.ValueType  # 4
+"""A grammar in Lark's format."""
+CONSTRAINT_KIND_EBNF: ConstraintKind.ValueType  # 5
+"""A grammar in the format of llama.cpp."""
+CONSTRAINT_KIND_CHOICE: ConstraintKind.ValueType  # 6
+"""One of several texts."""
+CONSTRAINT_KIND_COMPOSITION: ConstraintKind.ValueType  # 7
+"""Constraints inside of others."""
+CONSTRAINT_KIND_TOOLS: ConstraintKind.ValueType  # 8
+"""Calls of tools."""
+Global___ConstraintKind: _TypeAlias = ConstraintKind  # noqa: Y015
+
 class _CompileOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -304,6 +352,7 @@ class EngineStats(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     QUEUED_FIELD_NUMBER: _builtins.int
     CONSTRAINTS_FIELD_NUMBER: _builtins.int
+    SUBMITTED_FIELD_NUMBER: _builtins.int
     running: _builtins.int
     """Requests that now have room in the cache."""
     waiting: _builtins.int
@@ -366,6 +415,10 @@ class EngineStats(_message.Message):
     def constraints(self) -> Global___ConstraintStats:
         """The constraints of requests, and those compiled ahead of them."""
 
+    @_builtins.property
+    def submitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubmittedCount]:
+        """Requests that the engine was given, by the kind of their constraint, each kind once."""
+
     def __init__(
         self,
         *,
@@ -389,14 +442,39 @@ class EngineStats(_message.Message):
         in_flight: _builtins.int = ...,
         queued: _builtins.int = ...,
         constraints: Global___ConstraintStats | None = ...,
+        submitted: _abc.Iterable[Global___SubmittedCount] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answering", b"answering", "cache", b"cache", "compiling", b"compiling", "constraints", b"constraints", "first_token", b"first_token", "inter_token", b"inter_token", "queueing", b"queueing", "uptime", b"uptime", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "answering", b"answering", "cache", b"cache", "cancelled", b"cancelled", "compiling", b"compiling", "constraints", b"constraints", "failed", b"failed", "first_token", b"first_token", "in_flight", b"in_flight", "inter_token", b"inter_token", "model_calls", b"model_calls", "phases", b"phases", "preempted", b"preempted", "queued", b"queued", "queueing", b"queueing", "refused", b"refused", "running", b"running", "uptime", b"uptime", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "answering", b"answering", "cache", b"cache", "cancelled", b"cancelled", "compiling", b"compiling", "constraints", b"constraints", "failed", b"failed", "first_token", b"first_token", "in_flight", b"in_flight", "inter_token", b"inter_token", "model_calls", b"model_calls", "phases", b"phases", "preempted", b"preempted", "queued", b"queued", "queueing", b"queueing", "refused", b"refused", "running", b"running", "submitted", b"submitted", "uptime", b"uptime", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EngineStats: _TypeAlias = EngineStats  # noqa: Y015
+
+@_typing.final
+class SubmittedCount(_message.Message):
+    """The number of requests with one kind of constraint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONSTRAINT_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    constraint: Global___ConstraintKind.ValueType
+    count: _builtins.int
+    def __init__(
+        self,
+        *,
+        constraint: Global___ConstraintKind.ValueType = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint", "count", b"count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubmittedCount: _TypeAlias = SubmittedCount  # noqa: Y015
 
 @_typing.final
 class ConstraintStats(_message.Message):

@@ -40,6 +40,7 @@ def total_of(engines: Sequence[EngineStats]) -> EngineStats | None:
         cancelled=count("cancelled"),
         refused=count("refused"),
         preempted=count("preempted"),
+        submitted=dict(sum((Counter(each.submitted) for each in engines), Counter())),
         constraints=ConstraintStats.total(each.constraints for each in engines),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from guided.spec import FinishReason, Usage
+from guided.spec.constraint_kind import ConstraintKind
 from guided.stats import (
     CacheStats,
     CompileOutcome,
@@ -31,6 +32,7 @@ ONE = EngineStats(
     answering=TIMES,
     answered={FinishReason.STOP: 2},
     failed=1,
+    submitted={ConstraintKind.NONE: 3},
     constraints=ConstraintStats(
         hits=3,
         refusal_hits=1,
@@ -57,6 +59,7 @@ def test_counts_add_up_and_the_oldest_tells_the_age() -> None:
     assert total.usage == Usage(prompt_tokens=10, sampled_tokens=14)
     assert total.cache == CacheStats(16, free=8, held=4, cached=2)
     assert total.answered == {FinishReason.STOP: 3, FinishReason.LENGTH: 5}
+    assert total.submitted == {ConstraintKind.NONE: 6}
     assert total.phases == dict.fromkeys(Phase, 1.0)
     assert total.answering == Histogram((1.0,), (4, 2), 7.0)
 

@@ -43,6 +43,7 @@ from guided.spec import (
     Verification,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.constraint_kind import ConstraintKind
 from guided.spec.json_options import MAX_DIGITS
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
@@ -243,6 +244,7 @@ all_stats = st.builds(
     in_flight=totals,
     queued=totals,
     constraints=constraint_stats,
+    submitted=st.dictionaries(st.sampled_from(ConstraintKind), totals),
 )
 
 
