@@ -7,6 +7,7 @@ are in docs/metrics.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
@@ -21,6 +22,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from guided.errors import ServiceUnavailableError
+from guided.extras import DISTRIBUTION
 from guided.spec import DrafterUsage
 from guided.spec.constraint_kind import ConstraintKind
 from guided.stats import CompileOutcome, ConstraintStats, EngineStats, Histogram
@@ -44,6 +46,7 @@ class EngineCollector(Collector):
     @override
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics as they are now."""
+        yield InfoMetricFamily("guided_build", "The program.", {"version": version(DISTRIBUTION)})
         yield GaugeMetricFamily(
             "guided_requests_in_flight",
             "Requests that hold a place of the server.",

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from importlib.metadata import version
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -14,8 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from guided.client import AsyncClient, Client, RawPrompt
 from guided.errors import ServiceUnavailableError
+from guided.extras import DISTRIBUTION
 from guided.model.cpu.instructions import best_instructions
 from guided.spec import FinishReason, Usage
+from guided.spec.constraint_kind import ConstraintKind
 from guided.stats import CompileOutcome, EngineStats, Phase
 from tests.service.conftest import LOADING_SECONDS
 from tests.service.server_process import (
@@ -110,6 +113,7 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
     name = "guided_time_to_first_token_seconds"
     assert samples[f"{name}_count",] == samples[f"{name}_bucket", "+Inf"] == later.first_token.count
     assert samples[f"{name}_sum",] == pytest.approx(later.first_token.total)
+    assert samples["guided_build_info", version(DISTRIBUTION)] == 1
     assert samples["guided_model_info", "SmolLM2-135M-Instruct"] == 1
 
     # Four requests of two constraints, one of which is refused.
@@ -119,6 +123,8 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
         CompileOutcome.INVALID: 1,
     }
     assert samples["guided_compilation_seconds_total", "invalid"] > 0
+    submitted = {each: samples["guided_submitted_requests_total", each] for each in ConstraintKind}
+    assert submitted == dict.fromkeys(ConstraintKind, 0) | {ConstraintKind.JSON_SCHEMA: 4}
     looked_up = {each: samples["guided_constraint_lookups_total", each] for each in LOOKUPS}
     assert looked_up == {"hit": 1, "refusal": 1, "miss": 2}
     constraints = later.constraints
@@ -156,6 +162,7 @@ def test_without_an_engine_there_are_no_counts_and_metrics_say_so(tmp_path: Path
         while scraped(server)["guided_engine_up",] == 1:
             assert time.monotonic() < deadline, "the engine is still up"
         assert scraped(server) == {
+            ("guided_build_info", version(DISTRIBUTION)): 1,
             ("guided_engine_up",): 0,
             ("guided_requests_in_flight",): 0,
             ("guided_requests_queued",): 0,
