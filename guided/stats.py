@@ -6,7 +6,7 @@ their sources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self, TypeVar
@@ -66,6 +66,14 @@ class Histogram:
     def mean(self) -> float:
         """Their mean in seconds; 0 without any."""
         return self.total / max(1, self.count)
+
+    @classmethod
+    def together(cls, histograms: Sequence[Histogram]) -> Histogram:
+        """Add up histograms, at least one, that have the same bounds."""
+        bounds = histograms[0].bounds
+        assert all(each.bounds == bounds for each in histograms), "engines of two versions"
+        counts = tuple(map(sum, zip(*(each.counts for each in histograms), strict=True)))
+        return cls(bounds, counts, sum(each.total for each in histograms))
 
     def since(self, earlier: Histogram) -> Histogram:
         """Return what was added since an earlier one with the same bounds."""
@@ -163,6 +171,12 @@ class ConstraintStats:
     """About how many bytes these hold, without masks, as last measured."""
     kept_refusals: int = 0
     """Refusals that are kept now."""
+    mask_hits: int = 0
+    """Masks that were kept, of the same position or of another like it."""
+    masks: Histogram = Histogram((), (0,))
+    """The time of each mask that was computed."""
+    mask_bytes: int = 0
+    """Bytes of the masks that are kept now."""
 
     @property
     def misses(self) -> int:
@@ -173,11 +187,15 @@ class ConstraintStats:
     def total(cls, each: Iterable[ConstraintStats]) -> ConstraintStats:
         """Add up the counts of several compilers, and what they keep."""
         every = tuple(each)
-        names = ("hits", "refusal_hits", "kept", "kept_bytes", "kept_refusals")
+        names = (
+            *("hits", "refusal_hits", "kept", "kept_bytes", "kept_refusals"),
+            *("mask_hits", "mask_bytes"),
+        )
         return cls(
             **{name: sum(getattr(one, name) for one in every) for name in names},
             compilations=_summed([one.compilations for one in every]),
             compile_seconds=_summed([one.compile_seconds for one in every]),
+            masks=Histogram.together([one.masks for one in every]),
         )
 
     def since(self, earlier: ConstraintStats) -> ConstraintStats:
@@ -188,6 +206,8 @@ class ConstraintStats:
             refusal_hits=self.refusal_hits - earlier.refusal_hits,
             compilations=_added(self.compilations, earlier.compilations),
             compile_seconds=_added(self.compile_seconds, earlier.compile_seconds),
+            mask_hits=self.mask_hits - earlier.mask_hits,
+            masks=self.masks.since(earlier.masks),
         )
 
 

@@ -128,6 +128,8 @@ def _tokens(stats: EngineStats) -> Iterator[Metric]:
         ("guided_request_calls", "Model calls, once for each request in one.", usage.model_calls),
         ("guided_drafted_calls", "Request calls with drafts.", usage.drafted_calls),
         ("guided_corrected_calls", "Those that found every guess wrong.", usage.corrected_calls),
+        ("guided_target_seconds", "Time of model calls, by requests.", usage.target_seconds),
+        ("guided_mask_seconds", "Time after model calls, by requests.", usage.mask_seconds),
     ):
         yield CounterMetricFamily(name, help_text, value)
 
@@ -201,8 +203,16 @@ def _constraints(stats: ConstraintStats) -> Iterator[Metric]:
         ("kept_constraints", "Compiled constraints that are kept.", stats.kept),
         ("kept_constraint_bytes", "Bytes of these, without masks.", stats.kept_bytes),
         ("kept_refusals", "Refusals that are kept.", stats.kept_refusals),
+        ("kept_mask_bytes", "Bytes of the masks that are kept.", stats.mask_bytes),
     ):
         yield GaugeMetricFamily(f"guided_{name}", help_text, value)
+    yield _counters(
+        "guided_mask_lookups",
+        "Masks asked for: kept (hit), or not (miss).",
+        "result",
+        {"hit": stats.mask_hits, "miss": stats.masks.count},
+    )
+    yield _histogram("computed_mask", "Masks that had to be computed, each.", stats.masks)
 
 
 def _counters(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:

@@ -136,6 +136,9 @@ class ConstraintCompiler:
             kept=len(cache),
             kept_bytes=cache.nbytes,
             kept_refusals=cache.num_refusals,
+            mask_hits=self._masks.counts.hits,
+            masks=self._masks.counts.computed(),
+            mask_bytes=self._masks.nbytes,
         )
 
     def rehearse(self, options: JsonOptions | None = None, *, grammars_first: bool = False) -> None:

@@ -488,6 +488,9 @@ class ConstraintStats(_message.Message):
     KEPT_FIELD_NUMBER: _builtins.int
     KEPT_BYTES_FIELD_NUMBER: _builtins.int
     KEPT_REFUSALS_FIELD_NUMBER: _builtins.int
+    MASK_HITS_FIELD_NUMBER: _builtins.int
+    MASKS_FIELD_NUMBER: _builtins.int
+    MASK_BYTES_FIELD_NUMBER: _builtins.int
     hits: _builtins.int
     """Look-ups that found a compiled constraint."""
     refusal_hits: _builtins.int
@@ -498,9 +501,17 @@ class ConstraintStats(_message.Message):
     """About how many bytes these hold, without masks."""
     kept_refusals: _builtins.int
     """Refusals that are kept now."""
+    mask_hits: _builtins.int
+    """Masks that were kept, of the same position or of another like it."""
+    mask_bytes: _builtins.int
+    """Bytes of the masks that are kept now."""
     @_builtins.property
     def compilations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Compilations]:
         """Compilations that ended, each outcome once."""
+
+    @_builtins.property
+    def masks(self) -> Global___Histogram:
+        """The time of each mask that was computed."""
 
     def __init__(
         self,
@@ -511,10 +522,13 @@ class ConstraintStats(_message.Message):
         kept: _builtins.int = ...,
         kept_bytes: _builtins.int = ...,
         kept_refusals: _builtins.int = ...,
+        mask_hits: _builtins.int = ...,
+        masks: Global___Histogram | None = ...,
+        mask_bytes: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["masks", b"masks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compilations", b"compilations", "hits", b"hits", "kept", b"kept", "kept_bytes", b"kept_bytes", "kept_refusals", b"kept_refusals", "refusal_hits", b"refusal_hits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compilations", b"compilations", "hits", b"hits", "kept", b"kept", "kept_bytes", b"kept_bytes", "kept_refusals", b"kept_refusals", "mask_bytes", b"mask_bytes", "mask_hits", b"mask_hits", "masks", b"masks", "refusal_hits", b"refusal_hits"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -15,6 +15,7 @@ from guided.spec import (
     Choice,
     Constraint,
     Ebnf,
+    Forcing,
     GenerationRequest,
     JsonSchema,
     Lark,
@@ -134,6 +135,22 @@ def test_a_compilation_that_a_deadline_ends_was_stopped(monkeypatch: pytest.Monk
     assert (stats.failed, stats.submitted) == (1, {ConstraintKind.REGEX: 1})
 
 
+@pytest.mark.parametrize("name", ["schema", "choice", "EBNF", "tools"])
+def test_masks_are_computed_for_the_first_answer_and_found_by_the_next(name: str) -> None:
+    request = replace(KINDS[name][0], forcing=Forcing.OFF)
+    engine = counting_engine()
+    first, again = answered(engine, request).constraints, answered(engine, request).constraints
+    assert first.masks.count > 0
+    assert first.mask_bytes > 0
+    assert again.masks.count == 0
+    assert again.mask_hits > 0
+
+
+def test_free_text_moves_no_count_of_masks() -> None:
+    stats = answered(counting_engine(), KINDS["text"][0]).constraints
+    assert (stats.masks.count, stats.mask_hits, stats.mask_bytes) == (0, 0, 0)
+
+
 def test_the_warm_up_is_not_counted() -> None:
     engine = counting_engine()
     answered(engine, KINDS["choice"][0])
@@ -141,6 +158,7 @@ def test_the_warm_up_is_not_counted() -> None:
     stats = engine.stats()
     assert not stats.submitted
     assert (stats.constraints.misses, stats.constraints.hits) == (0, 0)
+    assert (stats.constraints.masks.count, stats.constraints.mask_hits) == (0, 0)
     assert stats.constraints.kept == 1
 
 

@@ -132,6 +132,14 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
     assert samples["guided_kept_constraints",] == constraints.kept > 0
     assert samples["guided_kept_constraint_bytes",] == constraints.kept_bytes > 0
 
+    computed = samples["guided_computed_mask_seconds_count",]
+    assert computed == samples["guided_mask_lookups_total", "miss"] == constraints.masks.count > 0
+    assert samples["guided_computed_mask_seconds_bucket", "1e-06"] <= computed
+    assert samples["guided_mask_lookups_total", "hit"] == constraints.mask_hits > 0
+    assert samples["guided_kept_mask_bytes",] == constraints.mask_bytes > 0
+    assert samples["guided_mask_seconds_total",] == later.usage.mask_seconds > 0
+    assert samples["guided_target_seconds_total",] == later.usage.target_seconds > 0
+
 
 def test_an_engine_at_rest_reports_what_was_cancelled(echo: Client) -> None:
     completed = echo.stats()

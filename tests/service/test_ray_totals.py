@@ -41,6 +41,9 @@ ONE = EngineStats(
         kept=2,
         kept_bytes=100,
         kept_refusals=1,
+        mask_hits=5,
+        masks=TIMES,
+        mask_bytes=50,
     ),
 )
 
@@ -68,6 +71,7 @@ def test_compilations_add_up_by_their_outcome() -> None:
     refused = ConstraintStats(
         compilations={CompileOutcome.LIMIT: 1, CompileOutcome.COMPILED: 1},
         compile_seconds={CompileOutcome.LIMIT: 3.0, CompileOutcome.COMPILED: 0.5},
+        masks=TIMES,
     )
     total = total_of([ONE, replace(ONE, constraints=refused), ONE])
     assert total is not None
@@ -79,4 +83,7 @@ def test_compilations_add_up_by_their_outcome() -> None:
         kept=4,
         kept_bytes=200,
         kept_refusals=2,
+        mask_hits=10,
+        masks=Histogram((1.0,), (6, 3), 10.5),
+        mask_bytes=100,
     )

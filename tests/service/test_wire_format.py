@@ -220,6 +220,9 @@ constraint_stats = st.dictionaries(
         kept=totals,
         kept_bytes=totals,
         kept_refusals=totals,
+        mask_hits=totals,
+        masks=histograms,
+        mask_bytes=totals,
     )
 )
 all_stats = st.builds(
