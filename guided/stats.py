@@ -148,7 +148,7 @@ class CompileOutcome(StrEnum):
     LIMIT = "limit"
     """It takes more work or memory than is allowed."""
     STOPPED = "stopped"
-    """Nobody waited for it any longer: a deadline came, or the callers left."""
+    """It was ended from outside: a deadline came, the callers left, or it was begun again."""
     FAILED = "failed"
     """An error of another kind."""
 

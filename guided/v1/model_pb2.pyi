@@ -88,7 +88,7 @@ class _CompileOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compil
     COMPILE_OUTCOME_LIMIT: _CompileOutcome.ValueType  # 5
     """It takes more work or memory than is allowed."""
     COMPILE_OUTCOME_STOPPED: _CompileOutcome.ValueType  # 6
-    """Nobody waited for it any longer."""
+    """It was ended from outside: a deadline came, the callers left, or it was begun again."""
     COMPILE_OUTCOME_FAILED: _CompileOutcome.ValueType  # 7
     """An error of another kind."""
 
@@ -108,7 +108,7 @@ COMPILE_OUTCOME_UNSATISFIABLE: CompileOutcome.ValueType  # 4
 COMPILE_OUTCOME_LIMIT: CompileOutcome.ValueType  # 5
 """It takes more work or memory than is allowed."""
 COMPILE_OUTCOME_STOPPED: CompileOutcome.ValueType  # 6
-"""Nobody waited for it any longer."""
+"""It was ended from outside: a deadline came, the callers left, or it was begun again."""
 COMPILE_OUTCOME_FAILED: CompileOutcome.ValueType  # 7
 """An error of another kind."""
 Global___CompileOutcome: _TypeAlias = CompileOutcome  # noqa: Y015
