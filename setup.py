@@ -104,6 +104,7 @@ NATIVE = (
     "guided/masks/forced.py",
     "guided/masks/independent.py",
     "guided/masks/left_context.py",
+    "guided/masks/mask_counts.py",
     "guided/masks/mask_delta.py",
     "guided/masks/mask_keys.py",
     "guided/masks/mask_store.py",

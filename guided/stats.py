@@ -6,14 +6,27 @@ their sources.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Self, TypeVar
 
 from guided.spec import FinishReason, Usage
+from guided.spec.constraint_kind import ConstraintKind
 
-__all__ = ["CacheStats", "EngineStats", "Histogram", "ModelInfo", "Phase"]
+__all__ = [
+    "CacheStats",
+    "CompileOutcome",
+    "ConstraintStats",
+    "EngineStats",
+    "Histogram",
+    "ModelInfo",
+    "Phase",
+]
+
+
+Word = TypeVar("Word", bound=StrEnum)
+Number = TypeVar("Number", int, float)
 
 
 class Phase(StrEnum):
@@ -53,6 +66,14 @@ class Histogram:
     def mean(self) -> float:
         """Their mean in seconds; 0 without any."""
         return self.total / max(1, self.count)
+
+    @classmethod
+    def together(cls, histograms: Sequence[Histogram]) -> Histogram:
+        """Add up histograms, at least one, that have the same bounds."""
+        bounds = histograms[0].bounds
+        assert all(each.bounds == bounds for each in histograms), "engines of two versions"
+        counts = tuple(map(sum, zip(*(each.counts for each in histograms), strict=True)))
+        return cls(bounds, counts, sum(each.total for each in histograms))
 
     def since(self, earlier: Histogram) -> Histogram:
         """Return what was added since an earlier one with the same bounds."""
@@ -113,6 +134,83 @@ class CacheStats:
         )
 
 
+class CompileOutcome(StrEnum):
+    """How a compilation ended."""
+
+    COMPILED = "compiled"
+    """The constraint can be enforced."""
+    INVALID = "invalid"
+    """It is no valid schema, grammar or pattern."""
+    UNSUPPORTED = "unsupported"
+    """It has something that cannot be enforced."""
+    UNSATISFIABLE = "unsatisfiable"
+    """No text fits it."""
+    LIMIT = "limit"
+    """It takes more work or memory than is allowed."""
+    STOPPED = "stopped"
+    """It was ended from outside: a deadline came, the callers left, or it was begun again."""
+    FAILED = "failed"
+    """An error of another kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintStats:
+    """The constraints that a compiler was asked for, and what it keeps of them."""
+
+    hits: int = 0
+    """Look-ups that found a compiled constraint."""
+    refusal_hits: int = 0
+    """Look-ups that found a refusal."""
+    compilations: Mapping[CompileOutcome, int] = field(default_factory=dict)
+    """Compilations that ended, without outcomes that never occurred."""
+    compile_seconds: Mapping[CompileOutcome, float] = field(default_factory=dict)
+    """Processor time of these, in seconds."""
+    kept: int = 0
+    """Compiled constraints that are kept now."""
+    kept_bytes: int = 0
+    """About how many bytes these hold, without masks, as last measured."""
+    kept_refusals: int = 0
+    """Refusals that are kept now."""
+    mask_hits: int = 0
+    """Masks that were kept, of the same position or of another like it."""
+    masks: Histogram = Histogram((), (0,))
+    """The time of each mask that was computed."""
+    mask_bytes: int = 0
+    """Bytes of the masks that are kept now."""
+
+    @property
+    def misses(self) -> int:
+        """Look-ups that found nothing, and so led to a compilation."""
+        return sum(self.compilations.values())
+
+    @classmethod
+    def total(cls, each: Iterable[ConstraintStats]) -> ConstraintStats:
+        """Add up the counts of several compilers, and what they keep."""
+        every = tuple(each)
+        names = (
+            *("hits", "refusal_hits", "kept", "kept_bytes", "kept_refusals"),
+            *("mask_hits", "mask_bytes"),
+        )
+        return cls(
+            **{name: sum(getattr(one, name) for one in every) for name in names},
+            compilations=_summed([one.compilations for one in every]),
+            compile_seconds=_summed([one.compile_seconds for one in every]),
+            masks=Histogram.together([one.masks for one in every]),
+        )
+
+    def since(self, earlier: ConstraintStats) -> ConstraintStats:
+        """Return the counters since an earlier snapshot; current values stay."""
+        return replace(
+            self,
+            hits=self.hits - earlier.hits,
+            refusal_hits=self.refusal_hits - earlier.refusal_hits,
+            compilations=_added(self.compilations, earlier.compilations),
+            compile_seconds=_added(self.compile_seconds, earlier.compile_seconds),
+            mask_hits=self.mask_hits - earlier.mask_hits,
+            masks=self.masks.since(earlier.masks),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class EngineStats:
     """The statistics of an engine at one moment."""
@@ -155,6 +253,10 @@ class EngineStats:
     """Requests that now hold a place of the server; 0 for an engine without a server."""
     queued: int = 0
     """Requests that now wait for a place of the server; 0 for an engine without a server."""
+    constraints: ConstraintStats = field(default_factory=ConstraintStats)
+    """The constraints of requests, and those compiled ahead of them."""
+    submitted: Mapping[ConstraintKind, int] = field(default_factory=dict)
+    """Requests that the engine was given, however they ended, by the kind of their constraint."""
 
     @property
     def ended(self) -> int:
@@ -197,12 +299,24 @@ class EngineStats:
             first_token=self.first_token.since(earlier.first_token),
             inter_token=self.inter_token.since(earlier.inter_token),
             answering=self.answering.since(earlier.answering),
-            answered={
-                reason: count - earlier.answered.get(reason, 0)
-                for reason, count in self.answered.items()
-            },
+            answered=_added(self.answered, earlier.answered),
             failed=self.failed - earlier.failed,
             cancelled=self.cancelled - earlier.cancelled,
             refused=self.refused - earlier.refused,
             preempted=self.preempted - earlier.preempted,
+            constraints=self.constraints.since(earlier.constraints),
+            submitted=_added(self.submitted, earlier.submitted),
         )
+
+
+def _added(now: Mapping[Word, Number], earlier: Mapping[Word, Number]) -> dict[Word, Number]:
+    """Return what was added to each count, in ``now`` under every word of ``earlier``."""
+    return {word: value - earlier.get(word, 0) for word, value in now.items()}
+
+
+def _summed(counts: Iterable[Mapping[Word, Number]]) -> dict[Word, Number]:
+    summed: dict[Word, Number] = {}
+    for each in counts:
+        for word, value in each.items():
+            summed[word] = summed.get(word, 0) + value
+    return summed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from guided.spec import CandidateResult, GenerationResult, SchemaReport, TokenLogprobs
-from guided.stats import EngineStats, ModelInfo
+from guided.stats import ConstraintStats, EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
 from guided.wire import duration_of, number_of, write
@@ -99,11 +99,23 @@ def encode_model(model: ModelInfo) -> model_pb2.Model:
 def encode_stats(stats: EngineStats) -> model_pb2.EngineStats:
     """Encode the statistics of an engine at one moment."""
     message = model_pb2.EngineStats(uptime=duration_of(stats.seconds))
-    write(stats, message, without=("answered", "phases"))
+    write(stats, message, without=("answered", "phases", "constraints", "submitted"))
     for reason, count in stats.answered.items():
         number = number_of(reason, pb.FinishReason.DESCRIPTOR)
         message.answered.add(finish_reason=number, count=count)
     for phase, seconds in stats.phases.items():
         number = number_of(phase, model_pb2.Phase.DESCRIPTOR)
         message.phases.add(phase=number, time=duration_of(seconds))
+    for kind, count in stats.submitted.items():
+        number = number_of(kind, model_pb2.ConstraintKind.DESCRIPTOR)
+        message.submitted.add(constraint=number, count=count)
+    _encode_constraints(stats.constraints, message.constraints)
     return message
+
+
+def _encode_constraints(stats: ConstraintStats, message: model_pb2.ConstraintStats) -> None:
+    write(stats, message, without=("compilations",))
+    for outcome, count in stats.compilations.items():
+        number = number_of(outcome, model_pb2.CompileOutcome.DESCRIPTOR)
+        time = duration_of(stats.compile_seconds[outcome])
+        message.compilations.add(outcome=number, count=count, time=time)

@@ -7,6 +7,7 @@ are in docs/metrics.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
@@ -21,8 +22,10 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from guided.errors import ServiceUnavailableError
+from guided.extras import DISTRIBUTION
 from guided.spec import DrafterUsage
-from guided.stats import EngineStats, Histogram
+from guided.spec.constraint_kind import ConstraintKind
+from guided.stats import CompileOutcome, ConstraintStats, EngineStats, Histogram
 from guided_service.admission import Admission
 from guided_service.certificates import HttpCertificate
 from guided_service.config import ServerConfig
@@ -43,6 +46,7 @@ class EngineCollector(Collector):
     @override
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics as they are now."""
+        yield InfoMetricFamily("guided_build", "The program.", {"version": version(DISTRIBUTION)})
         yield GaugeMetricFamily(
             "guided_requests_in_flight",
             "Requests that hold a place of the server.",
@@ -65,6 +69,7 @@ class EngineCollector(Collector):
         yield from _drafters(stats)
         yield from _cache(stats)
         yield from _times(stats)
+        yield from _constraints(stats.constraints)
 
 
 def start_exposition(config: ServerConfig, port: int, collector: EngineCollector) -> str:
@@ -95,6 +100,12 @@ def _requests(stats: EngineStats) -> Iterator[Metric]:
         "outcome",
         ended,
     )
+    yield _counters(
+        "guided_submitted_requests",
+        "Requests that the engine was given, by the kind of their constraint.",
+        "constraint",
+        {kind.value: stats.submitted.get(kind, 0) for kind in ConstraintKind},
+    )
     yield GaugeMetricFamily(
         "guided_requests_running", "Requests with room in the cache.", stats.running
     )
@@ -117,6 +128,8 @@ def _tokens(stats: EngineStats) -> Iterator[Metric]:
         ("guided_request_calls", "Model calls, once for each request in one.", usage.model_calls),
         ("guided_drafted_calls", "Request calls with drafts.", usage.drafted_calls),
         ("guided_corrected_calls", "Those that found every guess wrong.", usage.corrected_calls),
+        ("guided_target_seconds", "Time of model calls, by requests.", usage.target_seconds),
+        ("guided_mask_seconds", "Time after model calls, by requests.", usage.mask_seconds),
     ):
         yield CounterMetricFamily(name, help_text, value)
 
@@ -164,6 +177,42 @@ def _times(stats: EngineStats) -> Iterator[Metric]:
     yield _histogram("time_to_first_token", "Until the first token chosen.", stats.first_token)
     yield _histogram("inter_token_latency", "Between tokens of model calls.", stats.inter_token)
     yield _histogram("request", "From being taken to the last token.", stats.answering)
+
+
+def _constraints(stats: ConstraintStats) -> Iterator[Metric]:
+    # Every word from the start, so that the first of a kind is an increase.
+    yield _counters(
+        "guided_compilations",
+        "Compilations of constraints that ended.",
+        "outcome",
+        {each.value: stats.compilations.get(each, 0) for each in CompileOutcome},
+    )
+    yield _counters(
+        "guided_compilation_seconds",
+        "Processor time of these.",
+        "outcome",
+        {each.value: stats.compile_seconds.get(each, 0.0) for each in CompileOutcome},
+    )
+    yield _counters(
+        "guided_constraint_lookups",
+        "Constraints asked for: kept (hit), refused before (refusal), or neither (miss).",
+        "result",
+        {"hit": stats.hits, "refusal": stats.refusal_hits, "miss": stats.misses},
+    )
+    for name, help_text, value in (
+        ("kept_constraints", "Compiled constraints that are kept.", stats.kept),
+        ("kept_constraint_bytes", "Bytes of these, without masks.", stats.kept_bytes),
+        ("kept_refusals", "Refusals that are kept.", stats.kept_refusals),
+        ("kept_mask_bytes", "Bytes of the masks that are kept.", stats.mask_bytes),
+    ):
+        yield GaugeMetricFamily(f"guided_{name}", help_text, value)
+    yield _counters(
+        "guided_mask_lookups",
+        "Masks asked for: kept (hit), or not (miss).",
+        "result",
+        {"hit": stats.mask_hits, "miss": stats.masks.count},
+    )
+    yield _histogram("computed_mask", "Masks that had to be computed, each.", stats.masks)
 
 
 def _counters(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:

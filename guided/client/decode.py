@@ -16,7 +16,8 @@ from guided.spec import (
     Usage,
     Verification,
 )
-from guided.stats import EngineStats, ModelInfo, Phase
+from guided.spec.constraint_kind import ConstraintKind
+from guided.stats import CompileOutcome, ConstraintStats, EngineStats, ModelInfo, Phase
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
 from guided.wire import Descriptor, Word, member_of, read, seconds_of
@@ -58,6 +59,18 @@ def decode_stats(stats: model_pb2.EngineStats) -> EngineStats:
         seconds=seconds_of(stats.uptime),
         phases={_phase(each.phase): seconds_of(each.time) for each in stats.phases},
         answered={_finish_reason(one.finish_reason): one.count for one in stats.answered},
+        constraints=_decode_constraints(stats.constraints),
+        submitted={_kind(one.constraint): one.count for one in stats.submitted},
+    )
+
+
+def _decode_constraints(stats: model_pb2.ConstraintStats) -> ConstraintStats:
+    ended = {_outcome(one.outcome): one for one in stats.compilations}
+    return read(
+        stats,
+        ConstraintStats,
+        compilations={outcome: one.count for outcome, one in ended.items()},
+        compile_seconds={outcome: seconds_of(one.time) for outcome, one in ended.items()},
     )
 
 
@@ -115,6 +128,14 @@ def _verification(number: int) -> Verification:
 
 def _phase(number: int) -> Phase:
     return _known(Phase, model_pb2.Phase.DESCRIPTOR, number, "phase")
+
+
+def _outcome(number: int) -> CompileOutcome:
+    return _known(CompileOutcome, model_pb2.CompileOutcome.DESCRIPTOR, number, "outcome")
+
+
+def _kind(number: int) -> ConstraintKind:
+    return _known(ConstraintKind, model_pb2.ConstraintKind.DESCRIPTOR, number, "constraint kind")
 
 
 def _known(kind: type[Word], enumeration: Descriptor, number: int, what: str) -> Word:

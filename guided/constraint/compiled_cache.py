@@ -49,6 +49,20 @@ class CompiledCache:
         self._lock = threading.Lock()
         """Held while any of these changes, and never while something is compiled."""
 
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all constraints when they were last measured."""
+        with self._lock:
+            return sum(self._sizes.values())
+
+    @property
+    def num_refusals(self) -> int:
+        """The number of refusals."""
+        return len(self._refusals)
+
     def get(self, key: str) -> CompiledConstraint | None:
         """Return the constraint if it was compiled before, and mark it as the one used last.
 

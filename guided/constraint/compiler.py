@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from guided.constraint.compile_counts import CompileCounts
 from guided.constraint.compiled_cache import CompiledCache
 from guided.constraint.machine import build_machine
 from guided.constraint.special_tokens import check_special_tokens
@@ -30,6 +31,7 @@ from guided.runtime.digest import digest_with_pauses
 from guided.runtime.work_budget import limited_work
 from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
 from guided.spec.thoughts import AfterThoughts
+from guided.stats import ConstraintStats
 
 __all__ = ["ConstraintCompiler"]
 
@@ -99,6 +101,7 @@ class ConstraintCompiler:
         # once.
         self._masks = MaskStore(self.limits.max_mask_bytes)
         self._cache = CompiledCache(self.limits.max_compiled, self.limits.max_compiled_bytes)
+        self._counts = CompileCounts()
 
     def start(self, constraint: Constraint) -> Matcher:
         """Return the matcher before the first token of an answer; ``None`` allows every text.
@@ -123,6 +126,19 @@ class ConstraintCompiler:
         end_bytes = sum(len(read_as[token] or b"") for token in thoughts.shortest_completion())
         return ThinkingMatcher.before(
             thoughts, answer, constraint.max_tokens, end_bytes, len(read_as)
+        )
+
+    def stats(self) -> ConstraintStats:
+        """Return what was counted so far, and what is kept now."""
+        cache = self._cache
+        return replace(
+            self._counts.stats(),
+            kept=len(cache),
+            kept_bytes=cache.nbytes,
+            kept_refusals=cache.num_refusals,
+            mask_hits=self._masks.counts.hits,
+            masks=self._masks.counts.computed(),
+            mask_bytes=self._masks.nbytes,
         )
 
     def rehearse(self, options: JsonOptions | None = None, *, grammars_first: bool = False) -> None:
@@ -199,17 +215,24 @@ class ConstraintCompiler:
                 compiled = self._get_unless_full(key)
                 if compiled is None:
                     try:
-                        compiled = compile_new(constraint)
+                        with self._counts.compiling():
+                            compiled = compile_new(constraint)
                     except (ConstraintError, LimitExceededError) as error:
                         self._cache.put_refusal(key, error)
                         raise
                     self._cache.put(key, compiled)
+                    return compiled
+        self._counts.count_hit()
         return compiled
 
     def _get_unless_full(self, key: str) -> CompiledConstraint | None:
         """Return the cached constraint unless its machine is too full; raises a cached refusal."""
         # Machines only grow, so a popular one would fill up. Answers in progress keep the old one.
-        compiled = self._cache.get(key)
+        try:
+            compiled = self._cache.get(key)
+        except (ConstraintError, LimitExceededError):
+            self._counts.count_refusal_hit()
+            raise
         return None if compiled is not None and _is_full(compiled) else compiled
 
     def _compile_and_complete(self, constraint: Structure) -> CompiledConstraint:

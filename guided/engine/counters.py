@@ -12,8 +12,9 @@ import numpy as np
 from guided.engine.request_clock import RequestClock
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
-from guided.spec import FinishReason, GenerationResult, Usage
-from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided.spec import FinishReason, GenerationRequest, GenerationResult, Usage
+from guided.spec.constraint_kind import ConstraintKind, kind_of
+from guided.stats import CacheStats, ConstraintStats, EngineStats, Histogram, Phase
 
 __all__ = ["BOUNDS", "DurationHistogram", "EngineCounters"]
 
@@ -76,7 +77,9 @@ class PhaseTimer:
 class EngineCounters:
     """Counters of one engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, constraint_stats: Callable[[], ConstraintStats] = ConstraintStats) -> None:
+        """``constraint_stats`` returns the counts of the compiler, which counts for itself."""
+        self._constraint_stats = constraint_stats
         self.reset()
 
     def reset(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -85,6 +88,7 @@ class EngineCounters:
         self._clock = clock
         self._phases = dict.fromkeys(Phase, 0.0)
         self._usage = Usage()
+        self._constraints_before = self._constraint_stats()
         self._answered: Counter[FinishReason] = Counter()
         self._compiling = DurationHistogram()
         self._queueing = DurationHistogram()
@@ -96,12 +100,17 @@ class EngineCounters:
         self._failed = 0
         self._cancelled = 0
         self._refused = 0
+        self._submitted: Counter[ConstraintKind] = Counter()
         self.model_calls = 0
         self.preempted = 0
 
     def phase(self, phase: Phase) -> PhaseTimer:
         """Return a context that adds the time spent inside to a phase."""
         return PhaseTimer(self._phases, phase, self._clock)
+
+    def count_submitted(self, request: GenerationRequest) -> None:
+        """Count a request that the engine was given."""
+        self._submitted[kind_of(request)] += 1
 
     def count_refused(self) -> None:
         """Count a request that never waited for room."""
@@ -160,6 +169,8 @@ class EngineCounters:
             cancelled=self._cancelled,
             refused=self._refused,
             preempted=self.preempted,
+            constraints=self._constraint_stats().since(self._constraints_before),
+            submitted=dict(self._submitted),
         )
 
     def _cache_stats(self, cache: BlockCache) -> CacheStats:

@@ -53,7 +53,7 @@ from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import HERMES, ToolFormat
-from guided.stats import EngineStats, Phase
+from guided.stats import ConstraintStats, EngineStats, Phase
 
 if TYPE_CHECKING:
     from guided.model.chat_thoughts import ChatThoughts
@@ -71,8 +71,8 @@ class Engine:
     propose tokens in their order, at most ``widest_draft`` for one sequence in one step; ``costs``
     says which of them pay, and without it all do. ``judge`` scores answers where a request wants
     that. ``hardware`` describes what the runner computes on. ``adapters`` are the names of the
-    runner's adapters, in its order, by which requests choose them. ``clock`` returns seconds and
-    never goes back.
+    runner's adapters, in its order, by which requests choose them. ``constraint_stats`` returns the
+    counts of the compiler behind ``start``. ``clock`` returns seconds and never goes back.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class Engine:
         tool_format: ToolFormat = HERMES,
         thinking: ChatThoughts | None = None,
         adapters: Sequence[str] = (),
+        constraint_stats: Callable[[], ConstraintStats] = ConstraintStats,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
@@ -116,7 +117,7 @@ class Engine:
         """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
         self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
         self._now = clock
-        self._counters = EngineCounters()
+        self._counters = EngineCounters(constraint_stats)
         self._deadlines = Deadlines()
         self._step_deadline = StepDeadline()
         self._model = ModelCall(runner, self._step_deadline)
@@ -188,6 +189,7 @@ class Engine:
         sent it: clients take turns at whatever takes long to compile.
         """
         with self._counters.phase(Phase.TAKE):
+            self._counters.count_submitted(request)
             try:
                 self._arrivals.take(
                     request_id,
@@ -246,8 +248,7 @@ class Engine:
                 self._charge_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
             # Without drafts, because deadlines foresee a step before anything is drafted for it.
-            tokens = sum([count for _, count in plan])
-            self._deadlines.record_step(tokens, self._now() - began)
+            self._deadlines.record_step(sum([count for _, count in plan]), self._now() - began)
         return self._results.take_finished()
 
     def take_deltas(self) -> list[Delta]:
@@ -265,8 +266,7 @@ class Engine:
         )
 
     def reset_counters(self) -> None:
-        """Reset the counters, as after a warm-up."""
-        # How long steps take is kept, because it holds for later requests as well.
+        """Reset the counters, as after a warm-up; how long steps take is kept."""
         self._counters.reset()
 
     def check(self) -> None:

@@ -298,6 +298,7 @@ def _build_engine(
         adapters=parts.adapters,
         prompt_bound=bound,
         start=parts.compiler.start,
+        constraint_stats=parts.compiler.stats,
         max_batch=limits.max_batch,
         cache_tokens=parts.plan.cache_tokens,
         step_tokens=limits.step_tokens,

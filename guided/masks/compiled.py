@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from typing import Final
 
 import numpy as np
@@ -117,6 +118,7 @@ class CompiledConstraint:
             self._masks,
             limits.max_positions,
         )
+        self._counts = store.counts
         self._limits = limits
         self._positions: dict[State, Position] = {}
         # Positions lead back to each other.
@@ -195,11 +197,19 @@ class CompiledConstraint:
         held = position.held
         if held is not None and (delta := held.delta) is not None:
             held.used = True
+            self._counts.hits += 1
             return delta
+        counts = self._counts
         limit = self._step_limit
         limit.enter()
         try:
+            made, began = counts.made, time.perf_counter_ns()
             held, delta = self._masks.mask(position.state)
+            # Most states share the mask of another.
+            if counts.made == made:
+                counts.hits += 1
+            else:
+                counts.count_computed(time.perf_counter_ns() - began)
         finally:
             limit.leave()
         position.held = held

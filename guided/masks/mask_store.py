@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from guided.masks.held_mask import HeldMask
 from guided.masks.mask import Mask
+from guided.masks.mask_counts import MaskCounts
 from guided.masks.mask_delta import MaskDelta, changes_from, delta_of
 
 __all__ = ["MaskStore"]
@@ -60,6 +61,7 @@ class MaskStore:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
+        self.counts: Final = MaskCounts()
         self.nbytes = 0
         """About how many bytes are held: of each entry, and of each base once."""
         self._entries: dict[_Key, _Entry] = {}
@@ -81,6 +83,7 @@ class MaskStore:
         masks share a holder if they come with the same base.
         """
         with self._lock:
+            self.counts.made += 1
             if len(self._room) < len(found):
                 self._room = np.empty((len(found), 2), dtype=np.int32)
             changes = changes_from(found, base, self._room)

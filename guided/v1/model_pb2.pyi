@@ -21,6 +21,98 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _ConstraintKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ConstraintKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ConstraintKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONSTRAINT_KIND_UNSPECIFIED: _ConstraintKind.ValueType  # 0
+    """Never sent."""
+    CONSTRAINT_KIND_NONE: _ConstraintKind.ValueType  # 1
+    """Nothing: free text."""
+    CONSTRAINT_KIND_JSON_SCHEMA: _ConstraintKind.ValueType  # 2
+    """A JSON Schema."""
+    CONSTRAINT_KIND_REGEX: _ConstraintKind.ValueType  # 3
+    """A regular expression."""
+    CONSTRAINT_KIND_LARK: _ConstraintKind.ValueType  # 4
+    """A grammar in Lark's format."""
+    CONSTRAINT_KIND_EBNF: _ConstraintKind.ValueType  # 5
+    """A grammar in the format of llama.cpp."""
+    CONSTRAINT_KIND_CHOICE: _ConstraintKind.ValueType  # 6
+    """One of several texts."""
+    CONSTRAINT_KIND_COMPOSITION: _ConstraintKind.ValueType  # 7
+    """Constraints inside of others."""
+    CONSTRAINT_KIND_TOOLS: _ConstraintKind.ValueType  # 8
+    """Calls of tools."""
+
+class ConstraintKind(_ConstraintKind, metaclass=_ConstraintKindEnumTypeWrapper):
+    """What holds the answer of a request."""
+
+CONSTRAINT_KIND_UNSPECIFIED: ConstraintKind.ValueType  # 0
+"""Never sent."""
+CONSTRAINT_KIND_NONE: ConstraintKind.ValueType  # 1
+"""Nothing: free text."""
+CONSTRAINT_KIND_JSON_SCHEMA: ConstraintKind.ValueType  # 2
+"""A JSON Schema."""
+CONSTRAINT_KIND_REGEX: ConstraintKind.ValueType  # 3
+"""A regular expression."""
+CONSTRAINT_KIND_LARK: ConstraintKind.ValueType  # 4
+"""A grammar in Lark's format."""
+CONSTRAINT_KIND_EBNF: ConstraintKind.ValueType  # 5
+"""A grammar in the format of llama.cpp."""
+CONSTRAINT_KIND_CHOICE: ConstraintKind.ValueType  # 6
+"""One of several texts."""
+CONSTRAINT_KIND_COMPOSITION: ConstraintKind.ValueType  # 7
+"""Constraints inside of others."""
+CONSTRAINT_KIND_TOOLS: ConstraintKind.ValueType  # 8
+"""Calls of tools."""
+Global___ConstraintKind: _TypeAlias = ConstraintKind  # noqa: Y015
+
+class _CompileOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CompileOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompileOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COMPILE_OUTCOME_UNSPECIFIED: _CompileOutcome.ValueType  # 0
+    """Never sent."""
+    COMPILE_OUTCOME_COMPILED: _CompileOutcome.ValueType  # 1
+    """The constraint can be enforced."""
+    COMPILE_OUTCOME_INVALID: _CompileOutcome.ValueType  # 2
+    """It is no valid schema, grammar or pattern."""
+    COMPILE_OUTCOME_UNSUPPORTED: _CompileOutcome.ValueType  # 3
+    """It has something that cannot be enforced."""
+    COMPILE_OUTCOME_UNSATISFIABLE: _CompileOutcome.ValueType  # 4
+    """No text fits it."""
+    COMPILE_OUTCOME_LIMIT: _CompileOutcome.ValueType  # 5
+    """It takes more work or memory than is allowed."""
+    COMPILE_OUTCOME_STOPPED: _CompileOutcome.ValueType  # 6
+    """It was ended from outside: a deadline came, the callers left, or it was begun again."""
+    COMPILE_OUTCOME_FAILED: _CompileOutcome.ValueType  # 7
+    """An error of another kind."""
+
+class CompileOutcome(_CompileOutcome, metaclass=_CompileOutcomeEnumTypeWrapper):
+    """How a compilation ended."""
+
+COMPILE_OUTCOME_UNSPECIFIED: CompileOutcome.ValueType  # 0
+"""Never sent."""
+COMPILE_OUTCOME_COMPILED: CompileOutcome.ValueType  # 1
+"""The constraint can be enforced."""
+COMPILE_OUTCOME_INVALID: CompileOutcome.ValueType  # 2
+"""It is no valid schema, grammar or pattern."""
+COMPILE_OUTCOME_UNSUPPORTED: CompileOutcome.ValueType  # 3
+"""It has something that cannot be enforced."""
+COMPILE_OUTCOME_UNSATISFIABLE: CompileOutcome.ValueType  # 4
+"""No text fits it."""
+COMPILE_OUTCOME_LIMIT: CompileOutcome.ValueType  # 5
+"""It takes more work or memory than is allowed."""
+COMPILE_OUTCOME_STOPPED: CompileOutcome.ValueType  # 6
+"""It was ended from outside: a deadline came, the callers left, or it was begun again."""
+COMPILE_OUTCOME_FAILED: CompileOutcome.ValueType  # 7
+"""An error of another kind."""
+Global___CompileOutcome: _TypeAlias = CompileOutcome  # noqa: Y015
+
 class _Phase:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -259,6 +351,8 @@ class EngineStats(_message.Message):
     ANSWERING_FIELD_NUMBER: _builtins.int
     IN_FLIGHT_FIELD_NUMBER: _builtins.int
     QUEUED_FIELD_NUMBER: _builtins.int
+    CONSTRAINTS_FIELD_NUMBER: _builtins.int
+    SUBMITTED_FIELD_NUMBER: _builtins.int
     running: _builtins.int
     """Requests that now have room in the cache."""
     waiting: _builtins.int
@@ -317,6 +411,14 @@ class EngineStats(_message.Message):
     def answering(self) -> Global___Histogram:
         """Of answered requests: from being taken to the last token."""
 
+    @_builtins.property
+    def constraints(self) -> Global___ConstraintStats:
+        """The constraints of requests, and those compiled ahead of them."""
+
+    @_builtins.property
+    def submitted(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubmittedCount]:
+        """Requests that the engine was given, by the kind of their constraint, each kind once."""
+
     def __init__(
         self,
         *,
@@ -339,14 +441,128 @@ class EngineStats(_message.Message):
         answering: Global___Histogram | None = ...,
         in_flight: _builtins.int = ...,
         queued: _builtins.int = ...,
+        constraints: Global___ConstraintStats | None = ...,
+        submitted: _abc.Iterable[Global___SubmittedCount] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answering", b"answering", "cache", b"cache", "compiling", b"compiling", "first_token", b"first_token", "inter_token", b"inter_token", "queueing", b"queueing", "uptime", b"uptime", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answering", b"answering", "cache", b"cache", "compiling", b"compiling", "constraints", b"constraints", "first_token", b"first_token", "inter_token", b"inter_token", "queueing", b"queueing", "uptime", b"uptime", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "answering", b"answering", "cache", b"cache", "cancelled", b"cancelled", "compiling", b"compiling", "failed", b"failed", "first_token", b"first_token", "in_flight", b"in_flight", "inter_token", b"inter_token", "model_calls", b"model_calls", "phases", b"phases", "preempted", b"preempted", "queued", b"queued", "queueing", b"queueing", "refused", b"refused", "running", b"running", "uptime", b"uptime", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "answering", b"answering", "cache", b"cache", "cancelled", b"cancelled", "compiling", b"compiling", "constraints", b"constraints", "failed", b"failed", "first_token", b"first_token", "in_flight", b"in_flight", "inter_token", b"inter_token", "model_calls", b"model_calls", "phases", b"phases", "preempted", b"preempted", "queued", b"queued", "queueing", b"queueing", "refused", b"refused", "running", b"running", "submitted", b"submitted", "uptime", b"uptime", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EngineStats: _TypeAlias = EngineStats  # noqa: Y015
+
+@_typing.final
+class SubmittedCount(_message.Message):
+    """The number of requests with one kind of constraint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONSTRAINT_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    constraint: Global___ConstraintKind.ValueType
+    count: _builtins.int
+    def __init__(
+        self,
+        *,
+        constraint: Global___ConstraintKind.ValueType = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint", "count", b"count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubmittedCount: _TypeAlias = SubmittedCount  # noqa: Y015
+
+@_typing.final
+class ConstraintStats(_message.Message):
+    """The constraints that an engine was asked for, and what it keeps of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HITS_FIELD_NUMBER: _builtins.int
+    REFUSAL_HITS_FIELD_NUMBER: _builtins.int
+    COMPILATIONS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    KEPT_BYTES_FIELD_NUMBER: _builtins.int
+    KEPT_REFUSALS_FIELD_NUMBER: _builtins.int
+    MASK_HITS_FIELD_NUMBER: _builtins.int
+    MASKS_FIELD_NUMBER: _builtins.int
+    MASK_BYTES_FIELD_NUMBER: _builtins.int
+    hits: _builtins.int
+    """Look-ups that found a compiled constraint."""
+    refusal_hits: _builtins.int
+    """Look-ups that found a refusal."""
+    kept: _builtins.int
+    """Compiled constraints that are kept now."""
+    kept_bytes: _builtins.int
+    """About how many bytes these hold, without masks."""
+    kept_refusals: _builtins.int
+    """Refusals that are kept now."""
+    mask_hits: _builtins.int
+    """Masks that were kept, of the same position or of another like it."""
+    mask_bytes: _builtins.int
+    """Bytes of the masks that are kept now."""
+    @_builtins.property
+    def compilations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Compilations]:
+        """Compilations that ended, each outcome once."""
+
+    @_builtins.property
+    def masks(self) -> Global___Histogram:
+        """The time of each mask that was computed."""
+
+    def __init__(
+        self,
+        *,
+        hits: _builtins.int = ...,
+        refusal_hits: _builtins.int = ...,
+        compilations: _abc.Iterable[Global___Compilations] | None = ...,
+        kept: _builtins.int = ...,
+        kept_bytes: _builtins.int = ...,
+        kept_refusals: _builtins.int = ...,
+        mask_hits: _builtins.int = ...,
+        masks: Global___Histogram | None = ...,
+        mask_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["masks", b"masks"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compilations", b"compilations", "hits", b"hits", "kept", b"kept", "kept_bytes", b"kept_bytes", "kept_refusals", b"kept_refusals", "mask_bytes", b"mask_bytes", "mask_hits", b"mask_hits", "masks", b"masks", "refusal_hits", b"refusal_hits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConstraintStats: _TypeAlias = ConstraintStats  # noqa: Y015
+
+@_typing.final
+class Compilations(_message.Message):
+    """The compilations that ended in one way."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    outcome: Global___CompileOutcome.ValueType
+    count: _builtins.int
+    @_builtins.property
+    def time(self) -> _duration_pb2.Duration:
+        """Their processor time."""
+
+    def __init__(
+        self,
+        *,
+        outcome: Global___CompileOutcome.ValueType = ...,
+        count: _builtins.int = ...,
+        time: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "outcome", b"outcome", "time", b"time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Compilations: _TypeAlias = Compilations  # noqa: Y015
 
 @_typing.final
 class AnsweredCount(_message.Message):

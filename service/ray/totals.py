@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from guided.spec import Usage
-from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided.stats import CacheStats, ConstraintStats, EngineStats, Histogram, Phase
 
 __all__ = ["total_of"]
 
@@ -20,7 +20,7 @@ def total_of(engines: Sequence[EngineStats]) -> EngineStats | None:
         return sum(getattr(each, name) for each in engines)
 
     def times(name: str) -> Histogram:
-        return _together([getattr(each, name) for each in engines])
+        return Histogram.together([getattr(each, name) for each in engines])
 
     return EngineStats(
         seconds=max(each.seconds for each in engines),
@@ -40,6 +40,8 @@ def total_of(engines: Sequence[EngineStats]) -> EngineStats | None:
         cancelled=count("cancelled"),
         refused=count("refused"),
         preempted=count("preempted"),
+        submitted=dict(sum((Counter(each.submitted) for each in engines), Counter())),
+        constraints=ConstraintStats.total(each.constraints for each in engines),
     )
 
 
@@ -47,10 +49,3 @@ def _caches(caches: Sequence[CacheStats]) -> CacheStats:
     names = ("free", "held", "cached", "held_slots", "spare_slots")
     counts = {name: sum(getattr(each, name) for each in caches) for name in names}
     return CacheStats(caches[0].block_size, **counts)
-
-
-def _together(histograms: Sequence[Histogram]) -> Histogram:
-    bounds = histograms[0].bounds
-    assert all(each.bounds == bounds for each in histograms), "engines of two versions"
-    counts = tuple(map(sum, zip(*(each.counts for each in histograms), strict=True)))
-    return Histogram(bounds, counts, sum(each.total for each in histograms))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from importlib.metadata import version
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -14,9 +15,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from guided.client import AsyncClient, Client, RawPrompt
 from guided.errors import ServiceUnavailableError
+from guided.extras import DISTRIBUTION
 from guided.model.cpu.instructions import best_instructions
 from guided.spec import FinishReason, Usage
-from guided.stats import EngineStats, Phase
+from guided.spec.constraint_kind import ConstraintKind
+from guided.stats import CompileOutcome, EngineStats, Phase
 from tests.service.conftest import LOADING_SECONDS
 from tests.service.server_process import (
     ECHO_SERVER,
@@ -26,6 +29,7 @@ from tests.service.server_process import (
     serving,
 )
 
+LOOKUPS = ("hit", "refusal", "miss")
 SCHEMA = {
     "type": "object",
     "properties": {"b": {"type": "boolean"}},
@@ -72,12 +76,14 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
         answers = [client.generate("Wet?", schema=SCHEMA, max_tokens=20) for _ in range(2)]
         with pytest.raises(Exception, match="strin"):
             client.generate("x", schema='{"type": "strin"}')
-        later = stats_once_ended(client, before.ended + 3)
+        with pytest.raises(Exception, match="strin"):
+            client.generate("x", schema='{"type": "strin"}')
+        later = stats_once_ended(client, before.ended + 4)
         samples = scraped(server)
 
     stats = later.since(before)
     assert stats.answered[FinishReason.COMPLETE] == 2
-    assert stats.refused == 1
+    assert stats.refused == 2
     assert stats.usage.prompt_tokens == 2 * answers[0].usage.prompt_tokens
     assert stats.usage.reused_tokens == answers[1].usage.reused_tokens > 0
     assert stats.usage.output_tokens == sum(answer.usage.output_tokens for answer in answers)
@@ -107,7 +113,32 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
     name = "guided_time_to_first_token_seconds"
     assert samples[f"{name}_count",] == samples[f"{name}_bucket", "+Inf"] == later.first_token.count
     assert samples[f"{name}_sum",] == pytest.approx(later.first_token.total)
+    assert samples["guided_build_info", version(DISTRIBUTION)] == 1
     assert samples["guided_model_info", "SmolLM2-135M-Instruct"] == 1
+
+    # Four requests of two constraints, one of which is refused.
+    ended = {outcome: samples["guided_compilations_total", outcome] for outcome in CompileOutcome}
+    assert {outcome: count for outcome, count in ended.items() if count} == {
+        CompileOutcome.COMPILED: 1,
+        CompileOutcome.INVALID: 1,
+    }
+    assert samples["guided_compilation_seconds_total", "invalid"] > 0
+    submitted = {each: samples["guided_submitted_requests_total", each] for each in ConstraintKind}
+    assert submitted == dict.fromkeys(ConstraintKind, 0) | {ConstraintKind.JSON_SCHEMA: 4}
+    looked_up = {each: samples["guided_constraint_lookups_total", each] for each in LOOKUPS}
+    assert looked_up == {"hit": 1, "refusal": 1, "miss": 2}
+    constraints = later.constraints
+    assert (samples["guided_kept_refusals",], constraints.kept_refusals) == (1, 1)
+    assert samples["guided_kept_constraints",] == constraints.kept > 0
+    assert samples["guided_kept_constraint_bytes",] == constraints.kept_bytes > 0
+
+    computed = samples["guided_computed_mask_seconds_count",]
+    assert computed == samples["guided_mask_lookups_total", "miss"] == constraints.masks.count > 0
+    assert samples["guided_computed_mask_seconds_bucket", "1e-06"] <= computed
+    assert samples["guided_mask_lookups_total", "hit"] == constraints.mask_hits > 0
+    assert samples["guided_kept_mask_bytes",] == constraints.mask_bytes > 0
+    assert samples["guided_mask_seconds_total",] == later.usage.mask_seconds > 0
+    assert samples["guided_target_seconds_total",] == later.usage.target_seconds > 0
 
 
 def test_an_engine_at_rest_reports_what_was_cancelled(echo: Client) -> None:
@@ -139,6 +170,7 @@ def test_without_an_engine_there_are_no_counts_and_metrics_say_so(tmp_path: Path
         while scraped(server)["guided_engine_up",] == 1:
             assert time.monotonic() < deadline, "the engine is still up"
         assert scraped(server) == {
+            ("guided_build_info", version(DISTRIBUTION)): 1,
             ("guided_engine_up",): 0,
             ("guided_requests_in_flight",): 0,
             ("guided_requests_queued",): 0,

@@ -43,10 +43,18 @@ from guided.spec import (
     Verification,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.constraint_kind import ConstraintKind
 from guided.spec.json_options import MAX_DIGITS
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
-from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided.stats import (
+    CacheStats,
+    CompileOutcome,
+    ConstraintStats,
+    EngineStats,
+    Histogram,
+    Phase,
+)
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
 from guided_service.encode import encode_result, encode_stats
@@ -200,6 +208,23 @@ totals = st.integers(0, 2**62)
 histograms = st.lists(totals, min_size=3, max_size=3).map(
     lambda found: Histogram((0.1, 2.0), tuple(found), 0.5)
 )
+constraint_stats = st.dictionaries(
+    st.sampled_from(CompileOutcome), st.tuples(totals, times)
+).flatmap(
+    lambda ended: st.builds(
+        ConstraintStats,
+        hits=totals,
+        refusal_hits=totals,
+        compilations=st.just({outcome: count for outcome, (count, _) in ended.items()}),
+        compile_seconds=st.just({outcome: seconds for outcome, (_, seconds) in ended.items()}),
+        kept=totals,
+        kept_bytes=totals,
+        kept_refusals=totals,
+        mask_hits=totals,
+        masks=histograms,
+        mask_bytes=totals,
+    )
+)
 all_stats = st.builds(
     EngineStats,
     seconds=times,
@@ -221,6 +246,8 @@ all_stats = st.builds(
     preempted=totals,
     in_flight=totals,
     queued=totals,
+    constraints=constraint_stats,
+    submitted=st.dictionaries(st.sampled_from(ConstraintKind), totals),
 )
 
 
@@ -274,7 +301,11 @@ def test_the_client_reads_what_the_engine_counted(stats: EngineStats) -> None:
     decoded = decode_stats(encode_stats(stats))
     assert decoded.phases == pytest.approx(stats.phases, abs=1e-6)
     assert decoded.seconds == pytest.approx(stats.seconds, abs=1e-6)
-    assert replace(decoded, phases=stats.phases, seconds=stats.seconds) == stats
+    constraints = stats.constraints
+    took = decoded.constraints.compile_seconds
+    assert took == pytest.approx(constraints.compile_seconds, abs=1e-6)
+    exact = replace(decoded.constraints, compile_seconds=constraints.compile_seconds)
+    assert replace(decoded, phases=stats.phases, seconds=stats.seconds, constraints=exact) == stats
 
 
 @given(all_stats, all_stats)
@@ -287,6 +318,8 @@ def test_a_snapshot_less_an_earlier_one_leaves_what_came_after(
     nothing = stats.since(stats)
     assert (nothing.ended, nothing.step_seconds, nothing.usage) == (0, 0.0, Usage())
     assert (nothing.first_token.count, nothing.cache.held_slots) == (0, 0)
+    assert (nothing.constraints.misses, nothing.constraints.hits) == (0, 0)
+    assert nothing.constraints.kept == stats.constraints.kept
     assert (nothing.running, nothing.cache.held) == (stats.running, stats.cache.held)
 
 
