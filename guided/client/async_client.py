@@ -220,9 +220,8 @@ class AsyncClient(ClientBase):
 
     async def close(self) -> None:
         """Close the connection; calls that still run are cancelled."""
-        channel = self._services.channel
         self._connection.is_closed = True
-        await channel.close()
+        await self._services.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,8 +10,6 @@ import asyncio
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-import grpc.aio
-
 from guided.client.security import Endpoint
 from guided.client.tracing import async_interceptors
 from guided.errors import RequestError
@@ -63,10 +61,17 @@ class LoopServices:
         """The calls about constraints."""
         return cast("GrammarServiceAsyncStub", self._here().grammars)
 
-    @property
-    def channel(self) -> grpc.aio.Channel:
-        """The channel, opened on first use."""
-        return cast("grpc.aio.Channel", self._here().channel)
+    async def close(self) -> None:
+        """Close the channel, if one is open; that of another loop is closed as that loop runs."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is None:
+            return
+        loop, services = opened
+        if loop is asyncio.get_running_loop():
+            await services.channel.close()
+        elif not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(services.channel.close(), loop)
 
     def _here(self) -> Services:
         try:

@@ -13,6 +13,7 @@ from guided.spec import (
     GenerationResult,
     OnIncomplete,
 )
+from guided.spec.tool_format import strip_marks
 
 __all__ = ["check_complete"]
 
@@ -34,7 +35,7 @@ def check_complete(result: GenerationResult, request: GenerationRequest) -> None
             which = f"answer {number} of {several}" if several > 1 else "the answer"
             raise IncompleteAnswerError(
                 f"{which} was cut short after {len(answer.tokens)} tokens ({reason.value})",
-                text=answer.text,
+                text=strip_marks(answer.text) if request.tools is not None else answer.text,
                 finish_reason=reason,
                 usage=result.usage,
                 hint=_HINTS.get(reason, _MORE_TOKENS),

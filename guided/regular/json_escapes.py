@@ -33,6 +33,8 @@ __all__ = ["escape_look", "escape_texts"]
 
 _ESCAPED: Final = CodePoints(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)))
 """The characters that are not written as they are."""
+_MOVE_WORK: Final = 3
+"""Units of work for a move of a graph."""
 
 
 def escape_texts(regular: Regular) -> Regular:
@@ -83,6 +85,7 @@ def _escape_graph(graph: Graph) -> Graph:
     """Return the graph with further states inside of spellings, for each move that has some."""
     moves: list[tuple[int, CodePoints, int]] = []
     count = graph.count
+    spend(_MOVE_WORK * graph.moves.shape[1])
     for source, target, number in graph.moves.T.tolist():
         for beginning, lasts in _spellings(graph.sets[number]):
             at = source

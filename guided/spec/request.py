@@ -308,7 +308,7 @@ class GenerationRequest:
             )
         check_rules(self)
         if self.show_schema:
-            self._check_shown()
+            _check_shown(self)
         if self.tools is not None and isinstance(self.prompt, str):
             raise RequestError(
                 "tools need messages, in which the model is told of them",
@@ -320,7 +320,7 @@ class GenerationRequest:
         if self.reasoning is not None:
             self._check_reasoning(self.reasoning)
         self._check_stops()
-        self._check_drafters()
+        _check_drafters(self)
         self._check_verification()
         check_salt(self.cache_salt)
         self._check_counts()
@@ -349,19 +349,6 @@ class GenerationRequest:
                 hint="raise max_tokens, or lower it",
             )
 
-    def _check_shown(self) -> None:
-        if isinstance(self.prompt, str):
-            raise RequestError(
-                "show_schema needs messages",
-                field="show_schema",
-                hint="pass the prompt as messages, or write the schema into it",
-            )
-        if self.constraint is None:
-            raise RequestError("show_schema needs a constraint", field="show_schema")
-        # What a stored constraint is, only the server knows; it checks again.
-        if not isinstance(self.constraint, JsonSchema | Stored):
-            raise RequestError("show_schema needs a JSON Schema", field="show_schema")
-
     def _check_stops(self) -> None:
         for name, stops in (("stop", self.stop), ("stop_tokens", self.stop_tokens)):
             if len(stops) > MAX_STOPS:
@@ -379,18 +366,6 @@ class GenerationRequest:
             check_characters(text, "stop string", "stop")
         if self.include_stop and not self.stop and not self.stop_tokens:
             raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
-
-    def _check_drafters(self) -> None:
-        if len(self.drafters) > MAX_DRAFTERS:
-            raise LimitExceededError(
-                f"drafters names {len(self.drafters)}, above the limit of {MAX_DRAFTERS}",
-                limit=MAX_DRAFTERS,
-                field="drafters",
-            )
-        if NO_DRAFTER in self.drafters and len(self.drafters) > 1:
-            raise RequestError(f"drafters names {NO_DRAFTER!r} and others", field="drafters")
-        if self.draft_widths:
-            check_draft_widths(self.draft_widths)
 
     def _check_verification(self) -> None:
         """Raise RequestError if nothing is drafted that could be verified in another way."""
@@ -455,6 +430,33 @@ class GenerationRequest:
                 raise RequestError(
                     f"{name} is not known to beams", field=name, hint="leave it or the beams out"
                 )
+
+
+def _check_shown(request: GenerationRequest) -> None:
+    if isinstance(request.prompt, str):
+        raise RequestError(
+            "show_schema needs messages",
+            field="show_schema",
+            hint="pass the prompt as messages, or write the schema into it",
+        )
+    if request.constraint is None:
+        raise RequestError("show_schema needs a constraint", field="show_schema")
+    # What a stored constraint is, only the server knows; it checks again.
+    if not isinstance(request.constraint, JsonSchema | Stored):
+        raise RequestError("show_schema needs a JSON Schema", field="show_schema")
+
+
+def _check_drafters(request: GenerationRequest) -> None:
+    if len(request.drafters) > MAX_DRAFTERS:
+        raise LimitExceededError(
+            f"drafters names {len(request.drafters)}, above the limit of {MAX_DRAFTERS}",
+            limit=MAX_DRAFTERS,
+            field="drafters",
+        )
+    if NO_DRAFTER in request.drafters and len(request.drafters) > 1:
+        raise RequestError(f"drafters names {NO_DRAFTER!r} and others", field="drafters")
+    if request.draft_widths:
+        check_draft_widths(request.draft_widths)
 
 
 def check_draft_widths(widths: Sequence[int]) -> None:

@@ -115,5 +115,6 @@ def arguments_of(tool: Tool) -> JsonSchema:
                 f"its parameters are of type {schema['type']!r}, no object", field="tools"
             )
         enforced = close_objects(schema) if tool.strict else schema
-        options = JsonOptions(unknown_keywords=tool.unknown_keywords)
+        # A file or a patch is a long string; the budget of tokens bounds it.
+        options = JsonOptions(max_string_length=None, unknown_keywords=tool.unknown_keywords)
         return JsonSchema(write_exact(enforced), options)

@@ -163,7 +163,8 @@ class ResponseForm:
         """Return the event of an error, which ends a stream."""
         told = error["error"]
         assert isinstance(told, dict), "an error without its object"
-        fields = {name: told[name] for name in ("code", "message", "param")}
+        names = ("code", "message", "param", "guided")
+        fields = {name: told[name] for name in names if name in told}
         return self._event("error", **fields)
 
     def _read(self, text: str) -> Iterable[Piece]:

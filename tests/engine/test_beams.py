@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -25,13 +24,9 @@ from guided.spec import (
     GenerationRequest,
     GenerationResult,
     JsonSchema,
-    Message,
     Sampling,
     TokenId,
-    Tool,
-    ToolUse,
 )
-from guided.spec.tool_format import MISTRAL
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher
 from tests.engine.tiny_models import (
     answers,
@@ -496,33 +491,3 @@ def test_places_in_the_batch_are_kept_for_all_beams() -> None:
         engine.submit(key, request)
     order = list(itertools.chain.from_iterable(engine.step() for _ in range(8)))
     assert [ended.request_id for ended in order] == ["a", "b"]
-
-
-def test_calls_of_tools_are_marked_in_the_answers_of_beams() -> None:
-    """As in other answers, where a call is read by the marks of its special tokens."""
-    vocabulary = tiny_vocabulary(special=MISTRAL.special_tokens)
-    config = LlamaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        eos_token_id=END,
-        pad_token_id=END,
-    )
-    model = from_config(config)
-    engine = Engine(
-        model_name="tiny",
-        runner=ModelRunner(model, vocabulary_size=len(vocabulary)),
-        vocabulary=vocabulary,
-        context_window=128,
-        start=ConstraintCompiler(vocabulary).start,
-        render=lambda *_: (TokenId(2),),
-        block_size=4,
-        tool_format=MISTRAL,
-    )
-    use = ToolUse((Tool("f", "", '{"properties": {"a": {"enum": ["x"]}}}'),), "f")
-    request = GenerationRequest((Message("user", "a"),), max_tokens=40, tools=use)
-    found = answers(engine, {"beams": replace(request, beams=Beams(2)), "drawn": request})
-    begun = MISTRAL.header("f")
-    assert [result.text[: len(begun)] for result in found.values()] == [begun, begun]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -200,6 +201,13 @@ def test_an_answer_that_is_cut_short_is_an_error_on_request(echo: HttpServer) ->
         "length_closed",
     )
     assert error["guided"]["text"]
+
+
+def test_a_stream_of_a_response_tells_what_was_cut_short(echo: HttpServer) -> None:
+    body = {"model": "echo", "input": "cut", "max_output_tokens": 9, "on_incomplete": "error"}
+    events = echo.post("/v1/responses", {**body, "stream": True}).text
+    (failed,) = re.findall(r"event: error\ndata: (.*)", events)
+    assert json.loads(failed)["guided"]["finish_reason"] == "length_closed"
 
 
 # Answers of at least so many tokens

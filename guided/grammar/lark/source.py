@@ -7,7 +7,6 @@ name, except where the import names it. So names of different grammars never cla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
@@ -22,6 +21,7 @@ from guided.grammar.lark.syntax import (
     TemplateUse,
     Tree,
 )
+from guided.runtime.closest import closest
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
 
@@ -126,11 +126,11 @@ class Source:
             return self.error(name.position, f"the {what} {name.text!r} is not defined")
         position, wanted, grammar = missing
         own = [each.own_name for each in grammar.definitions.values() if each.source is grammar]
-        close = get_close_matches(wanted, own, 1)
+        close = closest(wanted, own)
         return self.error(
             position,
             f"the grammar {grammar._dotted!r} does not define {wanted!r}",
-            hint=f"it defines {close[0]}" if close else None,
+            hint=None if close is None else f"it defines {close}",
         )
 
     @property

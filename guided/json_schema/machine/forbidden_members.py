@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from typing import Final
-
 from guided.json_schema.formulas.assertions import HasMember, Members
 from guided.json_schema.formulas.formula import FALSE, Formula, Leaf, conjuncts
+from guided.runtime.closest import closest
 
 __all__ = ["forbidden_member_text"]
-
-_MOST_NAMES: Final = 1_000
-"""The most names that a misspelt one is compared with."""
 
 
 def forbidden_member_text(formula: Formula) -> str | None:
@@ -27,7 +22,7 @@ def forbidden_member_text(formula: Formula) -> str | None:
         names = [name for name, _ in members.named]
         for name in required:
             if name not in names:
-                close = get_close_matches(name, names[:_MOST_NAMES], 1)
-                meant = f"; did you mean {close[0]!r}?" if close else ""
+                close = closest(name, names)
+                meant = "" if close is None else f"; did you mean {close!r}?"
                 return f"the member {name!r} is required, but may not be there{meant}"
     return None
