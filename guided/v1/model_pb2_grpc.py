@@ -51,6 +51,16 @@ class ModelServiceStub:
                 request_serializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.SerializeToString,
                 response_deserializer=guided_dot_v1_dot_model__pb2.GetStatsResponse.FromString,
                 _registered_method=True)
+        self.Tokenize = channel.unary_unary(
+                '/guided.v1.ModelService/Tokenize',
+                request_serializer=guided_dot_v1_dot_model__pb2.TokenizeRequest.SerializeToString,
+                response_deserializer=guided_dot_v1_dot_model__pb2.TokenizeResponse.FromString,
+                _registered_method=True)
+        self.Detokenize = channel.unary_unary(
+                '/guided.v1.ModelService/Detokenize',
+                request_serializer=guided_dot_v1_dot_model__pb2.DetokenizeRequest.SerializeToString,
+                response_deserializer=guided_dot_v1_dot_model__pb2.DetokenizeResponse.FromString,
+                _registered_method=True)
 
 
 class ModelServiceServicer:
@@ -79,6 +89,20 @@ class ModelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Tokenize(self, request, context):
+        """Returns the tokens of a prompt, as Generate would pass it to the model.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Detokenize(self, request, context):
+        """Returns the text that tokens stand for.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ModelServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -96,6 +120,16 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.GetStats,
                     request_deserializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.FromString,
                     response_serializer=guided_dot_v1_dot_model__pb2.GetStatsResponse.SerializeToString,
+            ),
+            'Tokenize': grpc.unary_unary_rpc_method_handler(
+                    servicer.Tokenize,
+                    request_deserializer=guided_dot_v1_dot_model__pb2.TokenizeRequest.FromString,
+                    response_serializer=guided_dot_v1_dot_model__pb2.TokenizeResponse.SerializeToString,
+            ),
+            'Detokenize': grpc.unary_unary_rpc_method_handler(
+                    servicer.Detokenize,
+                    request_deserializer=guided_dot_v1_dot_model__pb2.DetokenizeRequest.FromString,
+                    response_serializer=guided_dot_v1_dot_model__pb2.DetokenizeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -181,6 +215,60 @@ class ModelService:
             '/guided.v1.ModelService/GetStats',
             guided_dot_v1_dot_model__pb2.GetStatsRequest.SerializeToString,
             guided_dot_v1_dot_model__pb2.GetStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Tokenize(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/guided.v1.ModelService/Tokenize',
+            guided_dot_v1_dot_model__pb2.TokenizeRequest.SerializeToString,
+            guided_dot_v1_dot_model__pb2.TokenizeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Detokenize(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/guided.v1.ModelService/Detokenize',
+            guided_dot_v1_dot_model__pb2.DetokenizeRequest.SerializeToString,
+            guided_dot_v1_dot_model__pb2.DetokenizeResponse.FromString,
             options,
             channel_credentials,
             insecure,

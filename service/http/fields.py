@@ -67,6 +67,9 @@ def _not_too_many(biases: object) -> object:
 class Given(BaseModel):
     """A part of a request whose fields are all honoured."""
 
+    hints: ClassVar[Mapping[str, str]] = {}
+    """What to do instead of a refused field, by its name; of a whole body."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @model_validator(mode="before")
@@ -119,9 +122,6 @@ class GenerationFields(Given):
 
     Of vLLM's own fields, it has those that equal one of our options.
     """
-
-    hints: ClassVar[Mapping[str, str]] = {}
-    """What to do instead of a refused field, by its name."""
 
     model: str
     stream: bool = False
@@ -185,7 +185,7 @@ class GenerationFields(Given):
 
 Body: TypeAlias = dict[str, Any]
 
-_Model = TypeVar("_Model", bound=GenerationFields)
+_Model = TypeVar("_Model", bound=Given)
 
 
 def given(kind: type[_Model], body: Body) -> _Model:
