@@ -34,8 +34,8 @@ __all__ = ["Detokenize", "Tokenize"]
 
 class _Asked(Protocol):
     @property
-    def model(self) -> str:
-        """The model's name as the caller gave it."""
+    def model(self) -> str | None:
+        """The model's name as the caller gave it, if it did."""
 
 
 _A = TypeVar("_A", bound=_Asked)
@@ -57,7 +57,9 @@ class _TokenCalls(ABC, Generic[_A]):
             size = len(body)
             asked, made = await face.readers.do(partial(self._asked, body), size)
             count_held(made)
-            check_model(asked.model, face.engine.model(), face.config)
+            model = face.engine.model()
+            # vLLM, too, lets its own paths do without.
+            check_model(model.name if asked.model is None else asked.model, model, face.config)
             answering = self._answer(asked, caller, size)
             try:
                 await while_connected(receive, _told(answering, response))

@@ -24,7 +24,7 @@ _AS_ANSWERS: Final = (
 class _TokenizeRequest(Given):
     """What both forms have."""
 
-    model: str
+    model: str | None = None
     return_token_strs: bool = False
 
 
@@ -55,7 +55,7 @@ class TokenizeChatRequest(_TokenizeRequest):
 class DetokenizeRequest(Given):
     """The body of a call with tokens."""
 
-    model: str
+    model: str | None = None
     tokens: Listed[TokenIdField]
 
 
@@ -63,8 +63,8 @@ class DetokenizeRequest(Given):
 class Prompted:
     """What a call for the tokens of a prompt requests."""
 
-    model: str
-    """The model's name as the caller gave it."""
+    model: str | None
+    """The model's name as the caller gave it, if it did."""
     request: GenerationRequest
     texts: bool
     """Whether the text of each token is requested as well."""

@@ -124,8 +124,10 @@ def test_over_http_they_are_those_of_answers_too(
     with Client(thinker.process.address) as client:
         assert said["max_model_len"] == client.model().context_window
         text = client.detokenize(said["tokens"]).decode()
-    back = thinker.post("/detokenize", {"model": model, "tokens": said["tokens"]})
-    assert back.json() == {"prompt": text}
+    for named in ({"model": model}, {}):
+        back = thinker.post("/detokenize", {**named, "tokens": said["tokens"]})
+        assert back.json() == {"prompt": text}
+        assert thinker.post("/tokenize", {**named, **body}).json() == said
     strings = {"model": model, **body, "return_token_strs": True}
     assert len(thinker.post("/tokenize", strings).json()["token_strs"]) == said["count"]
 
