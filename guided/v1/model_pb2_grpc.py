@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     def __init__(self, channel):
@@ -64,8 +64,8 @@ class ModelServiceStub:
 
 
 class ModelServiceServicer:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     def GetModel(self, request, context):
@@ -140,8 +140,8 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     @staticmethod

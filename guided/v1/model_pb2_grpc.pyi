@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ModelServiceStub:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     @_typing.overload
@@ -48,8 +48,8 @@ class ModelServiceStub:
 
 @_typing.type_check_only
 class ModelServiceAsyncStub(ModelServiceStub):
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -65,8 +65,8 @@ class ModelServiceAsyncStub(ModelServiceStub):
     """Returns the text that tokens stand for."""
 
 class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     @_abc_1.abstractmethod
