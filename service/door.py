@@ -142,7 +142,7 @@ class Door:
     async def working(
         self, caller: Caller, received: float, *, seconds: float | None
     ) -> AsyncIterator[None]:
-        """Hold a place for work on a constraint, charged like a request that compiles it.
+        """Hold a place for work on a constraint or tokens, charged like a request that compiles.
 
         Waits at most ``seconds``, if given, and then raises DeadlineExceededError.
         """

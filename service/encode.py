@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from guided.spec import CandidateResult, GenerationResult, SchemaReport, TokenLogprobs
+from guided.spec import CandidateResult, GenerationResult, PromptTokens, SchemaReport, TokenLogprobs
 from guided.stats import ConstraintStats, EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -13,7 +13,13 @@ from guided.wire_grammar import encode_report
 from guided_service.call_reader import CallReader, ReaderOf, calls_in
 from guided_service.stream_events import Scored, StreamEvent, Thought
 
-__all__ = ["encode_event", "encode_model", "encode_result", "encode_stats"]
+__all__ = [
+    "encode_event",
+    "encode_model",
+    "encode_prompt_tokens",
+    "encode_result",
+    "encode_stats",
+]
 
 
 def encode_event(
@@ -94,6 +100,11 @@ def encode_model(model: ModelInfo) -> model_pb2.Model:
     message = model_pb2.Model()
     write(model, message)
     return message
+
+
+def encode_prompt_tokens(found: PromptTokens) -> model_pb2.TokenizeResponse:
+    """Encode the tokens of a prompt."""
+    return model_pb2.TokenizeResponse(tokens=found.tokens, texts=found.texts)
 
 
 def encode_stats(stats: EngineStats) -> model_pb2.EngineStats:

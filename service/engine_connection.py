@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Self
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ import zmq.asyncio
 
 from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenId
 from guided.spec.findings import Finding
 from guided.stats import EngineStats
 from guided_service.config import ServerConfig
@@ -23,6 +24,7 @@ from guided_service.launcher import EngineProcess, Launcher
 from guided_service.messages import (
     Answered,
     Cancel,
+    Detokenize,
     EngineSettings,
     Failed,
     Found,
@@ -38,9 +40,12 @@ from guided_service.messages import (
     Stop,
     Submit,
     ToEngine,
+    Tokenize,
     read_finding,
     read_from_engine,
+    read_prompt_tokens,
     read_pulse,
+    read_text,
     write,
 )
 from guided_service.request_ids import engine_id_of
@@ -201,7 +206,8 @@ class EngineConnection:
     ) -> GenerationResult:
         """Generate one answer for a client; cancelling this call cancels the request."""
         request_id = _new_id()
-        written = _written(request_id, request, received, client, stream=False)
+        submit = partial(Submit.of, request_id, request)
+        written = _written(request, partial(submit, received=received, stream=False, client=client))
         with self._sent(request_id, await written) as answer:
             result: GenerationResult = await answer
         return result
@@ -210,6 +216,21 @@ class EngineConnection:
         """Work on a constraint; cancelling this call cancels the work."""
         with self._sent(asked.request_id, write(asked)) as future:
             return read_finding[asked.what](await future)
+
+    async def tokenize(
+        self, request: GenerationRequest, received: float, *, texts: bool
+    ) -> PromptTokens:
+        """Return the tokens of a request's prompt; cancelling this call cancels the work."""
+        request_id = _new_id()
+        make = partial(Tokenize.of, request_id, request, received=received, texts=texts)
+        with self._sent(request_id, await _written(request, make)) as found:
+            return read_prompt_tokens(await found)
+
+    async def detokenize(self, tokens: tuple[TokenId, ...]) -> bytes:
+        """Return the text that tokens stand for."""
+        request_id = _new_id()
+        with self._sent(request_id, write(Detokenize(request_id, tokens))) as found:
+            return read_text(await found)
 
     async def stream(
         self,
@@ -226,7 +247,8 @@ class EngineConnection:
         """
         request_id, outbox = _new_id(), Outbox()
         grows = not (is_watched or request.has_candidates)
-        written = _written(*(request_id, request, received, client), stream=grows, watch=is_watched)
+        submit = partial(Submit.of, request_id, request, received=received, client=client)
+        written = _written(request, partial(submit, stream=grows, watch=is_watched))
         self._outboxes[request_id] = outbox
         try:
             with self._sent(request_id, await written) as answer:
@@ -329,29 +351,13 @@ class EngineConnection:
         return f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
 
 
-async def _written(
-    request_id: str,
-    request: GenerationRequest,
-    received: float,
-    client: str,
-    *,
-    stream: bool,
-    watch: bool = False,
-) -> bytes:
-    """Serialize the message that submits a request, in a thread if it has many parts."""
+async def _written(request: GenerationRequest, make: Callable[[], ToEngine]) -> bytes:
+    """Make and serialize the message of a request, in a thread if it has many parts."""
 
-    def submit() -> bytes:
-        return write(
-            Submit.of(
-                *(request_id, request),
-                received=received,
-                stream=stream,
-                watch=watch,
-                client=client,
-            )
-        )
+    def write_made() -> bytes:
+        return write(make())
 
-    return await asyncio.to_thread(submit) if _has_many_parts(request) else submit()
+    return await asyncio.to_thread(write_made) if _has_many_parts(request) else write_made()
 
 
 def _has_many_parts(request: GenerationRequest) -> bool:

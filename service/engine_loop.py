@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import zmq
 from structlog.contextvars import bound_contextvars
@@ -16,7 +16,7 @@ from structlog.contextvars import bound_contextvars
 from guided.engine.request_isolation import is_request_error
 from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
-from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
+from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenLogprobs
 from guided.spec.findings import Finding
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import ToolFormat
@@ -26,6 +26,7 @@ from guided_service.inspection import task_of
 from guided_service.messages import (
     Answered,
     Cancel,
+    Detokenize,
     EngineSettings,
     Failed,
     Found,
@@ -40,12 +41,14 @@ from guided_service.messages import (
     Stop,
     Submit,
     ToEngine,
+    Tokenize,
     read_to_engine,
     write,
 )
 from guided_service.process_life import is_orphan
 from guided_service.prompt_thread import Prepared, PromptThread
 from guided_service.request_ids import name_in
+from guided_service.token_texts import describe_tokens, text_of
 from guided_service.watching import HasVocabulary, Watches
 
 if TYPE_CHECKING:
@@ -148,6 +151,10 @@ Loader = Callable[[ModelChoice], RunningEngine]
 """Makes an engine; raises ``GuidedError`` if the model or a setting is wrong."""
 
 
+_Waiting: TypeAlias = Submit | Tokenize | Detokenize | Prepared
+"""What the loop takes between two steps."""
+
+
 def run_engine(settings: EngineSettings, load: Loader) -> int:
     """Load an engine and serve the server that listens at the endpoint; returns the exit status."""
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
@@ -218,7 +225,7 @@ def _serve(
 ) -> None:
     next_report = time.monotonic()
     garbage = Garbage()
-    waiting: dict[str, Submit | Prepared] = {}
+    waiting: dict[str, _Waiting] = {}
     tasks: ConstraintTasks | None = None  # fetched at the first inspection
     watches = Watches(engine)
     poller = zmq.Poller()
@@ -238,9 +245,9 @@ def _serve(
         # nothing, however long its prompt.
         for message in _received(socket):
             match message:
-                case Submit() if len(message.message) > _SHORT_BYTES:
+                case Submit() | Tokenize() if len(message.message) > _SHORT_BYTES:
                     prompts.add(message)
-                case Submit():
+                case Submit() | Tokenize() | Detokenize():
                     waiting[message.request_id] = message
                 case Inspect(request_id, deadline=deadline, client=client):
                     tasks = engine.constraint_tasks
@@ -275,15 +282,15 @@ def _serve(
 def _take_waiting(
     engine: RunningEngine,
     socket: zmq.Socket[bytes],
-    waiting: dict[str, Submit | Prepared],
+    waiting: dict[str, _Waiting],
     watches: Watches,
 ) -> None:
-    """Submit waiting requests in order, for as long as running answers may be delayed."""
+    """Take what waits in order, for as long as running answers may be delayed."""
     began = time.monotonic()
     while waiting and time.monotonic() - began < _TAKING_SECONDS:
         request_id = next(iter(waiting))
         try:
-            _submit(engine, waiting.pop(request_id), watches)
+            found = _take(engine, waiting.pop(request_id), watches)
         except GuidedError as error:
             watches.end(request_id)
             _send(socket, _message(request_id, error))
@@ -295,6 +302,9 @@ def _take_waiting(
             with bound_contextvars(request_id=name_in(request_id)):
                 incident = incident_of(error)
             _send(socket, _message(request_id, incident))
+        else:
+            if found is not None:
+                _send(socket, Found.of(request_id, found))
 
 
 def _received(socket: zmq.Socket[bytes]) -> Iterator[ToEngine]:
@@ -302,14 +312,32 @@ def _received(socket: zmq.Socket[bytes]) -> Iterator[ToEngine]:
         yield read_to_engine(socket.recv())
 
 
-def _submit(engine: RunningEngine, asked: Submit | Prepared, watches: Watches) -> None:
-    if isinstance(asked, Submit):
-        submit, request, prompt = asked, asked.request(), None
-    elif isinstance(asked.outcome, GuidedError):
-        engine.count_refused()
-        raise asked.outcome
-    else:
-        submit, (request, prompt) = asked.asked, asked.outcome
+def _take(engine: RunningEngine, asked: _Waiting, watches: Watches) -> PromptTokens | bytes | None:
+    """Submit a request for an answer, or return what else is asked for."""
+    match asked:
+        case Detokenize(tokens=tokens):
+            return text_of(engine.vocabulary, tokens)
+        case Tokenize():
+            prompt = engine.prepare(asked.request(), received=asked.received)
+            return describe_tokens(engine.vocabulary, prompt.tokens, texts=asked.texts)
+        case Submit():
+            _submit(engine, asked, asked.request(), None, watches)
+        case Prepared(Tokenize(texts=texts), outcome):
+            if isinstance(outcome, GuidedError):
+                raise outcome
+            return describe_tokens(engine.vocabulary, outcome[1].tokens, texts=texts)
+        case Prepared(submit, outcome):
+            if isinstance(outcome, GuidedError):
+                engine.count_refused()
+                raise outcome
+            assert isinstance(submit, Submit), f"{submit!r} has a prompt"
+            _submit(engine, submit, *outcome, watches)
+    return None
+
+
+def _submit(
+    engine: RunningEngine, submit: Submit, request: GenerationRequest, prompt: Any, watches: Watches
+) -> None:
     engine.submit(
         submit.request_id,
         request,

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenId
 from guided.spec.findings import Finding
 from guided.spec.model_name import check_model
 from guided.spec.prompt_bound import PromptBound
@@ -116,6 +116,15 @@ class EngineSupervisor:
     async def inspect(self, asked: Inspect) -> Finding:
         self.model(asked.model)
         return await self._ready_connection().inspect(asked)
+
+    async def tokenize(
+        self, request: GenerationRequest, received: float, *, texts: bool = False
+    ) -> PromptTokens:
+        return await self._ready_connection().tokenize(request, received, texts=texts)
+
+    async def detokenize(self, tokens: tuple[TokenId, ...], model: str = "") -> bytes:
+        self.model(model)
+        return await self._ready_connection().detokenize(tokens)
 
     def model(self, name: str = "") -> ModelInfo:
         """Return the loaded model, requested by its name or an empty one.

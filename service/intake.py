@@ -40,12 +40,12 @@ __all__ = ["READERS", "Intake", "Readers", "size_of_message"]
 T = TypeVar("T")
 
 Descriptor: TypeAlias = Any
-"""The descriptor of a service or a message; protobuf's stubs type it in two ways."""
+"""The descriptor of a method or a message; protobuf's stubs type it in two ways."""
 
 _SHORT_BYTES = 2**12
 """Largest message that is read at once: it has at most about two thousand fields.
 
-Calls about the health or the model are not longer."""
+Calls about the health or the facts of the model are not longer."""
 
 _FIELD_BYTES = 128
 """The most memory that a field of a parsed message takes."""
@@ -124,20 +124,18 @@ class _Reading:
 
 
 class Intake(Wraps):
-    """Reads the messages of some services' calls, and refuses too large and invalid ones."""
+    """Reads the messages of some methods' calls, and refuses too large and invalid ones."""
 
     def __init__(
         self,
-        services: Iterable[Descriptor],
+        methods: Iterable[Descriptor],
         config: ServerConfig,
         readers: Readers,
         door: Door | None = None,
     ) -> None:
         """Without a ``door``, messages do not count in what calls hold and must be short."""
         self._methods = {
-            f"/{service.full_name}/{each.name}": each
-            for service in services
-            for each in service.methods
+            f"/{each.containing_service.full_name}/{each.name}": each for each in methods
         }
         self._config = config
         self._readers = readers

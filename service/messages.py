@@ -11,6 +11,8 @@
       │  ── Inspect ──────────────────────────────▶  │  works on a constraint between steps
       │  ◀── Checked, TextRead, MaskRead, Drawn      │
       │      or Failed ────────────────────────────  │
+      │  ── Tokenize, Detokenize ─────────────────▶  │  makes tokens of a prompt, or text of tokens
+      │  ◀── Found or Failed ──────────────────────  │
       │  ◀── Report, at most once a second ────────  │
       │  ◀── Pulse, each second, on another socket   │
       │  ── Cancel, Stop ─────────────────────────▶  │
@@ -28,6 +30,7 @@ from guided.spec import (
     CheckedConstraint,
     GenerationRequest,
     GenerationResult,
+    PromptTokens,
     TextReport,
     TokenLogprobs,
 )
@@ -40,6 +43,7 @@ from guided.wire_request import decode_request, encode_request
 __all__ = [
     "Answered",
     "Cancel",
+    "Detokenize",
     "Ended",
     "EngineSettings",
     "Failed",
@@ -47,6 +51,7 @@ __all__ = [
     "Found",
     "FromEngine",
     "Grown",
+    "HasRequest",
     "Inspect",
     "LogChoice",
     "ModelChoice",
@@ -58,12 +63,15 @@ __all__ = [
     "Stop",
     "Submit",
     "ToEngine",
+    "Tokenize",
     "read_finding",
     "read_from_engine",
     "read_news",
     "read_order",
+    "read_prompt_tokens",
     "read_pulse",
     "read_settings",
+    "read_text",
     "read_to_engine",
     "write",
     "write_line",
@@ -145,14 +153,23 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     """Its exit status, or below zero the number of a signal."""
 
 
-class Submit(msgspec.Struct, frozen=True, tag=True):
-    """Generate an answer to this request."""
+class HasRequest(msgspec.Struct, frozen=True):
+    """Has the request of a caller."""
 
     request_id: str
     message: bytes
     """The request as a ``guided.v1.GenerateRequest``; its constraints name their kind."""
     received: float
     """When the server received it, by the machine's monotonic clock, in seconds."""
+
+    def request(self) -> GenerationRequest:
+        """Decode the request; each call makes a new object."""
+        return decode_request(pb.GenerateRequest.FromString(self.message))
+
+
+class Submit(HasRequest, frozen=True, tag=True):
+    """Generate an answer to this request."""
+
     stream: bool = False
     """Send its text as it grows."""
     watch: bool = False
@@ -175,9 +192,27 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
         message = encode_request(request).SerializeToString()
         return cls(request_id, message, received, stream, watch, client)
 
-    def request(self) -> GenerationRequest:
-        """Decode the request; each call makes a new object."""
-        return decode_request(pb.GenerateRequest.FromString(self.message))
+
+class Tokenize(HasRequest, frozen=True, tag=True):
+    """Return the tokens of this request's prompt, without an answer."""
+
+    texts: bool = False
+    """Return their texts as well."""
+
+    @classmethod
+    def of(
+        cls, request_id: str, request: GenerationRequest, *, received: float, texts: bool
+    ) -> Self:
+        """Return the message for a request."""
+        message = encode_request(request).SerializeToString()
+        return cls(request_id, message, received, texts)
+
+
+class Detokenize(msgspec.Struct, frozen=True, tag=True):
+    """Return the text that these tokens stand for."""
+
+    request_id: str
+    tokens: tuple[int, ...]
 
 
 class Inspect(msgspec.Struct, frozen=True, tag=True):
@@ -253,14 +288,14 @@ class Answered(msgspec.Struct, frozen=True, tag=True):
 
 
 class Found(msgspec.Struct, frozen=True, tag=True):
-    """What was found about a constraint."""
+    """What was found about a constraint or about tokens."""
 
     request_id: str
     finding: msgspec.Raw
-    """Of the type that ``Inspect.what`` asks for: nothing in it tells one type from another."""
+    """Of the type that was asked for: nothing in it tells one type from another."""
 
     @classmethod
-    def of(cls, request_id: str, finding: Finding) -> Self:
+    def of(cls, request_id: str, finding: Finding | PromptTokens | bytes) -> Self:
         """Return the message that reports a finding."""
         return cls(request_id, msgspec.Raw(msgspec.msgpack.encode(finding)))
 
@@ -272,7 +307,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
-ToEngine: TypeAlias = Submit | Inspect | Cancel | Stop
+ToEngine: TypeAlias = Submit | Inspect | Tokenize | Detokenize | Cancel | Stop
 FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Found | Failed
 
 write: Final[Callable[[ToEngine | FromEngine | Pulse], bytes]] = msgspec.msgpack.Encoder().encode
@@ -287,6 +322,12 @@ read_finding: Final[Mapping[str, Callable[[msgspec.Raw], Finding]]] = {
     "draw": msgspec.msgpack.Decoder(Automaton).decode,
 }
 """Decodes what was found, by what was asked."""
+read_prompt_tokens: Final[Callable[[msgspec.Raw], PromptTokens]] = msgspec.msgpack.Decoder(
+    PromptTokens
+).decode
+"""Decodes what ``Tokenize`` asks for."""
+read_text: Final[Callable[[msgspec.Raw], bytes]] = msgspec.msgpack.Decoder(bytes).decode
+"""Decodes what ``Detokenize`` asks for."""
 read_pulse: Final[Callable[[bytes], Pulse]] = msgspec.msgpack.Decoder(Pulse).decode
 read_settings: Final[Callable[[str], EngineSettings | StandbySettings]] = msgspec.json.Decoder(
     EngineSettings | StandbySettings

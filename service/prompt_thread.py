@@ -2,10 +2,10 @@
 
 ::
 
-    Submit ──▶ waiting, in order ──▶ decoded, rendered, tokenised ──▶ done ──▶ Engine.submit
-                  │ Cancel                │ Cancel
-                  ▼                       ▼
-                dropped                 its outcome is dropped
+    Submit, Tokenize ──▶ waiting, in order ──▶ decoded, rendered, tokenised ──▶ done ──▶ engine
+                            │ Cancel                │ Cancel
+                            ▼                       ▼
+                          dropped                 its outcome is dropped
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from guided.engine.request_isolation import is_request_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest
 from guided_service.memory import give_back_memory
-from guided_service.messages import Submit
+from guided_service.messages import HasRequest
 
 __all__ = ["Prepared", "PromptThread"]
 
@@ -30,7 +30,7 @@ __all__ = ["Prepared", "PromptThread"]
 class Prepared:
     """A request with its prepared prompt, or with the error of preparing it."""
 
-    asked: Submit
+    asked: HasRequest
     outcome: tuple[GenerationRequest, Any] | GuidedError
 
 
@@ -43,7 +43,7 @@ class PromptThread:
         self._news = threading.Condition()
         self._wanted: set[str] = set()
         """Ids of requests that were added and neither dropped nor taken."""
-        self._waiting: deque[Submit] = deque()
+        self._waiting: deque[HasRequest] = deque()
         self._done: list[Prepared] = []
         self._is_closing = False
         self.bell, self._rope = os.pipe()
@@ -52,7 +52,7 @@ class PromptThread:
         self._thread = threading.Thread(target=self._run, name="prompts", daemon=True)
         self._thread.start()
 
-    def add(self, asked: Submit) -> None:
+    def add(self, asked: HasRequest) -> None:
         """Queue a request to be prepared."""
         with self._news:
             self._wanted.add(asked.request_id)
@@ -101,12 +101,12 @@ class PromptThread:
             if is_last:
                 give_back_memory()
 
-    def _next(self) -> Submit | None:
+    def _next(self) -> HasRequest | None:
         with self._news:
             self._news.wait_for(lambda: self._waiting or self._is_closing)
             return None if self._is_closing else self._waiting.popleft()
 
-    def _outcome(self, asked: Submit) -> tuple[GenerationRequest, Any] | GuidedError:
+    def _outcome(self, asked: HasRequest) -> tuple[GenerationRequest, Any] | GuidedError:
         try:
             request = asked.request()
             return request, self._prepare(request, received=asked.received)

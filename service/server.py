@@ -41,9 +41,10 @@ from guided_service.listening import (
 )
 from guided_service.logs import configure_logs
 from guided_service.memory import allot_together
+from guided_service.model_servicer import ModelServicer
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
-from guided_service.servicers import Engine, GenerationServicer, ModelServicer
+from guided_service.servicers import Engine, GenerationServicer
 from guided_service.token_book import TokenBook
 from guided_service.tracing_setup import open_tracer
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINE_COMMAND",
+    "METHODS",
     "SERVICES",
     "SERVICE_NAME",
     "add_services",
@@ -64,19 +66,26 @@ __all__ = [
 ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """The command of the engine process; its settings follow as one more argument."""
 
-_COUNTED = (
+SERVICES = (
     generation_pb2.DESCRIPTOR.services_by_name["GenerationService"],
     grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"],
-)
-"""Services whose messages count in what calls hold."""
-
-_SHORT = (
     model_pb2.DESCRIPTOR.services_by_name["ModelService"],
     health_pb2.DESCRIPTOR.services_by_name["Health"],
 )
-
-SERVICES = (*_COUNTED, *_SHORT)
 """Services whose calls have one message each; reflection has a stream of them."""
+
+METHODS = tuple(method for service in SERVICES for method in service.methods)
+"""The methods of these services."""
+
+_SHORT = tuple(
+    method
+    for method in METHODS
+    if method.containing_service.name == "Health"
+    or method.name in ("GetModel", "ListModels", "GetStats")
+)
+"""Methods whose messages are so short that they do not count in what calls hold."""
+
+_COUNTED = tuple(method for method in METHODS if method not in _SHORT)
 
 SERVICE_NAME = SERVICES[0].full_name
 
@@ -220,7 +229,7 @@ def add_services(
 ) -> None:
     """Have a server take the calls of all services; ``servicer`` passes its own to the engine."""
     grammars = GrammarServicer(engine, servicer.door, servicer.stored, config)
-    models = ModelServicer(engine, servicer.admission, config)
+    models = ModelServicer(engine, servicer.door, servicer.reader, config)
     add_GenerationServiceServicer_to_server(servicer, server)
     add_GrammarServiceServicer_to_server(grammars, server)
     add_ModelServiceServicer_to_server(models, server)

@@ -1,4 +1,4 @@
-"""Serves the calls for answers and about the model."""
+"""Serves the calls for answers, and says what servicers need of an engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -14,37 +13,31 @@ from google.rpc import status_pb2
 from typing_extensions import override
 
 from guided.errors import GuidedError, LimitExceededError
-from guided.spec import MAX_DEADLINE, GenerationRequest, GenerationResult
-from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import FORMATS, HERMES
+from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenId
+from guided.spec.tool_format import FORMATS
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
-from guided.v1 import model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceServicer
-from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
-from guided.wire_request import decode_request
-from guided_service.admission import Admission, OverloadedError
+from guided_service.admission import OverloadedError
 from guided_service.call_reader import ReaderOf, reader_of
-from guided_service.calls import aborts_on_error, or_abort, write_within
+from guided_service.calls import or_abort, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
-from guided_service.defaults import fill_request
 from guided_service.door import Admitted, Caller, Door
-from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
+from guided_service.encode import encode_event, encode_result
 from guided_service.grammar_servicer import Inspector, report_beside, unreported
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
 from guided_service.large_answers import encode_answer
-from guided_service.object_sizes import memory_of
 from guided_service.repeats import Repeats, digest_of, key_of
-from guided_service.request_ids import check_request_id
+from guided_service.request_reader import ChecksRequests, RequestReader
 from guided_service.request_record import note_client
 from guided_service.request_watch import watched_item
 from guided_service.status import Context, shown, status_of
 from guided_service.stream_events import StreamEvent
 
-__all__ = ["AnswerMaker", "Engine", "GenerationServicer", "ModelServicer", "ModelSource"]
+__all__ = ["AnswerMaker", "Engine", "GenerationServicer", "ModelSource", "Tokenizer"]
 
 T = TypeVar("T")
 
@@ -63,9 +56,6 @@ class _Once(Generic[T]):
         """Return the value and release it."""
         return self._values.pop()
 
-
-_DELIVERY_SECONDS = 0.1
-"""Seconds of a call's deadline reserved for sending the answer to the caller."""
 
 _BYTES_OF_A_BYTE = 2
 """Bytes that an answer holds per byte of its message, about: its objects take more."""
@@ -89,14 +79,8 @@ def _count_unread(response: pb.GenerateResponse) -> int:
     return held
 
 
-class AnswerMaker(Inspector, Protocol):
+class AnswerMaker(Inspector, ChecksRequests, Protocol):
     """Generates answers."""
-
-    def model(self, name: str = "") -> ModelInfo:
-        """Return the model of this name, or the first; raises ``UnknownModelError``."""
-
-    def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
 
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
@@ -134,6 +118,7 @@ class GenerationServicer(GenerationServiceServicer):
         self.admission = self.door.admission
         self.stored = ConstraintStore(config.max_stored_constraints, config.max_stored_bytes)
         """Constraints that requests may name."""
+        self.reader = RequestReader(maker, readers, self.stored, config)
 
     # Not coroutine functions, which would keep the message as long as they run.
     @override
@@ -291,35 +276,11 @@ class GenerationServicer(GenerationServiceServicer):
         context: Context,
         size: int,
     ) -> tuple[GenerationRequest, int]:
-        """Return the request of a message of this size, and its size with the constraint it names.
-
-        Its deadline is a little before that of the call.
-        """
-        is_stream = isinstance(message, pb.GenerateStreamRequest)
-        inner = message.request if isinstance(message, pb.GenerateStreamRequest) else message
-        check_request_id(inner.request_id)
-        remaining, seconds = context.time_remaining(), None
-        if remaining is not None:
-            # The engine refuses a deadline that has almost passed.
-            seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), MAX_DEADLINE)
-
-        def read() -> GenerationRequest:
-            if is_stream:
-                refuse_unknown_fields(message, inside=False)  # the request is checked next
-            fill_request(inner, self._config)
-            return decode_request(inner, latest_seconds=seconds)
-
-        asked = await self._readers.do(read, size)
-        request, named = await self.stored.resolved(asked, self._readers)
-        size += named
-        count_held(named + await self._readers.do(partial(memory_of, request), size))
-        if request.tools is not None:
-            # The engine repeats this with the model's own format; here it reports faults early.
-            check = partial(with_calls, request.tools, request.constraint, HERMES)
-            await self._readers.do(check, size)
-        self._maker.model(request.model)  # raises if there is no such model
-        await self._readers.do(partial(self._maker.check_prompt, request), size)
-        return request, size
+        """Return the request of a message, and its size with the constraint it names."""
+        if isinstance(message, pb.GenerateRequest):
+            return await self.reader.read(message, context, size)
+        check = partial(refuse_unknown_fields, message, inside=False)  # the request is checked next
+        return await self.reader.read(message.request, context, size, check_around=check)
 
     def _status(self, error: GuidedError) -> status_pb2.Status:
         return status_of(error, self._config.retry_after_seconds)
@@ -335,9 +296,6 @@ class GenerationServicer(GenerationServiceServicer):
             )
 
 
-# ModelService
-
-
 class ModelSource(Protocol):
     """Facts about the model; raises ``ServiceUnavailableError`` while none is loaded."""
 
@@ -348,44 +306,20 @@ class ModelSource(Protocol):
         """Return the engine's last statistics."""
 
 
-class Engine(AnswerMaker, ModelSource, Protocol):
-    """Makes answers and reports on the model."""
+class Tokenizer(Protocol):
+    """Makes tokens of prompts, and text of tokens."""
+
+    async def tokenize(
+        self, request: GenerationRequest, received: float, *, texts: bool = False
+    ) -> PromptTokens:
+        """Return the tokens of a request's prompt, with ``texts`` also what they stand for.
+
+        The deadline counts from when the request was ``received``; cancelling this call ends it.
+        """
+
+    async def detokenize(self, tokens: tuple[TokenId, ...], model: str = "") -> bytes:
+        """Return the text of a model's tokens; raises ``RequestError`` for an unknown token."""
 
 
-class ModelServicer(ModelServiceServicer):
-    """Reports on the model and its engine."""
-
-    def __init__(self, source: ModelSource, admission: Admission, config: ServerConfig) -> None:
-        self._source = source
-        self._admission = admission
-        self._config = config
-
-    @override
-    @aborts_on_error
-    async def GetModel(
-        self, request: model_pb2.GetModelRequest, context: Context
-    ) -> model_pb2.GetModelResponse:
-        refuse_unknown_fields(request)
-        return model_pb2.GetModelResponse(model=encode_model(self._source.models()[0]))
-
-    @override
-    @aborts_on_error
-    async def ListModels(
-        self, request: model_pb2.ListModelsRequest, context: Context
-    ) -> model_pb2.ListModelsResponse:
-        refuse_unknown_fields(request)
-        models = map(encode_model, self._source.models())
-        return model_pb2.ListModelsResponse(models=models)
-
-    @override
-    @aborts_on_error
-    async def GetStats(
-        self, request: model_pb2.GetStatsRequest, context: Context
-    ) -> model_pb2.GetStatsResponse:
-        refuse_unknown_fields(request)
-        stats = replace(
-            self._source.stats(),
-            in_flight=self._admission.in_flight,
-            queued=self._admission.waiting,
-        )
-        return model_pb2.GetStatsResponse(stats=encode_stats(stats))
+class Engine(AnswerMaker, ModelSource, Tokenizer, Protocol):
+    """Makes answers and tokens, and reports on the model."""

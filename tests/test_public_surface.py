@@ -59,6 +59,7 @@ def test_the_public_names_are_these() -> None:
         "Message",
         "ModelInfo",
         "OnIncomplete",
+        "PromptTokens",
         "Rank",
         "RawPrompt",
         "Reasoning",

@@ -15,7 +15,12 @@ from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
 from guided.client.client_base import STATE_RETRIES, ClientBase
-from guided.client.decode import decode_answer, decode_model, decode_stats
+from guided.client.decode import (
+    decode_answer,
+    decode_model,
+    decode_prompt_tokens,
+    decode_stats,
+)
 from guided.client.grammars import Grammars
 from guided.client.incoming import Stream
 from guided.client.options import Options, Schema
@@ -24,10 +29,12 @@ from guided.client.request import NO_MODEL, Request
 from guided.client.retry import Attempts
 from guided.client.security import Endpoint
 from guided.client.services import Services
+from guided.client.token_messages import text_message, tokens_message
 from guided.client.tracing import traced
 from guided.client.tries import Tries
 from guided.client.window import Asked, Window, in_order, message_of
 from guided.errors import GuidedError
+from guided.spec import PromptTokens
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 
@@ -199,6 +206,35 @@ class Client(ClientBase):
         call, request = self._services.models.ListModels, model_pb2.ListModelsRequest()
         told = self._ask(call, request, timeout, STATE_RETRIES)
         return [decode_model(each) for each in told.models]
+
+    def tokenize(
+        self,
+        prompt: Prompt,
+        response_model: TypeForm[Any] = NO_MODEL,
+        *,
+        schema: Schema | None = None,
+        texts: bool = False,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> PromptTokens:
+        """Return the tokens that ``generate`` would pass to the model for the same arguments.
+
+        ``texts`` returns the bytes of each token as well. No answer is generated.
+        """
+        message = tokens_message(Request(prompt, response_model, schema, **options), texts=texts)
+        return decode_prompt_tokens(self._ask(self._services.models.Tokenize, message, timeout))
+
+    def detokenize(
+        self, tokens: Iterable[int], *, model: str = "", timeout: float | None = None
+    ) -> bytes:
+        """Return the text that tokens stand for, in bytes: it may begin or end in a character.
+
+        ``model`` is the one whose tokens they are, on a server with several. Raises a
+        ``RequestError`` for a token that the model does not have.
+        """
+        message = text_message(tokens, model)
+        text: bytes = self._ask(self._services.models.Detokenize, message, timeout).text
+        return text
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
         """Return the engine's statistics since its start; at most two seconds old."""

@@ -9,6 +9,7 @@ from guided.errors import InternalServiceError
 from guided.spec import (
     Alternative,
     FinishReason,
+    PromptTokens,
     Timing,
     TokenId,
     TokenLogprobs,
@@ -23,7 +24,7 @@ from guided.v1 import model_pb2
 from guided.wire import Descriptor, Word, member_of, read, seconds_of
 from guided.wire_grammar import decode_report
 
-__all__ = ["decode_answer", "decode_model", "decode_stats"]
+__all__ = ["decode_answer", "decode_model", "decode_prompt_tokens", "decode_stats"]
 
 
 def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer[str]:
@@ -49,6 +50,11 @@ def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer
 def decode_model(model: model_pb2.Model) -> ModelInfo:
     """Decode the model that a server has loaded."""
     return read(model, ModelInfo)
+
+
+def decode_prompt_tokens(response: model_pb2.TokenizeResponse) -> PromptTokens:
+    """Decode the tokens of a prompt."""
+    return PromptTokens(tuple(map(TokenId, response.tokens)), tuple(response.texts))
 
 
 def decode_stats(stats: model_pb2.EngineStats) -> EngineStats:

@@ -91,6 +91,11 @@ class Vocabulary:
         """Return the bytes that the tokens stand for; special tokens stand for none."""
         return b"".join([self.token_bytes[token] or b"" for token in tokens])
 
+    def texts(self, tokens: Iterable[TokenId]) -> tuple[bytes, ...]:
+        """Return the bytes of each token: of a special one its name, of an unused one none."""
+        names = {token: name.encode() for name, token in self.named.items()}
+        return tuple([self.token_bytes[token] or names.get(token, b"") for token in tokens])
+
     def with_named_as_special(self) -> Vocabulary:
         """Return the same tokens, except that those with a name are special: they have no text.
 

@@ -12,6 +12,7 @@ from guided.spec.json_options import (
 )
 from guided.spec.message import Message
 from guided.spec.option import named_pairs, word_of
+from guided.spec.prompt_tokens import PromptTokens
 from guided.spec.reasoning import Reasoning
 from guided.spec.report import (
     CheckedConstraint,
@@ -93,6 +94,7 @@ __all__ = [
     "LikelyLimit",
     "Message",
     "OnIncomplete",
+    "PromptTokens",
     "Rank",
     "Reasoning",
     "Regex",

@@ -27,6 +27,7 @@ from guided.spec import (
     FinishReason,
     GenerationRequest,
     GenerationResult,
+    PromptTokens,
     TextFit,
     TokenId,
     Usage,
@@ -39,6 +40,7 @@ from guided.stats import CacheStats, EngineStats, Histogram, ModelInfo, Phase
 from guided_service.inspection import task_of
 from guided_service.messages import Inspect
 from guided_service.stream_events import StreamEvent
+from guided_service.token_texts import describe_tokens, text_of
 
 __all__ = ["FREE_TEXT", "Reply", "WalkingModel"]
 
@@ -73,6 +75,7 @@ class WalkingModel:
         """All requests, in order."""
         tokens = (*(bytes((byte,)) for byte in range(256)), None)
         vocabulary = Vocabulary(tokens, frozenset({_END}), lambda text: [*text.encode()])
+        self._vocabulary = vocabulary
         self._compiler = ConstraintCompiler(vocabulary)
         self._tasks = ConstraintTasks(vocabulary, self._compiler.start)
         self._lock = threading.Lock()
@@ -146,6 +149,18 @@ class WalkingModel:
             for at in range(0, len(result.text), _PIECE):
                 yield result.text[at : at + _PIECE]
         yield result
+
+    async def tokenize(
+        self, request: GenerationRequest, received: float, *, texts: bool = False
+    ) -> PromptTokens:
+        """Return the bytes of a prompt; a message is its content, as there is no template."""
+        del received  # nothing waits here
+        return describe_tokens(self._vocabulary, _prompt_tokens(request), texts=texts)
+
+    async def detokenize(self, tokens: tuple[TokenId, ...], model: str = "") -> bytes:
+        """Return the text of tokens."""
+        del model  # there is one
+        return text_of(self._vocabulary, tokens)
 
     async def inspect(self, asked: Inspect) -> Finding:
         """Return what an engine finds about a constraint."""
@@ -306,11 +321,19 @@ def _result(
         text=text,
         tokens=_tokens(text),
         finish_reason=reason,
-        usage=Usage(prompt_tokens=1, sampled_tokens=sum(len(one.tokens) for one in candidates)),
+        usage=Usage(
+            prompt_tokens=len(_prompt_tokens(request)),
+            sampled_tokens=sum(len(one.tokens) for one in candidates),
+        ),
         seconds=seconds,
         candidates=candidates if request.has_candidates else (),
         verification=request.verification,
     )
+
+
+def _prompt_tokens(request: GenerationRequest) -> tuple[TokenId, ...]:
+    prompt = request.prompt
+    return _tokens(prompt if isinstance(prompt, str) else "".join(turn.content for turn in prompt))
 
 
 def _tokens(text: str) -> tuple[TokenId, ...]:

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     def __init__(self, channel):
@@ -51,11 +51,21 @@ class ModelServiceStub:
                 request_serializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.SerializeToString,
                 response_deserializer=guided_dot_v1_dot_model__pb2.GetStatsResponse.FromString,
                 _registered_method=True)
+        self.Tokenize = channel.unary_unary(
+                '/guided.v1.ModelService/Tokenize',
+                request_serializer=guided_dot_v1_dot_model__pb2.TokenizeRequest.SerializeToString,
+                response_deserializer=guided_dot_v1_dot_model__pb2.TokenizeResponse.FromString,
+                _registered_method=True)
+        self.Detokenize = channel.unary_unary(
+                '/guided.v1.ModelService/Detokenize',
+                request_serializer=guided_dot_v1_dot_model__pb2.DetokenizeRequest.SerializeToString,
+                response_deserializer=guided_dot_v1_dot_model__pb2.DetokenizeResponse.FromString,
+                _registered_method=True)
 
 
 class ModelServiceServicer:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     def GetModel(self, request, context):
@@ -79,6 +89,20 @@ class ModelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Tokenize(self, request, context):
+        """Returns the tokens of a prompt, as Generate would pass it to the model.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Detokenize(self, request, context):
+        """Returns the text that tokens stand for.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ModelServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -97,6 +121,16 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     request_deserializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.FromString,
                     response_serializer=guided_dot_v1_dot_model__pb2.GetStatsResponse.SerializeToString,
             ),
+            'Tokenize': grpc.unary_unary_rpc_method_handler(
+                    servicer.Tokenize,
+                    request_deserializer=guided_dot_v1_dot_model__pb2.TokenizeRequest.FromString,
+                    response_serializer=guided_dot_v1_dot_model__pb2.TokenizeResponse.SerializeToString,
+            ),
+            'Detokenize': grpc.unary_unary_rpc_method_handler(
+                    servicer.Detokenize,
+                    request_deserializer=guided_dot_v1_dot_model__pb2.DetokenizeRequest.FromString,
+                    response_serializer=guided_dot_v1_dot_model__pb2.DetokenizeResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'guided.v1.ModelService', rpc_method_handlers)
@@ -106,8 +140,8 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     @staticmethod
@@ -181,6 +215,60 @@ class ModelService:
             '/guided.v1.ModelService/GetStats',
             guided_dot_v1_dot_model__pb2.GetStatsRequest.SerializeToString,
             guided_dot_v1_dot_model__pb2.GetStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Tokenize(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/guided.v1.ModelService/Tokenize',
+            guided_dot_v1_dot_model__pb2.TokenizeRequest.SerializeToString,
+            guided_dot_v1_dot_model__pb2.TokenizeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Detokenize(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/guided.v1.ModelService/Detokenize',
+            guided_dot_v1_dot_model__pb2.DetokenizeRequest.SerializeToString,
+            guided_dot_v1_dot_model__pb2.DetokenizeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ModelServiceStub:
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     @_typing.overload
@@ -41,11 +41,15 @@ class ModelServiceStub:
     """Returns all models that requests may name."""
     GetStats: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.GetStatsResponse]
     """Returns the counters of the engine since it was started; at most two seconds old."""
+    Tokenize: _grpc.UnaryUnaryMultiCallable[_model_pb2.TokenizeRequest, _model_pb2.TokenizeResponse]
+    """Returns the tokens of a prompt, as Generate would pass it to the model."""
+    Detokenize: _grpc.UnaryUnaryMultiCallable[_model_pb2.DetokenizeRequest, _model_pb2.DetokenizeResponse]
+    """Returns the text that tokens stand for."""
 
 @_typing.type_check_only
 class ModelServiceAsyncStub(ModelServiceStub):
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -55,10 +59,14 @@ class ModelServiceAsyncStub(ModelServiceStub):
     """Returns all models that requests may name."""
     GetStats: _aio.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.GetStatsResponse]  # type: ignore[assignment]
     """Returns the counters of the engine since it was started; at most two seconds old."""
+    Tokenize: _aio.UnaryUnaryMultiCallable[_model_pb2.TokenizeRequest, _model_pb2.TokenizeResponse]  # type: ignore[assignment]
+    """Returns the tokens of a prompt, as Generate would pass it to the model."""
+    Detokenize: _aio.UnaryUnaryMultiCallable[_model_pb2.DetokenizeRequest, _model_pb2.DetokenizeResponse]  # type: ignore[assignment]
+    """Returns the text that tokens stand for."""
 
 class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Describes the models that a server has loaded, and counts the work of its engine. All calls fail
-    with UNAVAILABLE while there is no engine.
+    """Describes the models that a server has loaded, counts the work of its engine, and makes tokens. All
+    calls fail with UNAVAILABLE while there is no engine.
     """
 
     @_abc_1.abstractmethod
@@ -84,5 +92,21 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.GetStatsResponse, _abc.Awaitable[_model_pb2.GetStatsResponse]]:
         """Returns the counters of the engine since it was started; at most two seconds old."""
+
+    @_abc_1.abstractmethod
+    def Tokenize(
+        self,
+        request: _model_pb2.TokenizeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_model_pb2.TokenizeResponse, _abc.Awaitable[_model_pb2.TokenizeResponse]]:
+        """Returns the tokens of a prompt, as Generate would pass it to the model."""
+
+    @_abc_1.abstractmethod
+    def Detokenize(
+        self,
+        request: _model_pb2.DetokenizeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_model_pb2.DetokenizeResponse, _abc.Awaitable[_model_pb2.DetokenizeResponse]]:
+        """Returns the text that tokens stand for."""
 
 def add_ModelServiceServicer_to_server(servicer: ModelServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

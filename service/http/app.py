@@ -22,6 +22,7 @@ from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
 from guided_service.http.playground import playground_gets, playground_posts
 from guided_service.http.response_request import read_response
+from guided_service.http.token_calls import Detokenize, Tokenize
 from guided_service.http.web_server import WebServer
 from guided_service.intake import Readers
 from guided_service.listening import has_playground
@@ -62,6 +63,8 @@ def _application(face: Face, health: HealthServicer) -> ASGIApp:
         "/v1/chat/completions": Answers(face, "chat.completions", "chatcmpl-", read_chat),
         "/v1/completions": Answers(face, "completions", "cmpl-", read_completion),
         "/v1/responses": Answers(face, "responses", "resp_", read_response),
+        "/tokenize": Tokenize(face),
+        "/detokenize": Detokenize(face),
     }
     if has_playground(face.config):
         gets |= playground_gets(face)

@@ -71,6 +71,9 @@ def _not_too_many(biases: object) -> object:
 class Given(BaseModel):
     """A part of a request whose fields are all honoured."""
 
+    hints: ClassVar[Mapping[str, str]] = {}
+    """What to do instead of a refused field, by its name; of a whole body."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @model_validator(mode="before")
@@ -125,7 +128,6 @@ class GenerationFields(Given):
     """
 
     hints: ClassVar[Mapping[str, str]] = HINTS
-    """What to do instead of a refused field, by its name."""
 
     model: str
     stream: bool = False
@@ -247,7 +249,7 @@ class GenerationFields(Given):
 
 Body: TypeAlias = dict[str, Any]
 
-_Model = TypeVar("_Model", bound=GenerationFields)
+_Model = TypeVar("_Model", bound=Given)
 
 
 def given(kind: type[_Model], body: Body) -> _Model:

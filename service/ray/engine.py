@@ -13,14 +13,23 @@ import msgspec
 from ray import serve
 
 from guided.errors import ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import GenerationRequest, GenerationResult, TokenId
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request
 from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.logs import configure_logs
-from guided_service.messages import Answered, Found, Grown, Inspect, Ready, Report
+from guided_service.messages import (
+    Answered,
+    Detokenize,
+    Found,
+    Grown,
+    Inspect,
+    Ready,
+    Report,
+    Tokenize,
+)
 from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
 from guided_service.stream_events import Scored, StreamEvent, Thought
 
@@ -107,6 +116,20 @@ class Engine:
         deadline = None if asked.seconds is None else time.monotonic() + asked.seconds
         inspect = msgspec.structs.replace(inspect, deadline=deadline)
         return Found.of("", await self._supervisor.inspect(inspect))
+
+    @_written
+    async def tokenize(self, asked: Asked) -> Reply:
+        """Make the tokens of a prompt."""
+        tokenize = msgspec.msgpack.decode(asked.content, type=Tokenize)
+        received = time.monotonic() - (asked.seconds or 0.0)
+        request, texts = tokenize.request(), tokenize.texts
+        return Found.of("", await self._supervisor.tokenize(request, received, texts=texts))
+
+    @_written
+    async def detokenize(self, asked: Asked) -> Reply:
+        """Make the text of tokens."""
+        tokens = msgspec.msgpack.decode(asked.content, type=Detokenize).tokens
+        return Found.of("", await self._supervisor.detokenize(tuple(map(TokenId, tokens))))
 
     def record_routing_stats(self) -> dict[str, float]:
         """Return the statistics that the router requests periodically."""

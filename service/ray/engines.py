@@ -10,13 +10,14 @@ from contextlib import aclosing
 from contextvars import Context
 from typing import Any, Final, Never
 
+import msgspec
 import structlog
 from ray.exceptions import RayError, RayTaskError
 from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
 
 from guided.errors import GuidedError, ServiceUnavailableError, incident_of
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenId
 from guided.spec.findings import Finding
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
@@ -26,16 +27,20 @@ from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError
 from guided_service.messages import (
     Answered,
+    Detokenize,
     Failed,
     Found,
     Grown,
     Inspect,
     Ready,
     Report,
+    Tokenize,
     read_finding,
+    read_prompt_tokens,
+    read_text,
     write,
 )
-from guided_service.ray.affinity import affinity_of
+from guided_service.ray.affinity import Affinity, affinity_of
 from guided_service.ray.messages import Absent, Asked, CutOff, Reply, error_of, read_reply
 from guided_service.ray.totals import total_of
 from guided_service.ray.worth import Worth
@@ -130,9 +135,21 @@ class Engines:
         affinity = self._worth.weighed(affinity_of(pb.GenerateRequest(constraint=constraint)))
         seconds = None if asked.deadline is None else asked.deadline - time.monotonic()
         ask = self._handle.inspect.remote
-        reply = await _told(ask, Asked(affinity, write(asked), seconds))
-        assert isinstance(reply, Found), f"an engine said {reply!r}"
-        return read_finding[asked.what](reply.finding)
+        found = await self._found(ask, Asked(affinity, write(asked), seconds))
+        return read_finding[asked.what](found)
+
+    async def tokenize(
+        self, request: GenerationRequest, received: float, *, texts: bool
+    ) -> PromptTokens:
+        """Return the tokens of a request's prompt, made by any engine."""
+        message = Tokenize.of("", request, received=received, texts=texts)
+        asked = Asked(Affinity(), write(message), time.monotonic() - received)
+        return read_prompt_tokens(await self._found(self._handle.tokenize.remote, asked))
+
+    async def detokenize(self, tokens: tuple[TokenId, ...]) -> bytes:
+        """Return the text that tokens stand for, made by any engine."""
+        asked = Asked(Affinity(), write(Detokenize("", tokens)), None)
+        return read_text(await self._found(self._handle.detokenize.remote, asked))
 
     async def stream(
         self, request: GenerationRequest, received: float, client: str = ""
@@ -152,6 +169,11 @@ class Engines:
                     yield event
                 else:
                     return
+
+    async def _found(self, ask: Callable[..., Any], asked: Asked) -> msgspec.Raw:
+        reply = await _told(ask, asked)
+        assert isinstance(reply, Found), f"an engine said {reply!r}"
+        return reply.finding
 
     def _asked(self, request: GenerationRequest, received: float, client: str) -> Asked:
         message = encode_request(request)

@@ -27,7 +27,7 @@ class Asked:
     affinity: Affinity
     """What the router chooses the engine by."""
     content: bytes
-    """An encoded ``guided.v1.GenerateRequest`` or ``Inspect``."""
+    """An encoded ``guided.v1.GenerateRequest``, ``Inspect``, ``Tokenize`` or ``Detokenize``."""
     seconds: float | None
     """Seconds since a request came, or until nobody waits for an inspection; clocks differ."""
     client: str = ""

@@ -11,7 +11,7 @@ import msgspec
 from ray.serve.handle import DeploymentHandle
 
 from guided.errors import ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenId
 from guided.spec.findings import Finding
 from guided.spec.model_name import check_model
 from guided.stats import EngineStats, ModelInfo
@@ -118,6 +118,16 @@ class Models:
     async def inspect(self, asked: Inspect) -> Finding:
         self.model(asked.model)  # refuses another name for a single model
         return await self._of(asked.model).inspect(msgspec.structs.replace(asked, model=""))
+
+    async def tokenize(
+        self, request: GenerationRequest, received: float, *, texts: bool = False
+    ) -> PromptTokens:
+        asked = replace(request, model="")
+        return await self._of(request.model).tokenize(asked, received, texts=texts)
+
+    async def detokenize(self, tokens: tuple[TokenId, ...], model: str = "") -> bytes:
+        self.model(model)  # refuses another name for a single model
+        return await self._of(model).detokenize(tokens)
 
     def _of(self, name: str) -> Engines:
         if "" in self._engines:

@@ -63,6 +63,14 @@ def _of_text(rng: random.Random) -> Message:
     return grammar_pb2.ValidateTextRequest(constraint=_request(rng).constraint, text=text)
 
 
+def _of_prompt(rng: random.Random) -> Message:
+    return model_pb2.TokenizeRequest(request=_request(rng), texts=rng.random() < 0.5)
+
+
+def _of_tokens(rng: random.Random) -> Message:
+    return model_pb2.DetokenizeRequest(tokens=[rng.randrange(256) for _ in range(5)])
+
+
 def _of_nothing(kind: type[Message], rng: random.Random) -> Message:  # noqa: ARG001
     return kind()
 
@@ -79,6 +87,8 @@ _MAKERS: Final[Mapping[str, tuple[Callable[[random.Random], Message], int]]] = {
     "ModelService/GetModel": (partial(_of_nothing, model_pb2.GetModelRequest), 1),
     "ModelService/ListModels": (partial(_of_nothing, model_pb2.ListModelsRequest), 1),
     "ModelService/GetStats": (partial(_of_nothing, model_pb2.GetStatsRequest), 1),
+    "ModelService/Tokenize": (_of_prompt, 2),
+    "ModelService/Detokenize": (_of_tokens, 1),
 }
 """For each method, the maker of a valid message, and how often it is drawn."""
 
@@ -151,6 +161,11 @@ BODIES: Final[Mapping[str, tuple[dict[str, Any], ...]]] = {
             "max_output_tokens": 24,
         },
     ),
+    "/tokenize": (
+        {"prompt": "Say it: ", "return_token_strs": True},
+        {"messages": _ASKED["messages"], "tools": [_TOOL], "add_generation_prompt": True},
+    ),
+    "/detokenize": ({"tokens": [5, 6]},),
     "/playground/answer": ({**_ASKED, **_HELD},),
     "/playground/mask": ({**_HELD, "tokens": [5, 6]}, {"guided_regex": "[a-z]+"}),
     "/playground/automaton": (_HELD, {"guided_choice": ["left", "right"]}),

@@ -12,9 +12,16 @@ import pytest
 pytest.importorskip("ray", reason="make test-ray runs these")
 
 from guided.errors import ServiceUnavailableError
-from guided.spec import FinishReason, GenerationRequest, GenerationResult, Usage
+from guided.spec import (
+    FinishReason,
+    GenerationRequest,
+    GenerationResult,
+    PromptTokens,
+    TokenId,
+    Usage,
+)
 from guided_service.config import ServerConfig
-from guided_service.messages import Answered, Grown
+from guided_service.messages import Answered, Found, Grown
 from guided_service.ray.engines import Engines
 from guided_service.ray.messages import Absent, Asked, Reply, write_reply
 
@@ -61,6 +68,14 @@ class Handle:
     def stream(self) -> Any:
         return self
 
+    @property
+    def tokenize(self) -> Any:
+        return self
+
+    @property
+    def detokenize(self) -> Any:
+        return self
+
     def remote(self, asked: Asked) -> Replying:
         self.asked.append(asked)
         self.calls.append(Replying(self.replicas[len(self.calls)]))
@@ -99,3 +114,12 @@ def test_where_there_is_no_other_callers_are_told() -> None:
     with pytest.raises(ServiceUnavailableError, match="no engine is ready; try again shortly"):
         asyncio.run(made.generate(REQUEST, 0.0))
     assert len(handle.asked) == 3, "each once, and one of them again"
+
+
+def test_any_of_them_tells_tokens() -> None:
+    tokens = PromptTokens((TokenId(5), TokenId(6)), (b"a", b"b"))
+    made, handle = engines(*GONE, (Found.of("", tokens),))
+    assert asyncio.run(made.tokenize(REQUEST, 0.0, texts=True)) == tokens
+    assert [each.avoided for each in handle.asked] == [set(), {"a"}, {"a", "b"}]
+    made, _ = engines((Found.of("", b"ab"),))
+    assert asyncio.run(made.detokenize(tokens.tokens)) == b"ab"

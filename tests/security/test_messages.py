@@ -13,11 +13,13 @@ import pytest
 import guided_service.http.app
 import guided_service.http.findings
 import guided_service.http.playground
-import guided_service.servicers
+import guided_service.http.token_calls
+import guided_service.model_servicer
 from guided import testing
 from guided.v1 import generation_pb2, grammar_pb2, model_pb2
 from guided_service.constraint_store import ConstraintStore
 from guided_service.grammar_servicer import GrammarServicer
+from guided_service.request_reader import RequestReader
 from guided_service.servicers import GenerationServicer
 from tests.kit.effort import first_seed, is_long, times
 from tests.kit.fuzz_service import Look, Tried, try_calls
@@ -106,14 +108,18 @@ BUGS = {
     "guided.v1.GrammarService/ValidateText": (GrammarServicer, "_message"),
     "guided.v1.GrammarService/List": (ConstraintStore, "listed"),
     "guided.v1.GrammarService/Delete": (ConstraintStore, "delete"),
-    "guided.v1.ModelService/GetModel": (guided_service.servicers, "encode_model"),
-    "guided.v1.ModelService/ListModels": (guided_service.servicers, "encode_model"),
-    "guided.v1.ModelService/GetStats": (guided_service.servicers, "encode_stats"),
+    "guided.v1.ModelService/GetModel": (guided_service.model_servicer, "encode_model"),
+    "guided.v1.ModelService/ListModels": (guided_service.model_servicer, "encode_model"),
+    "guided.v1.ModelService/GetStats": (guided_service.model_servicer, "encode_stats"),
+    "guided.v1.ModelService/Tokenize": (guided_service.model_servicer, "encode_prompt_tokens"),
+    "guided.v1.ModelService/Detokenize": (RequestReader, "read_tokens"),
     **{
         path: (guided_service.http.call, "check_model")
         for path in BODIES
-        if not path.startswith("/playground/") or path.endswith("/answer")
+        if path.startswith("/v1/") or path == "/playground/answer"
     },
+    "/tokenize": (guided_service.http.token_calls, "check_model"),
+    "/detokenize": (guided_service.http.token_calls, "check_model"),
     "/playground/mask": (guided_service.http.findings, "check_model"),
     "/playground/automaton": (guided_service.http.findings, "check_model"),
 }

@@ -59,6 +59,14 @@ class EchoDelta:
     logprobs: tuple[TokenLogprobs, ...] = ()
 
 
+@dataclass(frozen=True)
+class EchoPrompt:
+    """A prompt whose tokens are its bytes."""
+
+    tokens: tuple[TokenId, ...]
+    received: float
+
+
 @dataclass
 class EchoEngine:
     """Takes one step of a millisecond per token; ``wait`` lasts until the request ends.
@@ -101,8 +109,8 @@ class EchoEngine:
     def has_work(self) -> bool:
         return bool(self.running)
 
-    def prepare(self, request: GenerationRequest, *, received: float) -> str:
-        return f"prepared {len(str(request.prompt))} at {received}"
+    def prepare(self, request: GenerationRequest, *, received: float) -> EchoPrompt:
+        return EchoPrompt(tuple(map(TokenId, str(request.prompt).encode())), received)
 
     def submit(
         self,
@@ -112,12 +120,12 @@ class EchoEngine:
         received: float,
         stream: bool,
         trace: Trace | None = None,
-        prompt: str | None = None,
+        prompt: EchoPrompt | None = None,
         client: str = "",
     ) -> None:
         assert trace is None, "there is nothing to watch"
         assert 0 <= time.monotonic() - received < 60
-        assert prompt in (None, f"prepared {len(str(request.prompt))} at {received}")
+        assert prompt is None or prompt == EchoEngine.prepare(self, request, received=received)
         match request.prompt:
             case "refuse":
                 raise InvalidConstraintError(

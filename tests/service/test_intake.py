@@ -33,13 +33,16 @@ from guided_service.messages import (
     Cancel,
     EngineSettings,
     Failed,
+    Found,
     ModelChoice,
     Stop,
     Submit,
+    Tokenize,
     read_from_engine,
+    read_prompt_tokens,
     write,
 )
-from tests.service.echo_engine import EchoEngine
+from tests.service.echo_engine import EchoEngine, EchoPrompt
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 
 REQUEST = pb.GenerateRequest.DESCRIPTOR
@@ -271,7 +274,7 @@ class SlowPrompts(EchoEngine):
     began: threading.Event = field(default_factory=threading.Event)
     prepared: list[str] = field(default_factory=list)
 
-    def prepare(self, request: GenerationRequest, *, received: float) -> str:
+    def prepare(self, request: GenerationRequest, *, received: float) -> EchoPrompt:
         self.began.set()
         assert self.may_end.wait(20)
         self.prepared.append(str(request.prompt)[:9])
@@ -295,14 +298,18 @@ class Talk:
         request = GenerationRequest(prompt, max_tokens=max_tokens)
         self.say(Submit.of(request_id, request, received=time.monotonic(), stream=False))
 
+    def tokenize(self, request_id: str, prompt: str) -> None:
+        request = GenerationRequest(prompt)
+        self.say(Tokenize.of(request_id, request, received=time.monotonic(), texts=False))
+
     def say(self, message: Any) -> None:
         self.socket.send(write(message))
 
-    def outcome(self) -> Answered | Failed:
+    def outcome(self) -> Answered | Found | Failed:
         """The next answer."""
         while self.socket.poll(20_000):
             message = read_from_engine(self.socket.recv())
-            if isinstance(message, Answered | Failed):
+            if isinstance(message, Answered | Found | Failed):
                 return message
         raise AssertionError("nothing was answered")
 
@@ -377,3 +384,42 @@ def test_what_is_wrong_with_a_long_prompt_is_told(tmp_path: Path) -> None:
         assert "secret" not in failed.error.message
     assert isinstance(fine, Answered)
     assert engine.refused == 3
+
+
+def test_nobody_waits_for_the_tokens_of_somebody_elses_long_prompt(tmp_path: Path) -> None:
+    engine = SlowPrompts()
+    with talking(engine, tmp_path) as talk:
+        talk.tokenize("long", f"long {LONG}")
+        talk.tokenize("cancelled", f"long {LONG}")
+        assert engine.began.wait(20)
+        talk.submit("short", "short", max_tokens=20)
+        assert talk.outcome().request_id == "short"
+        talk.say(Cancel("cancelled"))
+        talk.submit("after", "short")
+        assert talk.outcome().request_id == "after"
+        engine.may_end.set()
+        found = talk.outcome()
+    assert isinstance(found, Found)
+    assert found.request_id == "long"
+    assert read_prompt_tokens(found.finding).tokens == tuple(f"long {LONG}".encode())
+    assert engine.prepared == ["long xxxx"]
+
+
+@pytest.mark.parametrize("length", ["", LONG])
+def test_a_prompt_whose_tokens_cannot_be_told_counts_as_no_refused_request(
+    tmp_path: Path, length: str
+) -> None:
+    engine = SlowPrompts()
+    engine.may_end.set()
+    with talking(engine, tmp_path) as talk:
+        talk.tokenize("refuse", f"refuse {length}")
+        refused = talk.outcome()
+        talk.tokenize("bug", f"bug {length}")
+        failed = talk.outcome()
+        talk.tokenize("fine", f"fine {length}")
+        assert isinstance(talk.outcome(), Found)
+    assert isinstance(refused, Failed)
+    assert refused.error.message == "the prompt is odd"
+    assert isinstance(failed, Failed)
+    assert failed.error.code == "INTERNAL"
+    assert engine.refused == 0

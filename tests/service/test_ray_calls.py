@@ -27,7 +27,7 @@ from guided_service.intake import Intake, Readers
 from guided_service.ray.calls import CallContext, Calls
 from guided_service.ray.messages import error_of, failed, read_reply, write_reply
 from guided_service.ray.proxied import METHOD, SECONDS_LEFT, _explain
-from guided_service.server import SERVICES
+from guided_service.server import METHODS
 from guided_service.servicers import GenerationServicer
 from guided_service.status import REQUEST_ID_TRAILER
 from guided_service.token_book import TokenBook
@@ -94,7 +94,7 @@ def calls(*replies: str, guard: tuple[Authenticates, ...] = ()) -> Calls:
     config = ServerConfig.model_construct()
     readers = Readers()
     servicer = GenerationServicer(WalkingModel(replies), config, readers)
-    found = Calls((*guard, Intake(SERVICES, config, readers, servicer.door)))
+    found = Calls((*guard, Intake(METHODS, config, readers, servicer.door)))
     server: Any = found
     add_GenerationServiceServicer_to_server(servicer, server)
     return found

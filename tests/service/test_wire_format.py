@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guided.client.decode import decode_answer, decode_stats
+from guided.client.decode import decode_answer, decode_prompt_tokens, decode_stats
 from guided.spec import (
     MAX_NESTING,
     Alternative,
@@ -28,6 +28,7 @@ from guided.spec import (
     Lark,
     Message,
     OnIncomplete,
+    PromptTokens,
     Rank,
     Reasoning,
     Regex,
@@ -57,12 +58,16 @@ from guided.stats import (
 )
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
-from guided_service.encode import encode_result, encode_stats
+from guided_service.encode import encode_prompt_tokens, encode_result, encode_stats
 from guided_service.messages import (
     Answered,
+    Found,
+    HasRequest,
     Report,
     Submit,
+    Tokenize,
     read_from_engine,
+    read_prompt_tokens,
     read_to_engine,
     write,
 )
@@ -260,11 +265,14 @@ def test_the_server_reads_the_request_that_the_client_wrote(request: GenerationR
 
 @given(requests | stopping | several)
 def test_the_engine_reads_the_request_that_the_server_wrote(request: GenerationRequest) -> None:
-    asked = Submit.of("1", request, received=0.5, stream=True)
-    arrived = read_to_engine(write(asked))
-    assert arrived == asked
-    assert isinstance(arrived, Submit)
-    assert arrived.request() == request
+    for asked in (
+        Submit.of("1", request, received=0.5, stream=True),
+        Tokenize.of("1", request, received=0.5, texts=True),
+    ):
+        arrived = read_to_engine(write(asked))
+        assert arrived == asked
+        assert isinstance(arrived, HasRequest)
+        assert arrived.request() == request
 
 
 @given(results)
@@ -288,6 +296,18 @@ def test_the_client_reads_the_answer_that_the_engine_wrote(result: GenerationRes
     ]
     assert answer.verification is result.verification
     assert times_of(answer.timing) == pytest.approx(times_of(result.timing), abs=1e-6)
+
+
+@given(st.lists(st.tuples(token_ids, st.binary(max_size=3))), st.booleans())
+def test_the_client_reads_the_tokens_that_the_engine_found(
+    found: list[tuple[TokenId, bytes]], has_texts: bool
+) -> None:
+    tokens = tuple(token for token, _ in found)
+    written = PromptTokens(tokens, tuple(text for _, text in found) if has_texts else ())
+    arrived = read_from_engine(write(Found.of("1", written)))
+    assert isinstance(arrived, Found)
+    assert read_prompt_tokens(arrived.finding) == written
+    assert decode_prompt_tokens(encode_prompt_tokens(written)) == written
 
 
 def times_of(timing: Timing) -> dict[str, float]:

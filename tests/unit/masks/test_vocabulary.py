@@ -421,3 +421,21 @@ def is_text(known: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+@pytest.mark.parametrize("text", ["hello world", "Hé, 漢字 😀\n\t{}", "12345", " x"])
+def test_texts_of_the_tokens_of_a_prompt_are_the_prompt(name: str, text: str) -> None:
+    tokenizer, vocabulary = real_tokenizer(name), real_vocabulary(name)
+    texts = vocabulary.texts(map(TokenId, tokenizer.encode(text)))
+    begin = b"" if tokenizer.bos_token is None else str(tokenizer.bos_token).encode()
+    # Some tokenizers put a space before a text.
+    assert b"".join(texts).removeprefix(begin).decode().removeprefix(" ") == text.removeprefix(" ")
+
+
+def test_a_special_token_has_its_name_for_a_text_and_an_unused_one_has_none(name: str) -> None:
+    tokenizer, vocabulary = real_tokenizer(name), real_vocabulary(name)
+    special = tokenizer.all_special_ids
+    names = [token.encode() for token in tokenizer.convert_ids_to_tokens(special)]
+    assert vocabulary.texts(map(TokenId, special)) == tuple(names)
+    unused = Vocabulary((*vocabulary.token_bytes, None), vocabulary.end_ids, vocabulary.spell)
+    assert unused.texts([TokenId(len(vocabulary))]) == (b"",)

@@ -1,0 +1,137 @@
+"""Answers ``POST /tokenize`` and ``POST /detokenize``, which vLLM has beside OpenAI's API."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
+
+from guided_service.door import Caller
+from guided_service.held_bytes import count_held
+from guided_service.http.body import read_body, read_json
+from guided_service.http.call import (
+    Face,
+    Response,
+    check_model,
+    fail,
+    taken_call,
+    while_connected,
+)
+from guided_service.http.errors import JsonObject
+from guided_service.http.fields import Body, given
+from guided_service.http.token_requests import DetokenizeRequest, Prompted, read_prompted
+from guided_service.object_sizes import memory_of
+from guided_service.token_texts import checked_tokens
+
+__all__ = ["Detokenize", "Tokenize"]
+
+
+class _Asked(Protocol):
+    @property
+    def model(self) -> str | None:
+        """The model's name as the caller gave it, if it did."""
+
+
+_A = TypeVar("_A", bound=_Asked)
+
+
+class _TokenCalls(ABC, Generic[_A]):
+    """The application of one path: has the engine work on tokens while answers run."""
+
+    method: str
+    """Its name in logs."""
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        face = self._face
+        async with taken_call(face, self.method, scope, send) as (_, caller, response):
+            body = await read_body(Headers(scope=scope), receive, face.config)
+            size = len(body)
+            asked, made = await face.readers.do(partial(self._asked, body), size)
+            count_held(made)
+            model = face.engine.model()
+            # vLLM, too, lets its own paths do without.
+            check_model(model.name if asked.model is None else asked.model, model, face.config)
+            answering = self._answer(asked, caller, size)
+            try:
+                await while_connected(receive, _told(answering, response))
+            except Exception as error:
+                await fail(response, error, face, {"prompt": self._prompt_field(asked)})
+
+    def _asked(self, body: bytes) -> tuple[_A, int]:
+        """Return what a body requests, and the memory that it takes."""
+        asked = self._read(read_json(body, self._face.config.max_message_fields))
+        return asked, memory_of(asked)
+
+    def _prompt_field(self, asked: _A) -> str | None:  # noqa: ARG002
+        """Return the field of the body that a prompt came from, if it has one."""
+        return None
+
+    @abstractmethod
+    def _read(self, body: Body) -> _A:
+        """Return what a body requests; raises RequestError."""
+
+    @abstractmethod
+    async def _answer(self, asked: _A, caller: Caller, size: int) -> JsonObject:
+        """Return the answer to a call, whose body had so many bytes."""
+
+
+async def _told(answering: Awaitable[JsonObject], response: Response) -> None:
+    await response.whole(await answering)
+
+
+class Tokenize(_TokenCalls[Prompted]):
+    """Answers calls for the tokens of a prompt."""
+
+    method = "tokenize"
+
+    @override
+    def _read(self, body: Body) -> Prompted:
+        return read_prompted(body)
+
+    @override
+    def _prompt_field(self, asked: Prompted) -> str | None:
+        return asked.prompt_field
+
+    @override
+    async def _answer(self, asked: Prompted, caller: Caller, size: int) -> JsonObject:
+        face, received = self._face, time.monotonic()
+        window = face.engine.model().context_window
+        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
+        async with face.door.working(caller, received, seconds=None):
+            found = await face.engine.tokenize(asked.request, received, texts=asked.texts)
+        told: JsonObject = {
+            "count": len(found.tokens),
+            "max_model_len": window,
+            "tokens": found.tokens,
+        }
+        if asked.texts:
+            told["token_strs"] = [text.decode(errors="replace") for text in found.texts]
+        return told
+
+
+class Detokenize(_TokenCalls[DetokenizeRequest]):
+    """Answers calls for the text of tokens."""
+
+    method = "detokenize"
+
+    @override
+    def _read(self, body: Body) -> DetokenizeRequest:
+        return given(DetokenizeRequest, body)
+
+    @override
+    async def _answer(self, asked: DetokenizeRequest, caller: Caller, size: int) -> JsonObject:
+        face, received = self._face, time.monotonic()
+        check = partial(checked_tokens, asked.tokens, face.engine.model())
+        tokens = await face.readers.do(check, size)
+        async with face.door.working(caller, received, seconds=None):
+            text = await face.engine.detokenize(tokens)
+        return {"prompt": text.decode(errors="replace")}
