@@ -235,7 +235,9 @@ class AsyncClient(ClientBase):
         ``texts`` returns the bytes of each token as well. No answer is generated.
         """
         message = tokens_message(Request(prompt, response_model, schema, **options), texts=texts)
-        return decode_prompt_tokens(await self._ask(self._services.models.Tokenize, message, timeout))
+        return decode_prompt_tokens(
+            await self._ask(self._services.models.Tokenize, message, timeout)
+        )
 
     async def detokenize(
         self, tokens: Iterable[int], *, model: str = "", timeout: float | None = None
