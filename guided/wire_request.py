@@ -208,7 +208,7 @@ def _decode_tools(message: pb.ToolUse) -> ToolUse:
 
 
 def _decode_tool(message: pb.Tool) -> Tool:
-    field = input_field(message.name)
+    field = input_field(message.name[:64])  # it is checked later
     with naming((field,), field=field):
         grammar = decode_constraint(message.input) if message.HasField("input") else None
     return read(message, Tool, "tools.tools", input=grammar)

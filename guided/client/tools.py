@@ -37,6 +37,12 @@ def _tool(number: int, subject: object) -> Tool:
             return subject
         case {"type": "function", "function": {"name": str(name), **others}, **more} if not more:
             return _function(number, name, {str(key): value for key, value in others.items()})
+        case {"type": "custom"}:
+            raise RequestError(
+                f"tool {number} is a custom tool in the form of OpenAI's API",
+                field="tools",
+                hint="write guided.Tool(name, description, input=guided.Lark(...))",
+            )
         case type():
             text = schema_of_adapter(adapter_of(subject))
             # The type itself decides whether further members are kept.

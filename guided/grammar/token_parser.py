@@ -108,6 +108,8 @@ class TokenParser:
         if token.text.startswith("<["):
             what = f"{token.text[:20]} is a token by its number, which is not supported"
             hint = "write its name in the model's tokenizer, such as <|python_tag|>"
+            if token.text == "<[*]>":
+                what, hint = "<[*]>, any token, is not supported", "write /(?s:.)*/ for any text"
             raise UnsupportedFeatureError(
                 self._message_at(token, what), position=token.position, hint=hint
             )

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from guided.masks.mask import Mask, mask_of
 from guided.masks.matcher import Matcher
@@ -29,7 +29,7 @@ class LeastTokensMatcher:
     answer: Matcher
     tokens_due: int
     """The number of tokens that come before the answer may end; at least 1."""
-    ends: Mask
+    ends: Mask = field(compare=False)
     """The tokens that end an answer."""
 
     @classmethod

@@ -27,13 +27,13 @@ from guided.regular.expression import (
     one_character,
 )
 from guided.regular.utf8 import json_string_sequences
-from guided.runtime.work_budget import spend
+from guided.runtime.work_budget import spend, with_pauses
 
 __all__ = ["escape_look", "escape_texts"]
 
 _ESCAPED: Final = CodePoints(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)))
 """The characters that are not written as they are."""
-_MOVE_WORK: Final = 3
+_MOVE_WORK: Final = 20
 """Units of work for a move of a graph."""
 
 
@@ -86,7 +86,7 @@ def _escape_graph(graph: Graph) -> Graph:
     moves: list[tuple[int, CodePoints, int]] = []
     count = graph.count
     spend(_MOVE_WORK * graph.moves.shape[1])
-    for source, target, number in graph.moves.T.tolist():
+    for source, target, number in with_pauses(graph.moves.T.tolist()):
         for beginning, lasts in _spellings(graph.sets[number]):
             at = source
             for byte in beginning:

@@ -147,7 +147,7 @@ def json_options_of(given: Mapping[str, object]) -> JsonOptions:
     options: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:
-            close = get_close_matches(name, known, 1) or [*known]
+            close = get_close_matches(name[:100], known, 1) or [*known]
             raise RequestError(
                 f"there is no JSON option {name[:100]!r}",
                 field=f"json_options.{name[:100]}",

@@ -232,7 +232,7 @@ class GenerationFields(Given):
                 field="min_tokens",
             )
         for name in ("stop", "stop_token_ids"):
-            if self.min_tokens and not self.ignore_eos and getattr(self, name):
+            if self.min_tokens and getattr(self, name):
                 raise RequestError(
                     f"min_tokens holds back the model's own end alone, and {name} may come before",
                     field="min_tokens",

@@ -149,6 +149,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"min_tokens": 6, "max_tokens": 5}, "min_tokens"),
     ("responses", {"min_tokens": -1}, "min_tokens"),
     ("chat", {"min_tokens": 1, "stop": "x"}, "min_tokens"),
+    ("chat", {"min_tokens": 1, "ignore_eos": True, "stop": "x"}, "min_tokens"),
     ("completions", {"min_tokens": 1, "stop_token_ids": [5]}, "min_tokens"),
     ("chat", {"skip_special_tokens": False}, "skip_special_tokens"),
     ("chat", {"use_beam_search": True}, "use_beam_search"),

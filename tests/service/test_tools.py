@@ -180,6 +180,10 @@ class Open(BaseModel):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (
+            {"tools": [{"type": "custom", "custom": {"name": "f"}}]},
+            "tool 0 is a custom tool in the form of OpenAI's API; write guided.Tool(name,",
+        ),
         ({"tools": [3]}, "tool 0 is 3, which is no tool; pass a guided.Tool, a pydantic model"),
         ({"tools": [Weather, Weather]}, "two tools have the name 'Weather'"),
         ({"tools": [Tool("none")]}, "no tool may have the name 'none'"),

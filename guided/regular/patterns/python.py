@@ -62,6 +62,7 @@ _MULTILINE: Final = int(re.MULTILINE)
 _UNICODE: Final = int(re.UNICODE)
 _KINDS_OF_LETTERS: Final = int(re.ASCII | re.LOCALE | re.UNICODE)
 """Flags of which a group that sets one takes the others back."""
+_UNICODE_WRITTEN: Final = re.compile(r"(?:\(\?[a-zA-Z]+\))*?\(\?[a-zA-Z]*u[a-zA-Z]*\)")
 _NEWLINE: Final = CodePoints.single("\n")
 _START_OF_LINE: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
 _END_OF_LINE: Final = Alternate((End(), Look(Chars(_NEWLINE))))
@@ -122,8 +123,11 @@ def _without_outer_anchors(items: list[Any]) -> list[Any]:
 
 
 def _tells_unicode(text: str, flags: int) -> bool:
-    """Return whether the flag u is given, or written at the beginning of a pattern."""
-    return bool(flags & _UNICODE) or re.match(r"\(\?[a-zA-Z]*u[a-zA-Z]*\)", text) is not None
+    """Return whether the flag u is given, or written at the beginning of a pattern.
+
+    There it may stand in the second of several groups: compiled patterns come with their flags.
+    """
+    return bool(flags & _UNICODE) or _UNICODE_WRITTEN.match(text) is not None
 
 
 class _Translator:

@@ -104,6 +104,7 @@ def test_a_pattern_has_the_texts_that_match_as_a_whole(pattern: str, flags: int)
         (r"(?i)(?:\d)", 0, {"1"}),
         (r"(?u)\d", 0, {"1", "٣"}),
         (r"(?iu)\d", 0, {"1", "٣"}),
+        (r"(?i)(?u)\d", 0, {"1", "٣"}),
         (r"(?u:\d)", 0, {"1", "٣"}),
         (r"(?u:\d(?a:\d?))", 0, {"1", "٣"}),
         (r"\d", re.UNICODE, {"1", "٣"}),
