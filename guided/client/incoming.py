@@ -224,6 +224,9 @@ class Stream(_StreamBase[T, _Call]):
             except grpc.RpcError as error:
                 time.sleep(self._incoming.pause(error))
                 self._call = self._start(self._incoming.seconds_left())
+            except ValueError as error:  # of a channel that was closed, told behind interceptors
+                self._incoming.check_closed(error)
+                raise
         self._incoming.check_complete()
         raise StopIteration
 

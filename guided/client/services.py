@@ -45,6 +45,7 @@ class LoopServices:
         self._endpoint = endpoint
         self._lock = Lock()
         self._opened: tuple[asyncio.AbstractEventLoop, Services] | None = None
+        self._is_closed = False
 
     @property
     def generation(self) -> GenerationServiceAsyncStub:
@@ -62,16 +63,13 @@ class LoopServices:
         return cast("GrammarServiceAsyncStub", self._here().grammars)
 
     async def close(self) -> None:
-        """Close the channel, if one is open; that of another loop is closed as that loop runs."""
+        """Close the channel, if one is open; none is opened after that."""
         with self._lock:
+            self._is_closed = True
             opened, self._opened = self._opened, None
-        if opened is None:
-            return
-        loop, services = opened
-        if loop is asyncio.get_running_loop():
-            await services.channel.close()
-        elif not loop.is_closed():
-            asyncio.run_coroutine_threadsafe(services.channel.close(), loop)
+        # Dropping the channel of another loop closes it.
+        if opened is not None and opened[0] is asyncio.get_running_loop():
+            await opened[1].channel.close()
 
     def _here(self) -> Services:
         try:
@@ -82,6 +80,8 @@ class LoopServices:
                 hint="call it in a coroutine, or use guided.Client",
             ) from None
         with self._lock:
+            if self._is_closed:
+                raise RequestError("the client is closed", hint="make another")
             if self._opened is None or self._opened[0] is not loop:
                 if self._opened is not None and not self._opened[0].is_closed():
                     raise RequestError(

@@ -9,8 +9,9 @@ format of the program's propagator (W3C ``traceparent`` by default).
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import grpc.aio
@@ -23,7 +24,9 @@ __all__ = ["async_interceptors", "traced"]
 
 def traced(channel: grpc.Channel) -> grpc.Channel:
     """Return a channel whose calls have spans, if the program uses OpenTelemetry."""
-    return grpc.intercept_channel(channel, _Interceptor()) if _is_loaded() else channel
+    if not _is_loaded():
+        return channel
+    return grpc.intercept_channel(cast("grpc.Channel", _SafeChannel(channel)), _Interceptor())
 
 
 def async_interceptors() -> Sequence[grpc.aio.ClientInterceptor]:
@@ -42,6 +45,44 @@ def _begin(method: str | bytes, request: object) -> CallSpan | None:
 
 
 # The blocking client
+
+
+class _SafeChannel:
+    """A channel that refuses calls once it is closed.
+
+    Behind interceptors a method is looked up in the channel for each call, which ends the process
+    where another thread has closed it (grpcio 1.85).
+    """
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def unary_unary(self, *args: Any, **options: Any) -> Any:
+        """Return a method with one answer; raises ValueError, as grpcio does, once closed."""
+        with self._lock:
+            self._check_open()
+            return self._channel.unary_unary(*args, **options)
+
+    def unary_stream(self, *args: Any, **options: Any) -> Any:
+        """Return a method with a stream of messages; raises as ``unary_unary`` does."""
+        with self._lock:
+            self._check_open()
+            return self._channel.unary_stream(*args, **options)
+
+    def close(self) -> None:
+        """Close the channel."""
+        with self._lock:
+            self._is_closed = True
+            self._channel.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ValueError("Cannot invoke RPC: Channel closed!")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
 
 
 class _Interceptor(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):

@@ -94,17 +94,21 @@ class ClosedMeanwhile:
         return self._method.future(*arguments, **options)
 
 
+@pytest.mark.parametrize("is_traced", [False, True])
 @pytest.mark.parametrize(
     "ask",
     [
         lambda client: client.generate("x"),
-        lambda client: client.stream("x"),
+        lambda client: [*client.stream("x")],
         lambda client: client.batch([Request("x")]),
         lambda client: client.stats(),
     ],
     ids=["generate", "stream", "batch", "stats"],
 )
-def test_a_client_that_is_closed_meanwhile_says_so(ask: Callable[[Client], object]) -> None:
+def test_a_client_that_is_closed_meanwhile_says_so(
+    ask: Callable[[Client], object], monkeypatch: pytest.MonkeyPatch, *, is_traced: bool
+) -> None:
+    monkeypatch.setattr("guided.client.tracing._is_loaded", lambda: is_traced)
     client = Client("localhost:1")
     generation, models = client._services.generation, client._services.models
     for service, name in (
@@ -113,7 +117,8 @@ def test_a_client_that_is_closed_meanwhile_says_so(ask: Callable[[Client], objec
         (models, "GetStats"),
     ):
         setattr(service, name, ClosedMeanwhile(client, getattr(service, name)))
-    with pytest.raises(RequestError, match="the client is closed; make another"):
+    told = "the client is closed; make another|the stream was closed"
+    with pytest.raises((RequestError, RequestCancelledError), match=told):
         ask(client)
 
 

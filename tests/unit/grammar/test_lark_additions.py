@@ -339,7 +339,11 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
         'start: "a" <[128010]>', UnsupportedFeatureError,
         ["line 1, column 12: <[128010]> is a token by its number", "such as <|python_tag|>"],
     ),
-    "any token": ("start: <[*]>", UnsupportedFeatureError, ["<[*]>, any token, is not", "write /(?s:.)*/"]),
+    "any token": (
+        "start: <[*]>",
+        UnsupportedFeatureError,
+        ["<[*]>, any token, is not", "write /(?s:.)*/"],
+    ),
     "a dash at the end": ('start: a-\na: "a"', InvalidConstraintError, ["column 9: '-' means"]),
     "a dash between cases": ("start: A-b", InvalidConstraintError, ["column 9: '-' means nothing"]),
     "a terminal of nothing": ('start: A\nA: ""', InvalidConstraintError, ["'A' is empty"]),
