@@ -105,7 +105,7 @@ def _spellings(chars: CodePoints) -> tuple[tuple[bytes, CodePoints], ...]:
     by_beginning: dict[bytes, list[int]] = {}
     for low, high in (chars & _ESCAPED).ranges:
         for sequence in json_string_sequences(low, high):
-            *beginning, last = (byte for byte, _ in sequence)
+            *beginning, last = [byte for byte, _ in sequence]
             by_beginning.setdefault(bytes(beginning), []).append(last)
     found = [
         (beginning, CodePoints.from_ranges((byte, byte) for byte in lasts))

@@ -14,6 +14,7 @@ from guided.errors import InvalidConstraintError, RequestError
 from guided.response_types.answer_schema import AnswerSchema
 from guided.response_types.scalar_schema import narrow
 from guided.spec import Spelling
+from guided.spec.schema_wrapper import is_schema_wrapper
 
 __all__ = [
     "adapter_of",
@@ -84,10 +85,6 @@ def _no_schema_error(response_model: object, error: Exception) -> RequestError:
 
 # Schemas that a caller passes, with the caller's order of keys
 
-_WRAPPED: Final = frozenset({"name", "schema"})
-_WRAPPERS_OWN: Final = frozenset({"strict", "description"})
-"""Members of what OpenAI's API calls ``json_schema``; all would be notes in a schema."""
-
 
 def schema_text(
     schema: str | Mapping[str, object], *, hint: str = "pass a type as response_model"
@@ -97,7 +94,7 @@ def schema_text(
     Raises ``RequestError`` unless it is a schema, ``InvalidConstraintError`` if JSON cannot hold
     it.
     """
-    if isinstance(schema, Mapping) and _WRAPPED <= set(schema) <= _WRAPPED | _WRAPPERS_OWN:
+    if isinstance(schema, Mapping) and is_schema_wrapper(schema):
         raise RequestError(
             "schema is a wrapper around a schema, as in OpenAI's API",
             field="schema",

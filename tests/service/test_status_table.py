@@ -92,7 +92,12 @@ def test_details_name_the_kind_the_place_and_the_way_out() -> None:
     assert isinstance(info, error_details_pb2.ErrorInfo)
     assert isinstance(request, error_details_pb2.BadRequest)
     assert (info.domain, info.reason) == ("guided", "INVALID_CONSTRAINT")
-    assert dict(info.metadata) == {"pointer": "/type", "position": "2", "hint": "fix it"}
+    assert dict(info.metadata) == {
+        "field": "constraint",
+        "pointer": "/type",
+        "position": "2",
+        "hint": "fix it",
+    }
     assert [violation.field for violation in request.field_violations] == ["constraint"]
 
 

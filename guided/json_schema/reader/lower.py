@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from guided.errors import InvalidConstraintError
 from guided.json_schema.formulas.formula import Formula
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.formulas.values import Json
@@ -28,6 +29,7 @@ from guided.json_schema.reader.value_keywords import LISTED_FORMULAS, SCALAR_FOR
 from guided.json_schema.reader.verdicts import count_keywords, judge_keywords
 from guided.runtime.at_drop import AtDrop
 from guided.spec import JsonOptions, JsonSchema, UnknownKeywords, Verdict
+from guided.spec.schema_wrapper import is_schema_wrapper
 
 __all__ = ["LoweredSchema", "lower_json_schema"]
 
@@ -60,6 +62,12 @@ def lower_json_schema(schema: JsonSchema, shared: ParsedTexts | None = None) -> 
     """
     parsed = ParsedTexts() if shared is None else shared
     root = read_schema(schema.text)
+    if isinstance(root, dict) and is_schema_wrapper(root):
+        raise InvalidConstraintError(
+            "this is a wrapper around a schema, as in OpenAI's API",
+            pointer="",
+            hint="pass the schema in it, its member 'schema'",
+        )
     lowering, grammar = _begin(root, schema, parsed)
     can_be_made = can_be_lowered(lowering)
     is_strict = schema.options.unknown_keywords is UnknownKeywords.REFUSE

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsatisfiableError
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.parts import RecognizerLimits
@@ -109,6 +109,18 @@ def test_a_schema_without_documents_names_a_part_that_no_value_fits(
     with pytest.raises(UnsatisfiableError) as caught:
         machine_of(schema)
     assert caught.value.pointer == pointer
+
+
+def test_a_wrapper_around_a_schema_is_none() -> None:
+    wrapper: dict[str, Any] = {"name": "a", "strict": True, "schema": {"type": "object"}}
+    with pytest.raises(InvalidConstraintError) as caught:
+        machine_of(wrapper)
+    assert str(caught.value) == (
+        "at the root: this is a wrapper around a schema, as in OpenAI's API; "
+        "pass the schema in it, its member 'schema'"
+    )
+    # Beside a keyword its members are notes, as any unknown one.
+    machine_of({**wrapper, "type": "object"})
 
 
 _CLOSED = {"type": "object", "properties": {"severity": {}}, "additionalProperties": False}
