@@ -37,8 +37,10 @@ def test_the_model_is_told_its_answer_and_the_reason(
     answer = asking.generate("How old?", Age, max_retries=5)
     assert (answer.value, answer.tries) == (Age(years=7), 3)
     assert answer.usage.sampled_tokens == len(FIRST + SECOND + GOOD)
-    assert answer.usage.prompt_tokens == 3
-    first, second, third = (request.prompt for request in model_free.requests)
+    prompts = [request.prompt for request in model_free.requests]
+    read = [len(asking.tokenize(prompt).tokens) for prompt in prompts if isinstance(prompt, tuple)]
+    assert answer.usage.prompt_tokens == sum(read) > 3
+    first, second, third = prompts
     assert first == (Message("user", "How old?"),)
     told = f"This answer is refused: {REASON}\nAnswer again, with that put right."
     assert second == (*first, Message("assistant", FIRST), Message("user", told))

@@ -27,7 +27,8 @@ from guided_service.http.asked import Asked, Shown
 from guided_service.http.errors import refusal_of
 from guided_service.input_reader import InputReader
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
-from tests.service.test_http_fields import RESULT, asked, refusal
+from tests.service.test_http_fields import asked, refusal
+from tests.service.test_http_honoured import RESULT
 
 SIGNS = sorted({name for form in FORMATS.values() for name in form.special_tokens})
 PIECES = (

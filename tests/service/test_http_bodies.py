@@ -17,7 +17,8 @@ from guided_service.http.chat_request import read_chat
 from guided_service.http.errors import refusal_of
 from guided_service.http.watched import read_watched
 from tests.kit.effort import times
-from tests.service.test_http_fields import CHAT, EXAMPLES, FACES, REFUSED, asked, refusal
+from tests.service.test_http_fields import CHAT, FACES, REFUSED, asked, refusal
+from tests.service.test_http_honoured import EXAMPLES
 
 
 @pytest.mark.parametrize(

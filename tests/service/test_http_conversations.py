@@ -8,7 +8,8 @@ import pytest
 
 import guided
 from guided.spec import Message, ToolCall
-from tests.service.test_http_fields import FLAT_TOOL, RESULT, SCHEMA, SHOWN, TOOL, asked, refusal
+from tests.service.test_http_fields import FLAT_TOOL, SCHEMA, TOOL, asked, refusal
+from tests.service.test_http_honoured import RESULT, SHOWN
 
 NAMED = {"name": "thing", "schema": SCHEMA, "description": "A thing\nof a kind."}
 CHAT_FORMAT: dict[str, Any] = {"response_format": {"type": "json_schema", "json_schema": NAMED}}
