@@ -51,6 +51,8 @@ def test_a_client_that_was_never_used_can_be_closed(shared_echo_server: ServerPr
     client = AsyncClient(shared_echo_server.address)
     asyncio.run(client.close())
     asyncio.run(client.close())
+    with pytest.raises(RequestError, match="the client is closed; make another"):
+        asyncio.run(said(client, "a"))
 
 
 def test_a_client_is_refused_to_a_loop_beside_its_own(shared_echo_server: ServerProcess) -> None:
