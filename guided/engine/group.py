@@ -163,7 +163,8 @@ class SampledGroup(Group):
         request_id, request = self.request_id, self.submission.request
         deltas: list[Delta] = []
         for index in list(self._growing):
-            answer, ended = self._answers[index], None
+            answer = self._answers[index]
+            ended: CandidateResult | None = None
             if thought := answer.take_new_thoughts():
                 deltas.append(Delta(request_id, thought, is_thought=True, index=index))
             text = answer.take_new_text()
@@ -177,9 +178,7 @@ class SampledGroup(Group):
                 # Answers that are compared have them in any case.
                 tells = request.top_logprobs is not None
                 logprobs = answer.take_new_logprobs(vocabulary) if tells else ()
-                deltas.append(
-                    Delta(request_id, text, logprobs=logprobs, index=index, ended=ended)
-                )
+                deltas.append(Delta(request_id, text, logprobs=logprobs, index=index, ended=ended))
         return deltas
 
     def close_for_deadline(self) -> None:

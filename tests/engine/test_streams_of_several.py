@@ -32,7 +32,9 @@ WORDS = ("naïve abc", "名前12", "abcabc語", '{"name":"é"}', "a")
 
 def drawn(n: int, **options: Any) -> GenerationRequest:
     sampling = Sampling(temperature=3.0, seed=7 + n)
-    return GenerationRequest(**{"prompt": "hello", "max_tokens": 24, **options}, n=n, sampling=sampling)
+    return GenerationRequest(
+        **{"prompt": "hello", "max_tokens": 24, **options}, n=n, sampling=sampling
+    )
 
 
 REQUESTS = {
@@ -133,7 +135,9 @@ def test_the_tokens_of_the_answers_are_those_of_the_request() -> None:
         if not result.candidates:
             continue
         own = [one.usage or Usage() for one in result.candidates]
-        assert [each.output_tokens for each in own] == [len(one.tokens) for one in result.candidates]
+        assert [each.output_tokens for each in own] == [
+            len(one.tokens) for one in result.candidates
+        ]
         total = Usage.total(own)
         assert total.sampled_tokens == result.usage.sampled_tokens, key
         assert total.forced_tokens == result.usage.forced_tokens, key
@@ -144,7 +148,9 @@ def test_answers_cut_short_are_heard_before_the_error_that_they_make() -> None:
     heard = Heard()
     heard.run(make_engine(MODEL), {"r": drawn(2, on_incomplete=OnIncomplete.ERROR, max_tokens=3)})
     assert isinstance(heard.results["r"], IncompleteAnswerError)
-    assert [heard.ended["r", index].finish_reason for index in range(2)] == [FinishReason.LENGTH] * 2
+    assert [heard.ended["r", index].finish_reason for index in range(2)] == [
+        FinishReason.LENGTH
+    ] * 2
 
 
 def test_a_cancelled_request_says_no_more_of_any_answer() -> None:

@@ -1,4 +1,4 @@
-"""Several choices in streams over HTTP: side by side, each with its own end, then the cost of all."""
+"""Several choices in streams over HTTP: side by side, each with its end, then the cost of all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.client import Client
-from guided.spec import CandidateResult, FinishReason, GenerationResult, TokenId, TokenLogprobs, Usage
+from guided.spec import (
+    CandidateResult,
+    FinishReason,
+    GenerationResult,
+    TokenId,
+    TokenLogprobs,
+    Usage,
+)
 from guided.spec.tool_format import ToolFormat
 from guided_service.call_reader import CallReader, ReaderOf
 from guided_service.http.asked import Shown
@@ -104,7 +111,9 @@ def test_choices_of_a_model_are_those_that_come_whole(thinker: HttpServer, path:
     for chunk in chunks:
         (choice,) = chunk["choices"]
         assert choice["index"] not in ends, "a chunk came after the end of its choice"
-        texts[choice["index"]] += (choice["delta"].get("content") if is_chat else choice["text"]) or ""
+        texts[choice["index"]] += (
+            choice["delta"].get("content") if is_chat else choice["text"]
+        ) or ""
         if choice["finish_reason"]:
             ends[choice["index"]] = choice["finish_reason"]
     assert ends == {one["index"]: one["finish_reason"] for one in whole["choices"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -284,7 +283,9 @@ def test_streamed_answers_are_those_of_the_same_seed_in_mixed_batches(thinker: H
             counted = [one.usage or Usage() for one in answer.candidates]
             assert sum(each.output_tokens for each in counted) == answer.usage.output_tokens
             if kind == "required":
-                assert all(one.tool_calls or one.finish_reason.is_cut_short for one in answer.candidates)
+                assert all(
+                    one.tool_calls or one.finish_reason.is_cut_short for one in answer.candidates
+                )
 
 
 def _streamed(client: Client, kind: str, n: int) -> tuple[str, int, Heard, guided.Answer[Any]]:
