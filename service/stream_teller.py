@@ -124,6 +124,7 @@ class StreamTeller:
         number = number_of(reason, pb.FinishReason.DESCRIPTOR)
         end = pb.AnswerEnd(finish_reason=number, num_tokens=num_tokens, score=score)
         if usage is not None:
+            end.usage.SetInParent()  # even if all of its counts are zero
             write(usage, end.usage)
         calls = self._calls_of(index)
         return pb.GenerateStreamResponse(
