@@ -274,7 +274,7 @@ class Answers:
                 else:
                     grown = form.grown(event.text, event.logprobs, event.index)
                 if event.ended is not None:
-                    grown += form.closed(event.ended)
+                    grown += await encode_answer(form.closed, event.ended)
                 if grown:
                     await response.piece(grown)
         raise AssertionError("a stream ended without its answer")
