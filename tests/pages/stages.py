@@ -196,7 +196,7 @@ STAGES: Final[Mapping[str, Stage]] = {
     "docs/client.md": Stage(
         _CLIENT,
         given=_client,
-        shows="0: calls Weather\n0: city='Oslo'\n0: complete, 77 tokens\n",
+        shows="0: calls Weather\n0: city='Oslo'\n0: stop, 74 tokens\n",
         ends=_client_ends,
     ),
     "docs/grammar-service.md": Stage(given=lambda: {"Ticket": Ticket}, ends=_grammar_service_ends),
