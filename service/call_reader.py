@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Final, TypeAlias
 from uuid import uuid4
 
@@ -293,8 +294,12 @@ def reader_of(
     return partial(CallReader, form, beside_json=is_beside, texts=texts, inputs=inputs)
 
 
-def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the content of a whole text, and its calls, each with an id of its own."""
+def calls_in(
+    text: str, reader: CallReader, ids: Iterable[str] = ()
+) -> tuple[str, tuple[ToolCall, ...]]:
+    """Return the content of a whole text, and its calls: the first with these ids, the others
+    with new ones.
+    """
     content: list[str] = []
     calls: list[tuple[str, list[str]]] = []
     for piece in (*reader.read(text), *reader.end()):
@@ -305,7 +310,8 @@ def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:
                 calls.append((name, []))
             case Argument(said):
                 calls[-1][1].append(said)
-    made = tuple(ToolCall(name, "".join(parts), call_id()) for name, parts in calls)
+    all_ids = chain(ids, iter(call_id, ""))
+    made = tuple(ToolCall(name, "".join(parts), next(all_ids)) for name, parts in calls)
     return "".join(content), made
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from types import MappingProxyType
+from typing import Final
 
 from guided.spec import CandidateResult, GenerationResult, PromptTokens, SchemaReport, TokenLogprobs
 from guided.stats import ConstraintStats, EngineStats, ModelInfo
@@ -11,40 +14,27 @@ from guided.v1 import model_pb2
 from guided.wire import duration_of, number_of, write
 from guided.wire_grammar import encode_report
 from guided_service.call_reader import CallReader, ReaderOf, calls_in
-from guided_service.stream_events import Scored, StreamEvent, Thought
 
 __all__ = [
-    "encode_event",
     "encode_model",
     "encode_prompt_tokens",
     "encode_result",
     "encode_stats",
 ]
 
-
-def encode_event(
-    event: StreamEvent,
-    report: SchemaReport | None = None,
-    reader: ReaderOf | None = None,
-) -> pb.GenerateStreamResponse:
-    """Encode a piece of text, or the answer that ends a stream."""
-    if isinstance(event, Scored):
-        event = event.text
-    if isinstance(event, str):
-        return pb.GenerateStreamResponse(delta=event if reader is None else reader().shown(event))
-    if isinstance(event, Thought):
-        return pb.GenerateStreamResponse(reasoning_delta=event.text)
-    return pb.GenerateStreamResponse(answer=encode_result(event, report, reader))
+NO_IDS: Final[Mapping[int, Sequence[str]]] = MappingProxyType({})
 
 
 def encode_result(
     result: GenerationResult,
     report: SchemaReport | None = None,
     reader: ReaderOf | None = None,
+    call_ids: Mapping[int, Sequence[str]] = NO_IDS,
 ) -> pb.GenerateResponse:
     """Encode one answer, with the report if it was requested.
 
-    ``reader`` makes readers of answers if the request gave tools.
+    ``reader`` makes readers of answers if the request gave tools. ``call_ids`` are those of calls
+    that were streamed, by the number of their answer; the other calls get new ones.
     """
     message = pb.GenerateResponse(
         duration=duration_of(result.seconds),
@@ -58,14 +48,17 @@ def encode_result(
             name = each.name.removesuffix("_seconds")
             getattr(message.timing, name).CopyFrom(duration_of(seconds))
     if reader is not None:
-        _tell_calls(message, reader())
         for candidate in message.candidates:
-            _tell_calls(candidate, reader())
+            _tell_calls(candidate, reader(), call_ids.get(candidate.index, ()))
+        first = message.candidates[0].index if message.candidates else 0
+        _tell_calls(message, reader(), call_ids.get(first, ()))
     return message
 
 
-def _tell_calls(told: pb.GenerateResponse | pb.Candidate, reader: CallReader) -> None:
-    told.content, calls = calls_in(told.text, reader)
+def _tell_calls(
+    told: pb.GenerateResponse | pb.Candidate, reader: CallReader, ids: Sequence[str]
+) -> None:
+    told.content, calls = calls_in(told.text, reader, ids)
     told.text = reader.shown(told.text)
     # A call that a stop string or token cuts off stays text: its arguments may not be valid JSON.
     for call in calls[: reader.num_ended]:

@@ -17,6 +17,7 @@ import zmq.asyncio
 from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenId
+from guided.spec.delta import can_stream
 from guided.spec.findings import Finding
 from guided.stats import EngineStats
 from guided_service.config import ServerConfig
@@ -146,14 +147,11 @@ class EngineConnection:
         """Hand answers to their requests until the process ends; returns how it ended."""
         while (message := await self._next_message()) is not None:
             match message:
-                case Grown(deltas, logprobs):
-                    for request_id, scores in logprobs:
-                        if request_id in self._outboxes:
-                            self._outboxes[request_id].put_logprobs(scores)
-                    for request_id, text, is_thought in deltas:
+                case Grown(deltas):
+                    for delta in deltas:
                         # Text and a cancellation may cross in transit.
-                        if request_id in self._outboxes:
-                            self._outboxes[request_id].put(text, is_thought=is_thought)
+                        if delta.request_id in self._outboxes:
+                            self._outboxes[delta.request_id].put(delta)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
                 case Found(request_id, finding):
@@ -240,21 +238,21 @@ class EngineConnection:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Generate one answer: yields its text as it grows, then the answer; closing cancels it.
+        """Yield the answers to a request as they grow, then its result; closing cancels it.
 
         A watched request yields lines of ``watching``, which show how its answer comes about,
-        instead of text. Several answers are yielded together at the end.
+        instead of text. Ranked answers are only in the result.
         """
         request_id, outbox = _new_id(), Outbox()
-        grows = not (is_watched or request.has_candidates)
+        grows = not is_watched and can_stream(request)
         submit = partial(Submit.of, request_id, request, received=received, client=client)
         written = _written(request, partial(submit, stream=grows, watch=is_watched))
         self._outboxes[request_id] = outbox
         try:
             with self._sent(request_id, await written) as answer:
                 answer.add_done_callback(lambda _: outbox.close())
-                while text := await outbox.take():
-                    yield text
+                while delta := await outbox.take():
+                    yield delta
                 yield await answer
         finally:
             del self._outboxes[request_id]

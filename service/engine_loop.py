@@ -16,7 +16,8 @@ from structlog.contextvars import bound_contextvars
 from guided.engine.request_isolation import is_request_error
 from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
-from guided.spec import GenerationRequest, GenerationResult, PromptTokens, TokenLogprobs
+from guided.spec import GenerationRequest, GenerationResult, PromptTokens
+from guided.spec.delta import Delta
 from guided.spec.findings import Finding
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import ToolFormat
@@ -91,19 +92,6 @@ class FinishedRequest(Protocol):
     def outcome(self) -> GenerationResult | GuidedError: ...
 
 
-class TextDelta(Protocol):
-    """Text that a step added to an answer."""
-
-    @property
-    def request_id(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def is_thought(self) -> bool: ...
-    @property
-    def logprobs(self) -> tuple[TokenLogprobs, ...]: ...
-
-
 class RunningEngine(HasVocabulary, Protocol):
     """What the loop needs from an engine."""
 
@@ -144,7 +132,7 @@ class RunningEngine(HasVocabulary, Protocol):
     def cancel(self, request_id: str) -> None: ...
     def step(self) -> Sequence[FinishedRequest]: ...
     def stats(self) -> EngineStats: ...
-    def take_deltas(self) -> Sequence[TextDelta]: ...
+    def take_deltas(self) -> Sequence[Delta]: ...
 
 
 Loader = Callable[[ModelChoice], RunningEngine]
@@ -268,13 +256,10 @@ def _serve(
         # and the server starts another.
         if engine.has_work:
             ended = engine.step()
-            grown = engine.take_deltas()
-            deltas = [(each.request_id, each.text, each.is_thought) for each in grown]
             told = watches.told([finished.request_id for finished in ended])
-            deltas += [(request_id, text, False) for request_id, text in told]
+            deltas = (*engine.take_deltas(), *(Delta(name, line) for name, line in told))
             if deltas:
-                logprobs = [(each.request_id, each.logprobs) for each in grown if each.logprobs]
-                _send(socket, Grown(tuple(deltas), tuple(logprobs)))
+                _send(socket, Grown(deltas))
             for finished in ended:
                 _send(socket, _message(finished.request_id, finished.outcome))
 

@@ -32,8 +32,8 @@ from guided.spec import (
     GenerationResult,
     PromptTokens,
     TextReport,
-    TokenLogprobs,
 )
+from guided.spec.delta import Delta
 from guided.spec.findings import Automaton, Finding, MaskReport, TaskKind
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
@@ -272,12 +272,9 @@ class NotStarted(msgspec.Struct, frozen=True, tag=True):
 
 
 class Grown(msgspec.Struct, frozen=True, tag=True):
-    """The text that one step added to streamed answers."""
+    """What one step added to streamed answers."""
 
-    deltas: tuple[tuple[str, str, bool], ...]
-    """Request ids, each with text and whether it belongs to the thoughts before the answer."""
-    logprobs: tuple[tuple[str, tuple[TokenLogprobs, ...]], ...] = ()
-    """Request ids with the log-probabilities of the tokens of their text."""
+    deltas: tuple[Delta, ...]
 
 
 class Answered(msgspec.Struct, frozen=True, tag=True):

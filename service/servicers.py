@@ -25,7 +25,7 @@ from guided_service.calls import or_abort, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Admitted, Caller, Door
-from guided_service.encode import encode_event, encode_result
+from guided_service.encode import encode_result
 from guided_service.grammar_servicer import Inspector, report_beside, unreported
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
@@ -36,6 +36,7 @@ from guided_service.request_record import note_client
 from guided_service.request_watch import watched_item
 from guided_service.status import Context, shown, status_of
 from guided_service.stream_events import StreamEvent
+from guided_service.stream_teller import PlainTeller, StreamTeller
 
 __all__ = ["AnswerMaker", "Engine", "GenerationServicer", "ModelSource", "Tokenizer"]
 
@@ -99,9 +100,10 @@ class AnswerMaker(Inspector, ChecksRequests, Protocol):
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Generate one answer: its text as it grows, then the answer; closing frees what it holds.
+        """Generate the answers to a request: what is added to each, then the result.
 
-        A watched answer yields lines of JSON on how it comes about, instead of its text.
+        Closing frees what it holds. Ranked answers are only in the result. A watched answer yields
+        lines of JSON on how it comes about, instead of its text.
         """
 
 
@@ -153,7 +155,7 @@ class GenerationServicer(GenerationServiceServicer):
     ) -> None:
         self._maker.check_ready()
         size, received = size_of_message(message.look()), time.monotonic()
-        caller = self._caller(context)
+        caller, is_detailed = self._caller(context), message.look().detailed
         name = caller.client.name
         request, size = await self._asked(message.take(), context, size)
         async with (
@@ -162,15 +164,16 @@ class GenerationServicer(GenerationServiceServicer):
             aclosing(self._streamed(admitted, name)) as events,
         ):
             reader = self._reader(request)
+            teller = StreamTeller(request, reader) if is_detailed else PlainTeller(request, reader)
             async for event in events:
                 if isinstance(event, GenerationResult):
                     admitted.answered(event)
                     told = None if report is None else await report
-                    encode = partial(encode_event, report=told, reader=reader)
-                    encoded = await encode_answer(encode, event)
+                    messages = await encode_answer(partial(teller.answered, report=told), event)
                 else:
-                    encoded = encode_event(event, reader=reader)
-                await self._write(encoded, context)
+                    messages = teller.grown(event)
+                for each in messages:
+                    await self._write(each, context)
 
     def _streamed(self, admitted: Admitted, client: str) -> AsyncGenerator[StreamEvent, None]:
         return self._maker.stream(unreported(admitted.request), admitted.received, client)

@@ -1,77 +1,74 @@
-"""The events in the stream of one answer."""
+"""The events in the stream of one request."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeAlias
 
-from guided.spec import GenerationResult, TokenLogprobs
+from guided.spec import GenerationResult
+from guided.spec.delta import Delta
 
-__all__ = ["Outbox", "Scored", "StreamEvent", "Thought"]
+__all__ = ["Outbox", "StreamEvent"]
 
-
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """Text of the thoughts before an answer."""
-
-    text: str
+StreamEvent: TypeAlias = Delta | GenerationResult
+"""What was added to an answer, or the whole result, which ends the stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Text of the answer, with the log-probabilities of its tokens."""
+@dataclass(slots=True)
+class _Untaken:
+    """The untaken deltas of one answer."""
 
-    text: str
-    logprobs: tuple[TokenLogprobs, ...]
+    thoughts: list[Delta] = field(default_factory=list)
+    texts: list[Delta] = field(default_factory=list)
 
-
-StreamEvent: TypeAlias = str | Scored | Thought | GenerationResult
-"""Text of the answer, text of the thoughts before it, or the answer, which ends the stream."""
+    def take(self) -> Delta:
+        """Take all of one kind as one delta, thoughts first."""
+        deltas, (self.thoughts, self.texts) = (
+            (self.thoughts, ([], self.texts)) if self.thoughts else (self.texts, ([], []))
+        )
+        return replace(
+            deltas[-1],
+            text="".join([each.text for each in deltas]),
+            logprobs=tuple(chain.from_iterable([each.logprobs for each in deltas])),
+        )
 
 
 class Outbox:
-    """Joins untaken text into one piece; holds at most the text of one answer.
+    """Joins the untaken deltas of each answer; holds at most what the answers say.
 
     A slow reader gets longer pieces, and the engine never waits.
     """
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._thoughts: list[str] = []
-        self._logprobs: list[TokenLogprobs] = []
+        self._answers: dict[int, _Untaken] = {}
+        """Answers with untaken deltas, by number; the one that has waited longest comes first."""
         self._is_closed = False
         self._has_news = asyncio.Event()
 
-    def put(self, text: str, *, is_thought: bool = False) -> None:
-        """Add text of the answer, or of the thoughts before it."""
-        (self._thoughts if is_thought else self._pieces).append(text)
+    def put(self, delta: Delta) -> None:
+        """Add what was added to an answer."""
+        untaken = self._answers.setdefault(delta.index, _Untaken())
+        (untaken.thoughts if delta.is_thought else untaken.texts).append(delta)
         self._has_news.set()
 
-    def put_logprobs(self, logprobs: Iterable[TokenLogprobs]) -> None:
-        """Add the log-probabilities of the tokens of the next text."""
-        self._logprobs.extend(logprobs)
-
     def close(self) -> None:
-        """End the text: no more will come."""
+        """End the stream: no more will come."""
         self._is_closed = True
         self._has_news.set()
 
-    async def take(self) -> str | Scored | Thought:
-        """Wait for news and take all of one kind, thoughts first; empty once it is closed and
+    async def take(self) -> Delta | None:
+        """Wait for news and take all of one kind of one answer; ``None`` once it is closed and
         nothing is left."""
         await self._has_news.wait()
-        taken: str | Scored | Thought
-        if self._thoughts:
-            taken = Thought("".join(self._thoughts))
-            self._thoughts.clear()
-        else:
-            taken = "".join(self._pieces)
-            self._pieces.clear()
-            if self._logprobs:
-                taken = Scored(taken, tuple(self._logprobs))
-                self._logprobs.clear()
-        if not self._is_closed and not self._pieces:
+        if not self._answers:
+            return None
+        index = next(iter(self._answers))
+        untaken = self._answers.pop(index)
+        taken = untaken.take()
+        if untaken.texts:
+            self._answers[index] = untaken
+        if not self._is_closed and not self._answers:
             self._has_news.clear()
         return taken

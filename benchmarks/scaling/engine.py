@@ -16,10 +16,11 @@ import msgspec
 from benchmarks.scaling.work import Costs, Job, Work
 from guided.spec import GenerationRequest, GenerationResult
 from guided.spec.constraints import Regex
+from guided.spec.delta import Delta
 from guided.stats import EngineStats, Histogram
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
-from tests.service.echo_engine import EchoDelta, EchoEngine, EchoFinished
+from tests.service.echo_engine import EchoEngine, EchoFinished
 
 
 @dataclass
@@ -50,7 +51,7 @@ class SleepingEngine(EchoEngine):
         time.sleep(done.seconds)
         for name in done.first:
             if name in self.streamed:
-                self.deltas.append(EchoDelta(name, self._text(name)))
+                self.deltas.append(Delta(name, self._text(name)))
         self.answered += len(done.finished)
         return [EchoFinished(name, self._answer(name)) for name in done.finished]
 

@@ -9,17 +9,33 @@ from guided.client.prompt import RawPrompt
 from guided.client.readiness import wait_until_serving
 from guided.client.request import Request
 from guided.client.security import Tls
+from guided.client.stream_events import (
+    AnswerEnded,
+    ArgumentsGrown,
+    CallBegun,
+    CallEnded,
+    StreamEvent,
+    TextGrown,
+    ThoughtsGrown,
+)
 
 __all__ = [
     "Answer",
+    "AnswerEnded",
+    "ArgumentsGrown",
     "AsyncClient",
     "AsyncStream",
+    "CallBegun",
+    "CallEnded",
     "Candidate",
     "Client",
     "Completed",
     "RawPrompt",
     "Request",
     "Stream",
+    "StreamEvent",
+    "TextGrown",
+    "ThoughtsGrown",
     "Tls",
     "ValueEvent",
     "wait_until_serving",

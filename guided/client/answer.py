@@ -45,6 +45,9 @@ class Candidate(Generic[T]):
     """As in an ``Answer``."""
     reasoning: str = ""
     """As in an ``Answer``."""
+    usage: Usage | None = None
+    """Its own tokens and drafts; what several answers share, as the prompt and the model calls, is
+    only in the usage of the ``Answer``. ``None`` for beams."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ from guided.client.security import Endpoint
 from guided.client.services import LoopServices
 from guided.client.token_messages import text_message, tokens_message
 from guided.client.tries import Tries
-from guided.client.window import Asked, Ending, Window, in_order, message_of
+from guided.client.window import Asked, Ending, Window, in_order, message_of, stream_message_of
 from guided.errors import GuidedError, RequestCancelledError
 from guided.spec import PromptTokens
 from guided.stats import EngineStats, ModelInfo
-from guided.v1 import generation_pb2, model_pb2
+from guided.v1 import model_pb2
 
 __all__ = ["AsyncClient"]
 
@@ -90,7 +90,7 @@ class AsyncClient(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> AsyncStream[T]:
-        """Generate one answer and return an iterator over its text; use it in ``async with``.
+        """Generate an answer and return an iterator over its text; use it in ``async with``.
 
         >>> async with client.stream("Tell a story.", max_tokens=200) as story:
         ...     async for text in story:
@@ -98,7 +98,7 @@ class AsyncClient(ClientBase):
         """
         request = Request(prompt, response_model, schema, **options).without_retries()
         attempts = self._attempts(timeout, request)
-        message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
+        message = stream_message_of(request, attempts)
 
         def start(seconds: float) -> Any:
             with self._while_open():

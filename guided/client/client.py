@@ -32,11 +32,11 @@ from guided.client.services import Services
 from guided.client.token_messages import text_message, tokens_message
 from guided.client.tracing import traced
 from guided.client.tries import Tries
-from guided.client.window import Asked, Window, in_order, message_of
+from guided.client.window import Asked, Window, in_order, message_of, stream_message_of
 from guided.errors import GuidedError
 from guided.spec import PromptTokens
 from guided.stats import EngineStats, ModelInfo
-from guided.v1 import generation_pb2, model_pb2
+from guided.v1 import model_pb2
 
 __all__ = ["Client"]
 
@@ -95,7 +95,7 @@ class Client(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Stream[T]:
-        """Generate one answer and return an iterator over its text; use it in ``with``.
+        """Generate an answer and return an iterator over its text; use it in ``with``.
 
         >>> with client.stream("Tell a story.", max_tokens=200) as story:
         ...     for text in story:
@@ -103,7 +103,7 @@ class Client(ClientBase):
         """
         request = Request(prompt, response_model, schema, **options).without_retries()
         attempts = self._attempts(timeout, request)
-        message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
+        message = stream_message_of(request, attempts)
 
         def start(seconds: float) -> Any:
             with self._while_open():

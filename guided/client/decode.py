@@ -24,7 +24,13 @@ from guided.v1 import model_pb2
 from guided.wire import Descriptor, Word, member_of, read, seconds_of
 from guided.wire_grammar import decode_report
 
-__all__ = ["decode_answer", "decode_model", "decode_prompt_tokens", "decode_stats"]
+__all__ = [
+    "decode_answer",
+    "decode_end",
+    "decode_model",
+    "decode_prompt_tokens",
+    "decode_stats",
+]
 
 
 def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer[str]:
@@ -44,6 +50,19 @@ def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer
         content=response.content,
         reasoning=response.reasoning,
         report=decode_report(response.report) if response.HasField("report") else None,
+    )
+
+
+def decode_end(end: pb.AnswerEnd, index: int, text: str) -> Candidate[str]:
+    """Decode the end of a streamed answer, with its text and without its thoughts and calls."""
+    return Candidate(
+        index=index,
+        value=text,
+        text=text,
+        finish_reason=_finish_reason(end.finish_reason),
+        num_tokens=end.num_tokens,
+        score=end.score if end.HasField("score") else None,
+        usage=_own_usage(end),
     )
 
 
@@ -100,7 +119,12 @@ def _decode_candidate(one: pb.Candidate) -> Candidate[str]:
         tool_calls=_decode_calls(one),
         content=one.content,
         reasoning=one.reasoning,
+        usage=_own_usage(one),
     )
+
+
+def _own_usage(told: pb.Candidate | pb.AnswerEnd) -> Usage | None:
+    return read(told.usage, Usage) if told.HasField("usage") else None
 
 
 def _decode_calls(told: pb.GenerateResponse | pb.Candidate) -> tuple[ToolCall, ...]:

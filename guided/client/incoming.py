@@ -19,6 +19,7 @@ from guided.client.growing_json import GrowingJson, ValueEvent
 from guided.client.partial import Partials
 from guided.client.request import Request
 from guided.client.retry import Attempts
+from guided.client.stream_events import EventReader, StreamEvent
 from guided.errors import InternalServiceError, RequestCancelledError, RequestError
 from guided.v1 import generation_pb2 as pb
 
@@ -51,6 +52,7 @@ class Incoming(Generic[T]):
 
     def __init__(self, request: Request[T], attempts: Attempts) -> None:
         self._request = request
+        self._has_several = request.specification.has_candidates
         self._attempts = attempts
         self._plain: Answer[str] | None = None
         self._has_begun = False
@@ -58,18 +60,28 @@ class Incoming(Generic[T]):
         self.held: str | None = None
         """Text of the answer that arrived while its thoughts were read."""
 
-    def read(self, message: pb.GenerateStreamResponse) -> str | None:
-        """Read a message; returns its text, perhaps a thought, or ``None`` for the last one."""
+    def read(self, message: pb.GenerateStreamResponse) -> pb.GenerateStreamResponse:
+        """Read a message and return it; the last one is kept as the answer."""
         self._attempts.succeed()
         self._has_begun = True
         if self._plain is not None:
             raise InternalServiceError("the server sent more after the answer")
+        if message.WhichOneof("event") not in ("delta", "reasoning_delta", "end"):
+            self._plain = decode_answer(message.answer, self._attempts.request_id)
+        return message
+
+    def text_of(self, message: pb.GenerateStreamResponse) -> str | None:
+        """Return the text in a message, perhaps a thought; ``None`` if it has none.
+
+        Texts of several answers come mixed, so only their events are read.
+        """
+        if self._has_several:
+            return None
         match message.WhichOneof("event"):
             case "delta":
                 return message.delta
             case "reasoning_delta":
                 return _Thought(message.reasoning_delta)
-        self._plain = decode_answer(message.answer, self._attempts.request_id)
         return None
 
     def pause(self, error: grpc.RpcError) -> float:
@@ -93,10 +105,16 @@ class Incoming(Generic[T]):
             closed = RequestCancelledError("the stream was closed")
             raise self._attempts.named(closed) from error
 
-    def check_complete(self) -> None:
-        """Raise unless the answer came."""
+    def plain(self) -> Answer[str]:
+        """Return the answer before its type reads it; raises unless it came."""
         if self._plain is None:
             raise InternalServiceError("the server ended the stream without an answer")
+        return self._plain
+
+    def events(self) -> EventReader[T]:
+        """Return a reader of the stream's events; raises if the stream was partly read."""
+        self._check_unread()
+        return EventReader(self._request)
 
     def document(self) -> GrowingJson:
         """Return a reader of the answer's values; raises if the stream was partly read."""
@@ -105,11 +123,15 @@ class Incoming(Generic[T]):
 
     def partials(self) -> Partials[T]:
         """Return a reader of the answer by its type; raises if the stream was partly read."""
+        self._check_unread()
+        return self._request.partials()
+
+    def _check_unread(self) -> None:
         if self._has_begun:
             raise RequestError(
-                "part of the stream was already read", hint="begin with its values or partials"
+                "part of the stream was already read",
+                hint="begin with its values, partials or events",
             )
-        return self._request.partials()
 
     def take_held(self) -> str | None:
         """Return the held text and drop it."""
@@ -145,8 +167,9 @@ class _StreamBase(Generic[T, C]):
 class Stream(_StreamBase[T, _Call]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
-    Instead of its text, you may read its values, or the answer itself while it grows. Leaving its
-    ``with`` block before the end cancels the request.
+    Instead of its text, you may read its values, or the answer itself while it grows, or its
+    events. Several answers have events alone: their texts come mixed. Leaving its ``with`` block
+    before the end cancels the request.
     """
 
     def values(self) -> Generator[ValueEvent, None, None]:
@@ -178,6 +201,22 @@ class Stream(_StreamBase[T, _Call]):
         for text in self:
             yield from partials.feed(text)
         yield from partials.end()
+
+    def events(self) -> Generator[StreamEvent[T], None, None]:
+        """Yield what the answers say, their calls of tools, and the end of each.
+
+        >>> with client.stream("Rain in Oslo?", tools=[Weather], n=2, temperature=1) as stream:
+        ...     for event in stream.events():
+        ...         match event:
+        ...             case guided.TextGrown(index, text):
+        ...                 show(index, text)
+        ...             case guided.CallEnded(index, call):
+        ...                 show(index, call.name, call.arguments)
+        """
+        reader = self._incoming.events()
+        while (message := self._message()) is not None:
+            yield from reader.read(message)
+        yield from reader.end(self._incoming.plain())
 
     def thoughts(self) -> Generator[str, None, None]:
         """Yield pieces of the model's thoughts, up to the beginning of its answer.
@@ -215,11 +254,17 @@ class Stream(_StreamBase[T, _Call]):
         return piece
 
     def _piece(self) -> str:
+        while (message := self._message()) is not None:
+            if (text := self._incoming.text_of(message)) is not None:
+                return text
+        raise StopIteration
+
+    def _message(self) -> pb.GenerateStreamResponse | None:
+        """Return the next message, ``None`` after the last one."""
         while True:
             try:
                 for message in self._call:
-                    if (text := self._incoming.read(message)) is not None:
-                        return text
+                    return self._incoming.read(message)
                 break
             except grpc.RpcError as error:
                 time.sleep(self._incoming.pause(error))
@@ -227,8 +272,8 @@ class Stream(_StreamBase[T, _Call]):
             except ValueError as error:  # of a channel that was closed, told behind interceptors
                 self._incoming.check_closed(error)
                 raise
-        self._incoming.check_complete()
-        raise StopIteration
+        self._incoming.plain()  # raises if the answer did not come
+        return None
 
     def __enter__(self) -> Self:
         return self
@@ -240,8 +285,9 @@ class Stream(_StreamBase[T, _Call]):
 class AsyncStream(_StreamBase[T, _AsyncCall]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
-    Instead of its text, you may read its values, or the answer itself while it grows. Leaving its
-    ``async with`` block before the end cancels the request, and so does dropping it.
+    Instead of its text, you may read its values, or the answer itself while it grows, or its
+    events, as in ``Stream``. Leaving its ``async with`` block before the end cancels the request,
+    and so does dropping it.
     """
 
     def __init__(
@@ -274,6 +320,15 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
         for partial in partials.end():
             yield partial
 
+    async def events(self) -> AsyncGenerator[StreamEvent[T], None]:
+        """Yield what the answers say, their calls, and the end of each, as in ``Stream``."""
+        reader = self._incoming.events()
+        while (message := await self._message()) is not None:
+            for event in reader.read(message):
+                yield event
+        for event in reader.end(self._incoming.plain()):
+            yield event
+
     async def thoughts(self) -> AsyncGenerator[str, None]:
         """Yield pieces of the model's thoughts, as in ``Stream``."""
         while self._incoming.held is None:
@@ -301,11 +356,17 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
         return piece
 
     async def _piece(self) -> str:
+        while (message := await self._message()) is not None:
+            if (text := self._incoming.text_of(message)) is not None:
+                return text
+        raise StopAsyncIteration
+
+    async def _message(self) -> pb.GenerateStreamResponse | None:
+        """Return the next message, ``None`` after the last one."""
         while True:
             try:
                 async for message in self._call:
-                    if (text := self._incoming.read(message)) is not None:
-                        return text
+                    return self._incoming.read(message)
                 break
             except grpc.RpcError as error:
                 await asyncio.sleep(self._incoming.pause(error))
@@ -314,8 +375,8 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
                 if not is_task_cancelled():
                     self._incoming.check_closed(error)
                 raise
-        self._incoming.check_complete()
-        raise StopAsyncIteration
+        self._incoming.plain()  # raises if the answer did not come
+        return None
 
     async def __aenter__(self) -> Self:
         return self

@@ -180,9 +180,7 @@ class Request(Generic[T]):
 
         Of several answers, returns the first whose value can be read.
         """
-        candidates = tuple(
-            self._read(one, plain.usage) for one in plain.candidates or (_only_candidate(plain),)
-        )
+        candidates = self.candidates(plain)
         for candidate in candidates:
             if candidate.error is None:
                 return replace(
@@ -202,6 +200,13 @@ class Request(Generic[T]):
         refused.request_id = plain.request_id or None
         raise refused
 
+    def candidates(self, plain: Answer[str]) -> tuple[Candidate[T], ...]:
+        """Return all answers, each with its value, or with the error with which its type refuses
+        its text.
+        """
+        told = plain.candidates or (_only_candidate(plain),)
+        return tuple([self.candidate(one, plain.usage) for one in told])
+
     def partials(self) -> Partials[T]:
         """Return a reader of the growing answer; raises ``RequestError`` if it is not JSON."""
         if self._adapter is None and self.schema is None:
@@ -214,13 +219,13 @@ class Request(Generic[T]):
             raise RequestError(
                 "an answer that may call tools cannot be read in parts",
                 field="tools",
-                hint="read the text of the stream instead",
+                hint="read the events() of the stream instead",
             )
         if self.specification.has_candidates:
             raise RequestError(
-                "several answers cannot be read in parts: they come whole, at the end",
+                "several answers cannot be read in parts: they grow side by side",
                 field="n",
-                hint="ask for one answer",
+                hint="read the events() of the stream instead, or ask for one answer",
             )
         return Partials(self._adapter)
 
@@ -230,7 +235,8 @@ class Request(Generic[T]):
             return report
         return replace(report, unenforced_validators=unenforced_validators(self._adapter))
 
-    def _read(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
+    def candidate(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
+        """Return one answer, likewise; ``usage`` is the cost that the error tells."""
         if plain.tool_calls:
             return replace(cast("Candidate[Any]", plain), value=None)
         try:
@@ -268,6 +274,7 @@ def _only_candidate(plain: Answer[str]) -> Candidate[str]:
         tool_calls=plain.tool_calls,
         content=plain.content,
         reasoning=plain.reasoning,
+        usage=plain.usage,
     )
 
 

@@ -28,7 +28,7 @@ from guided.errors import GuidedError, RequestError
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
 
-__all__ = ["Asked", "Ending", "Window", "in_order", "message_of"]
+__all__ = ["Asked", "Ending", "Window", "in_order", "message_of", "stream_message_of"]
 
 T = TypeVar("T")
 
@@ -186,6 +186,14 @@ def message_of(request: Request[Any], attempts: Attempts) -> pb.GenerateRequest:
     message = encode_request(request.specification)
     message.request_id = attempts.request_id
     return message
+
+
+def stream_message_of(request: Request[Any], attempts: Attempts) -> pb.GenerateStreamRequest:
+    """Return the message for a stream of a request."""
+    asked = request.specification
+    # Of a single answer without tools a detailed stream says nothing more.
+    is_detailed = asked.has_candidates or asked.tools is not None
+    return pb.GenerateStreamRequest(request=message_of(request, attempts), detailed=is_detailed)
 
 
 def in_order(completed: Iterable[Completed[T]]) -> list[Answer[T] | GuidedError]:

@@ -20,15 +20,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from guided.engine.engine import Engine
     from guided.engine.load import load_engine
-    from guided.engine.results import Delta, Finished
+    from guided.engine.results import Finished
+    from guided.spec.delta import Delta
 
 __all__ = ["Delta", "Engine", "Finished", "load_engine"]
 
-_MODULES = {"Delta": "results", "Engine": "engine", "Finished": "results", "load_engine": "load"}
+_MODULES = {
+    "Delta": "guided.spec.delta",
+    "Engine": "guided.engine.engine",
+    "Finished": "guided.engine.results",
+    "load_engine": "guided.engine.load",
+}
 
 
 def __getattr__(name: str) -> object:
     # Imported on first use: code that works on constraints alone needs no torch.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -18,6 +18,7 @@ from guided.engine.step_deadline import StepDeadline, TakesLongError
 from guided.engine.submission import ServiceOrder, Submission
 from guided.errors import RequestError
 from guided.spec import GenerationRequest
+from guided.spec.delta import can_stream
 from guided.spec.model_name import check_model
 
 if TYPE_CHECKING:
@@ -104,11 +105,12 @@ class Arrivals:
         check_model(request.model, (self._model_name,))
         if request_id in self._requests:
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
-        if stream and request.has_candidates:
+        if stream and not can_stream(request):
+            field = "best_of" if request.beams is None else "beams"
             raise RequestError(
-                "several answers cannot be streamed",
-                field="n",
-                hint="request one answer, or do not stream",
+                f"answers of {field} cannot be streamed: what they say is certain only at the end",
+                field=field,
+                hint="draw n answers, or do not stream",
             )
         if is_traced and (request.has_candidates or request.sampling.is_contrastive):
             raise RequestError(

@@ -39,7 +39,7 @@ from guided.engine.open_requests import OpenRequests
 from guided.engine.paused_answers import PausedAnswers
 from guided.engine.prompts import PreparedPrompt, Prompts, Render
 from guided.engine.request_isolation import as_guided_error, is_request_error
-from guided.engine.results import Delta, Finished, Results
+from guided.engine.results import Finished, Results
 from guided.engine.runnable import Step
 from guided.engine.scheduler import Scheduler
 from guided.engine.scoring import Judge
@@ -51,6 +51,7 @@ from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
+from guided.spec.delta import Delta
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import ConstraintStats, EngineStats, Phase

@@ -14,12 +14,8 @@ from guided.engine.sampled import SampledRunnable
 from guided.engine.scoring import Scorer, by_likelihood
 from guided.engine.submission import Submission
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import (
-    CandidateResult,
-    GenerationResult,
-    TokenLogprobs,
-    Usage,
-)
+from guided.spec import CandidateResult, GenerationResult, Usage
+from guided.spec.delta import Delta
 
 __all__ = ["Group", "SampledGroup"]
 
@@ -84,17 +80,9 @@ class Group:
             copied_tokens=use.copied,
         )
 
-    def take_new_text(self) -> str:
-        """Return the part of a streamed text that became certain since the last call."""
-        return ""
-
-    def take_new_thoughts(self) -> str:
-        """Return the part of the thoughts that became certain since the last call."""
-        return ""
-
-    def take_new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:  # noqa: ARG002
-        """Return the log-probabilities of the tokens since the last call, if requested."""
-        return ()
+    def take_deltas(self, vocabulary: Vocabulary) -> list[Delta]:  # noqa: ARG002
+        """Return what became certain of streamed answers since the last call."""
+        return []
 
     def begin_call(self) -> None:
         """Record that it takes part in a model call."""
@@ -144,6 +132,8 @@ class SampledGroup(Group):
     ) -> None:
         super().__init__(submission)
         self._answers = tuple(answers)
+        self._growing = list(range(len(answers))) if submission.is_streamed else []
+        """The numbers of streamed answers that were not handed out to their end."""
         self._scorer = scorer
         # Contrastive search draws nothing, so it has only one answer.
         first, siblings = self._answers[0], self._answers[1:]
@@ -168,17 +158,28 @@ class SampledGroup(Group):
         """Tokens of all answers that the model chose."""
         return sum([answer.num_chosen for answer in self._answers])
 
-    def take_new_text(self) -> str:
-        """Return the part of the only answer that became certain, if it is streamed."""
-        return self._answers[0].take_new_text()
-
-    def take_new_thoughts(self) -> str:
-        """Return the part of its thoughts that became certain."""
-        return self._answers[0].take_new_thoughts()
-
-    def take_new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
-        """Return the new log-probabilities of the only answer."""
-        return self._answers[0].take_new_logprobs(vocabulary)
+    def take_deltas(self, vocabulary: Vocabulary) -> list[Delta]:
+        """Return what became certain of each answer, and the end of each of several."""
+        request_id, request = self.request_id, self.submission.request
+        deltas: list[Delta] = []
+        for index in list(self._growing):
+            answer = self._answers[index]
+            ended: CandidateResult | None = None
+            if thought := answer.take_new_thoughts():
+                deltas.append(Delta(request_id, thought, is_thought=True, index=index))
+            text = answer.take_new_text()
+            if answer.finish_reason is not None:
+                self._growing.remove(index)
+                # The end of a single answer is that of its request.
+                if request.has_candidates:
+                    (score,) = self._scorer([answer])
+                    ended = self._candidate(index, score, vocabulary)
+            if text or ended is not None:
+                # Answers that are compared have them in any case.
+                tells = request.top_logprobs is not None
+                logprobs = answer.take_new_logprobs(vocabulary) if tells else ()
+                deltas.append(Delta(request_id, text, logprobs=logprobs, index=index, ended=ended))
+        return deltas
 
     def close_for_deadline(self) -> None:
         """End unfinished answers along their shortest completions."""
@@ -191,26 +192,29 @@ class SampledGroup(Group):
         request = self.submission.request
         # A single answer is compared with none, so it is not scored.
         scores = self._scorer(self._answers) if request.has_candidates else [0.0]
-        tells = request.top_logprobs is not None
-        candidates = []
-        for index, (answer, score) in enumerate(zip(self._answers, scores, strict=True)):
-            assert answer.finish_reason is not None, f"{self.request_id!r} is still running"
-            candidates.append(
-                CandidateResult(
-                    index=index,
-                    text=answer.text(vocabulary),
-                    tokens=answer.answer,
-                    finish_reason=answer.finish_reason,
-                    score=score,
-                    logprobs=answer.token_logprobs(vocabulary) if tells else (),
-                    reasoning=answer.reasoning(),
-                    reasoning_tokens=answer.num_thoughts,
-                )
-            )
+        candidates = [
+            self._candidate(index, score, vocabulary) for index, score in enumerate(scores)
+        ]
         # A stable sort: of equal scores the earlier answer comes first.
         if request.best_of is not None:
             candidates.sort(key=lambda candidate: -candidate.score)
         return candidates
+
+    def _candidate(self, index: int, score: float, vocabulary: Vocabulary) -> CandidateResult:
+        """Return an answer that has ended."""
+        answer, tells = self._answers[index], self.submission.request.top_logprobs is not None
+        assert answer.finish_reason is not None, f"{self.request_id!r} is still running"
+        return CandidateResult(
+            index=index,
+            text=answer.text(vocabulary),
+            tokens=answer.answer,
+            finish_reason=answer.finish_reason,
+            score=score,
+            logprobs=answer.token_logprobs(vocabulary) if tells else (),
+            reasoning=answer.reasoning(),
+            reasoning_tokens=answer.num_thoughts,
+            usage=answer.usage(),
+        )
 
     def own_usage(self) -> Usage:
         """The costs of all answers."""

@@ -7,23 +7,10 @@ from dataclasses import dataclass
 from guided.engine.group import Group
 from guided.errors import GuidedError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import GenerationResult, TokenLogprobs
+from guided.spec import GenerationResult
+from guided.spec.delta import Delta
 
-__all__ = ["Delta", "Finished", "Results"]
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """Text that one step added to a streamed answer; all deltas together are its text."""
-
-    request_id: str
-    text: str
-    """Whole characters, at least one."""
-    is_thought: bool = False
-    """Whether it belongs to the thoughts before the answer."""
-    logprobs: tuple[TokenLogprobs, ...] = ()
-    """Log-probabilities of the tokens since the last delta of the answer, if requested, including
-    tokens whose text is held back."""
+__all__ = ["Finished", "Results"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +36,8 @@ class Results:
         return any(finished.request_id == request_id for finished in self._finished)
 
     def stream(self, group: Group) -> None:
-        """Hand out the part of a streamed text that became certain."""
-        if thought := group.take_new_thoughts():
-            self._deltas.append(Delta(group.request_id, thought, is_thought=True))
-        if text := group.take_new_text():
-            logprobs = group.take_new_logprobs(self._vocabulary)
-            self._deltas.append(Delta(group.request_id, text, logprobs=logprobs))
+        """Hand out what became certain of streamed answers."""
+        self._deltas += group.take_deltas(self._vocabulary)
 
     def finish(self, group: Group) -> GenerationResult:
         """Hand out the answer to a request; raises if it may not be returned."""

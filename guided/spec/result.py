@@ -290,6 +290,8 @@ class CandidateResult:
     """The model's thoughts before the answer; only if the request let it think."""
     reasoning_tokens: int = 0
     """How many of the first ``tokens`` belong to the thoughts, including their end."""
+    usage: Usage | None = None
+    """Its own tokens and drafts, without what all answers share; ``None`` for beams."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -32,6 +32,7 @@ from guided.spec import (
     TokenId,
     Usage,
 )
+from guided.spec.delta import Delta, can_stream
 from guided.spec.findings import Finding
 from guided.spec.model_name import check_model
 from guided.spec.tool_calls import with_calls
@@ -138,16 +139,16 @@ class WalkingModel:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the pieces of one answer, then the answer; several answers come whole."""
+        """Yield the pieces of the answers side by side, then the result; ranked ones are in it."""
         if is_watched:
             raise RequestError(
                 "a server without a model cannot show how an answer comes to be",
                 hint="use one that runs a model",
             )
         result = await self.generate(request, received, client)
-        if not result.candidates:
-            for at in range(0, len(result.text), _PIECE):
-                yield result.text[at : at + _PIECE]
+        if can_stream(request):
+            for delta in _deltas(result):
+                yield delta
         yield result
 
     async def tokenize(
@@ -313,7 +314,11 @@ def _result(
     request: GenerationRequest, found: list[tuple[str, FinishReason]], seconds: float
 ) -> GenerationResult:
     candidates = tuple(
-        CandidateResult(index, text, _tokens(text), reason, score=0.0)
+        CandidateResult(
+            *(index, text, _tokens(text), reason),
+            score=0.0,
+            usage=Usage(sampled_tokens=len(_tokens(text))),
+        )
         for index, (text, reason) in enumerate(found)
     )
     text, reason = found[0]
@@ -329,6 +334,17 @@ def _result(
         candidates=candidates if request.has_candidates else (),
         verification=request.verification,
     )
+
+
+def _deltas(result: GenerationResult) -> Iterator[Delta]:
+    """Yield the pieces of all answers in turn, and the end of each of several."""
+    texts = [one.text for one in result.candidates or (result,)]
+    for at in range(0, max(map(len, texts)) + 1, _PIECE):
+        for index, text in enumerate(texts):
+            piece, is_last = text[at : at + _PIECE], at <= len(text) < at + _PIECE
+            ended = result.candidates[index] if is_last and result.candidates else None
+            if piece or ended is not None:
+                yield Delta("", piece, index=index, ended=ended)
 
 
 def _prompt_tokens(request: GenerationRequest) -> tuple[TokenId, ...]:

@@ -659,6 +659,12 @@ class GenerateStreamRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REQUEST_FIELD_NUMBER: _builtins.int
+    DETAILED_FIELD_NUMBER: _builtins.int
+    detailed: _builtins.bool
+    """Tell several answers apart while they grow, and calls from the text around them; each answer
+    then has an end of its own. Absent: several answers come whole, only in the last message, and
+    calls are part of the text.
+    """
     @_builtins.property
     def request(self) -> Global___GenerateRequest:
         """The request. Required."""
@@ -667,10 +673,11 @@ class GenerateStreamRequest(_message.Message):
         self,
         *,
         request: Global___GenerateRequest | None = ...,
+        detailed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detailed", b"detailed", "request", b"request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1044,6 +1051,7 @@ class Candidate(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Its number among the drawn answers, or among the beams by score; from 0."""
     text: _builtins.str
@@ -1070,6 +1078,12 @@ class Candidate(_message.Message):
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
         """As in GenerateResponse."""
 
+    @_builtins.property
+    def usage(self) -> Global___Usage:
+        """Its own tokens and drafts. The prompt, the model calls and all times are counted only in the
+        usage of the request. Absent for beams.
+        """
+
     def __init__(
         self,
         *,
@@ -1083,10 +1097,11 @@ class Candidate(_message.Message):
         content: _builtins.str = ...,
         reasoning: _builtins.str = ...,
         reasoning_tokens: _builtins.int = ...,
+        usage: Global___Usage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "reasoning", b"reasoning", "reasoning_tokens", b"reasoning_tokens", "score", b"score", "text", b"text", "tool_calls", b"tool_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "reasoning", b"reasoning", "reasoning_tokens", b"reasoning_tokens", "score", b"score", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1153,16 +1168,31 @@ class GenerateStreamResponse(_message.Message):
     DELTA_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    PIECES_FIELD_NUMBER: _builtins.int
     delta: _builtins.str
     """The next part of the text: whole characters, at least one. It is never taken back. Its size
-    depends on the server, and on how fast the caller reads. Several answers (`n`) come whole, only
-    in the last message.
+    depends on the server, and on how fast the caller reads. Several answers come in parts only
+    if the stream is detailed; those of best_of and beams, which are known at the end, in one.
     """
     reasoning_delta: _builtins.str
-    """The next part of the model's thoughts; sent before all deltas."""
+    """The next part of the model's thoughts; sent before all deltas of the answer."""
+    index: _builtins.int
+    """The answer that the event is about, as Candidate.index; 0 for a single one."""
     @_builtins.property
     def answer(self) -> Global___GenerateResponse:
         """The answer, as the last message. Its text is that of all deltas together."""
+
+    @_builtins.property
+    def end(self) -> Global___AnswerEnd:
+        """The end of one answer, after all of its text; only if the stream is detailed."""
+
+    @_builtins.property
+    def pieces(self) -> _containers.RepeatedCompositeFieldContainer[Global___AnswerPiece]:
+        """What is certain by now of the calls in the answer and of its text outside them, with its deltas
+        and its end; only if the stream is detailed and tools were given.
+        """
 
     def __init__(
         self,
@@ -1170,16 +1200,99 @@ class GenerateStreamResponse(_message.Message):
         delta: _builtins.str = ...,
         answer: Global___GenerateResponse | None = ...,
         reasoning_delta: _builtins.str = ...,
+        end: Global___AnswerEnd | None = ...,
+        index: _builtins.int = ...,
+        pieces: _abc.Iterable[Global___AnswerPiece] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event", "reasoning_delta", b"reasoning_delta"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "end", b"end", "event", b"event", "reasoning_delta", b"reasoning_delta"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event", "reasoning_delta", b"reasoning_delta"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "end", b"end", "event", b"event", "index", b"index", "pieces", b"pieces", "reasoning_delta", b"reasoning_delta"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["delta", "answer", "reasoning_delta"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["delta", "answer", "reasoning_delta", "end"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
 Global___GenerateStreamResponse: _TypeAlias = GenerateStreamResponse  # noqa: Y015
+
+@_typing.final
+class AnswerPiece(_message.Message):
+    """A piece of an answer that may call tools."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    CALL_BEGIN_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    CALL_END_FIELD_NUMBER: _builtins.int
+    content: _builtins.str
+    """The next part of the text outside calls."""
+    arguments: _builtins.str
+    """The next part of the arguments of the latest call, as JSON."""
+    @_builtins.property
+    def call_begin(self) -> Global___ToolCall:
+        """A call begins: its name and its id. Its arguments follow."""
+
+    @_builtins.property
+    def call_end(self) -> Global___ToolCall:
+        """The latest call has ended: all of it. A call that a stop breaks off has no end."""
+
+    def __init__(
+        self,
+        *,
+        content: _builtins.str = ...,
+        call_begin: Global___ToolCall | None = ...,
+        arguments: _builtins.str = ...,
+        call_end: Global___ToolCall | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_begin", b"call_begin", "call_end", b"call_end", "content", b"content", "kind", b"kind"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_begin", b"call_begin", "call_end", b"call_end", "content", b"content", "kind", b"kind"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["content", "call_begin", "arguments", "call_end"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___AnswerPiece: _TypeAlias = AnswerPiece  # noqa: Y015
+
+@_typing.final
+class AnswerEnd(_message.Message):
+    """The end of one of the answers in a stream. Its text, thoughts and calls came before; its
+    log-probabilities come with the last message.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINISH_REASON_FIELD_NUMBER: _builtins.int
+    NUM_TOKENS_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    finish_reason: Global___FinishReason.ValueType
+    """Why it ended."""
+    num_tokens: _builtins.int
+    """As in Candidate."""
+    score: _builtins.float
+    """As in Candidate; absent if only one answer was requested."""
+    @_builtins.property
+    def usage(self) -> Global___Usage:
+        """As in Candidate; of a single answer that of the request."""
+
+    def __init__(
+        self,
+        *,
+        finish_reason: Global___FinishReason.ValueType = ...,
+        num_tokens: _builtins.int = ...,
+        score: _builtins.float | None = ...,
+        usage: Global___Usage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "score", b"score", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "finish_reason", b"finish_reason", "num_tokens", b"num_tokens", "score", b"score", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___AnswerEnd: _TypeAlias = AnswerEnd  # noqa: Y015
 
 @_typing.final
 class TokenLogprobs(_message.Message):

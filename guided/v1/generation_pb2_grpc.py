@@ -78,9 +78,9 @@ class GenerationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GenerateStream(self, request, context):
-        """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-        Generate would return it; an error, before the first text or after it, is the status of the
-        call. A caller who goes away cancels the request.
+        """Makes one answer, or several, and sends the text as it grows. The last message is the whole
+        answer, as Generate would return it; an error, before the first text or after it, is the status
+        of the call. A caller who goes away cancels the request.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -44,9 +44,9 @@ class GenerationServiceStub:
     Generate: _grpc.UnaryUnaryMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateResponse]
     """Makes one answer."""
     GenerateStream: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateStreamRequest, _generation_pb2.GenerateStreamResponse]
-    """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-    Generate would return it; an error, before the first text or after it, is the status of the
-    call. A caller who goes away cancels the request.
+    """Makes one answer, or several, and sends the text as it grows. The last message is the whole
+    answer, as Generate would return it; an error, before the first text or after it, is the status
+    of the call. A caller who goes away cancels the request.
     """
     GenerateBatch: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateBatchRequest, _generation_pb2.GenerateBatchResponse]
     """Makes many answers side by side and sends each as soon as it is finished, with its own status:
@@ -70,9 +70,9 @@ class GenerationServiceAsyncStub(GenerationServiceStub):
     Generate: _aio.UnaryUnaryMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateResponse]  # type: ignore[assignment]
     """Makes one answer."""
     GenerateStream: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateStreamRequest, _generation_pb2.GenerateStreamResponse]  # type: ignore[assignment]
-    """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-    Generate would return it; an error, before the first text or after it, is the status of the
-    call. A caller who goes away cancels the request.
+    """Makes one answer, or several, and sends the text as it grows. The last message is the whole
+    answer, as Generate would return it; an error, before the first text or after it, is the status
+    of the call. A caller who goes away cancels the request.
     """
     GenerateBatch: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateBatchRequest, _generation_pb2.GenerateBatchResponse]  # type: ignore[assignment]
     """Makes many answers side by side and sends each as soon as it is finished, with its own status:
@@ -105,9 +105,9 @@ class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _generation_pb2.GenerateStreamRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_generation_pb2.GenerateStreamResponse], _abc.AsyncIterator[_generation_pb2.GenerateStreamResponse]]:
-        """Makes one answer and sends its text as it grows. The last message is the whole answer, as
-        Generate would return it; an error, before the first text or after it, is the status of the
-        call. A caller who goes away cancels the request.
+        """Makes one answer, or several, and sends the text as it grows. The last message is the whole
+        answer, as Generate would return it; an error, before the first text or after it, is the status
+        of the call. A caller who goes away cancels the request.
         """
 
     @_abc_1.abstractmethod

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
+from guided.spec import CandidateResult, GenerationRequest, GenerationResult, TokenLogprobs
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided_service.http.errors import JsonObject
 
@@ -30,17 +30,21 @@ class Form(Protocol):
     def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         """Return the body of an answer, with the report on its constraint if it was requested."""
 
-    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = (), index: int = 0) -> bytes:
         """Return the events of more text; none while they depend on what follows.
 
-        ``logprobs`` are those of the tokens that have come with the text.
+        ``logprobs`` are those of the tokens that have come with the text, ``index`` is the number
+        of its answer.
         """
 
-    def thought(self, text: str) -> bytes:
-        """Return the events of more of the thoughts before the text."""
+    def thought(self, text: str, index: int = 0) -> bytes:
+        """Return the events of more of the thoughts before the text of an answer."""
+
+    def closed(self, one: CandidateResult) -> bytes:
+        """Return the last events of one of several answers, whose text went through ``grown``."""
 
     def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
-        """Return the last events of a stream, after all of its text went through ``grown``.
+        """Return the last events of a stream: of its only answer, or all of those not closed.
 
         ``report`` is as in ``whole``.
         """

@@ -44,7 +44,6 @@ from guided_service.request_record import (
 )
 from guided_service.request_watch import UNREAD, WatchesRequests
 from guided_service.servicers import Engine
-from guided_service.stream_events import Scored, Thought
 from guided_service.token_book import TokenBook
 
 __all__ = [
@@ -270,12 +269,12 @@ class Answers:
             async for event in events:
                 if isinstance(event, GenerationResult):
                     return event
-                if isinstance(event, Thought):
-                    grown = form.thought(event.text)
-                elif isinstance(event, Scored):
-                    grown = form.grown(event.text, event.logprobs)
+                if event.is_thought:
+                    grown = form.thought(event.text, event.index)
                 else:
-                    grown = form.grown(event)
+                    grown = form.grown(event.text, event.logprobs, event.index)
+                if event.ended is not None:
+                    grown += await encode_answer(form.closed, event.ended)
                 if grown:
                     await response.piece(grown)
         raise AssertionError("a stream ended without its answer")

@@ -148,34 +148,41 @@ class ChatForm(ChunkForm):
     def __init__(self, style: ChatStyle, shown: Shown) -> None:
         super().__init__(shown, tells_usage=style.tells_usage)
         self._style = style
-        self._growing = self._choice(0)
-        """The choice that is streamed as it grows."""
+        self._growing: dict[int, _Choice] = {}
+        """The choices that are streamed as they grow, by number."""
 
     def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         choices = [self._choice(index).whole(one) for index, one in enumerate(answers_of(result))]
         return self._body(choices, result.usage, report)
 
-    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = (), index: int = 0) -> bytes:
         """Return the chunks of more text; the first has the log-probabilities so far."""
-        return self._chunks(self._growing.grown(text, logprobs))
+        return self._chunks(self._growing_choice(index).grown(text, logprobs))
 
-    def thought(self, text: str) -> bytes:
-        return self._chunks([self._growing.thought(text)])
+    def thought(self, text: str, index: int = 0) -> bytes:
+        return self._chunks([self._growing_choice(index).thought(text)])
+
+    def closed(self, one: CandidateResult) -> bytes:
+        return self._chunks(self._growing_choice(one.index).ended(one))
 
     def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
-        """Return the last chunks: all of several answers, or what is left of a single one."""
-        told = [
-            self._growing,
-            *(self._choice(i) for i in range(1, len(answers_of(result)))),
-        ]
+        """Return the last chunks: ranked answers as a whole, or what is left of a single one."""
         events: list[bytes] = []
-        for choice, one in zip(told, answers_of(result), strict=True):
+        for index, one in enumerate(answers_of(result)):
+            choice = self._growing_choice(index)
+            if choice.is_ended:
+                continue
             if result.candidates:
                 if one.reasoning:
                     events.append(self._chunks([choice.thought(one.reasoning)]))
                 events.append(self._chunks(choice.grown(one.text)))
             events.append(self._chunks(choice.ended(one)))
         return b"".join((*events, self._end(result.usage, report)))
+
+    def _growing_choice(self, index: int) -> _Choice:
+        if index not in self._growing:
+            self._growing[index] = self._choice(index)
+        return self._growing[index]
 
     def _choice(self, index: int) -> _Choice:
         return _Choice(self._style, self._shown.tool_format, index)
@@ -189,6 +196,8 @@ class _Choice:
         self._index = index
         self._reader = style.reader_of(form)
         self._is_begun = False
+        self.is_ended = False
+        """Whether its last chunk was formed."""
         self._is_custom = False
         """Whether the latest call is of a custom tool."""
         self._num_scored = 0
@@ -225,6 +234,7 @@ class _Choice:
         return self._chunk(_thoughts(text))
 
     def ended(self, one: One) -> list[JsonObject]:
+        self.is_ended = True
         left = [self._delta(piece) for piece in self._rest()]
         rest = (*self._untold, *one.logprobs[one.reasoning_tokens + self._num_scored :])
         end = self._end(one, rest)

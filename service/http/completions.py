@@ -10,7 +10,13 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MAX_TOP_LOGPROBS, GenerationRequest, GenerationResult, TokenLogprobs
+from guided.spec import (
+    MAX_TOP_LOGPROBS,
+    CandidateResult,
+    GenerationRequest,
+    GenerationResult,
+    TokenLogprobs,
+)
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
 from guided_service.http.chat_answer import ChunkForm, One, answers_of, finish_of
@@ -116,6 +122,8 @@ class CompletionForm(ChunkForm):
     def __init__(self, style: _Style, shown: Shown) -> None:
         super().__init__(shown, tells_usage=style.tells_usage)
         self._style = style
+        self._closed: set[int] = set()
+        """The answers whose last chunk was formed."""
 
     def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
         choices = [
@@ -123,19 +131,30 @@ class CompletionForm(ChunkForm):
         ]
         return self._body(choices, result.usage, report)
 
-    def thought(self, text: str) -> bytes:
+    def thought(self, text: str, index: int = 0) -> bytes:  # noqa: ARG002
         """Never called: nothing here requests thoughts."""
         raise AssertionError(f"a thought in an answer without any: {text!r}")
 
-    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
+    def grown(
+        self,
+        text: str,
+        logprobs: tuple[TokenLogprobs, ...] = (),  # noqa: ARG002
+        index: int = 0,
+    ) -> bytes:
         """Return the chunk of more text; log-probabilities come with the last one."""
-        return self._chunks([self._choice(0, text, None)])
+        return self._chunks([self._choice(index, text, None)] if text else [])
+
+    def closed(self, one: CandidateResult) -> bytes:
+        """Return the last chunk of one of several answers."""
+        self._closed.add(one.index)
+        return self._chunks([self._choice(one.index, "", one)])
 
     def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
-        """Return the last chunks: all of several answers, or what is left of a single one."""
+        """Return the last chunks: ranked answers as a whole, or what is left of a single one."""
         last = [
             self._choice(index, one.text if result.candidates else "", one)
             for index, one in enumerate(answers_of(result))
+            if index not in self._closed
         ]
         return self._chunks(last) + self._end(result.usage, report)
 

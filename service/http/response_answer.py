@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
-from guided.spec import GenerationResult, TokenLogprobs
+from guided.spec import CandidateResult, GenerationResult, TokenLogprobs
 from guided_service.call_reader import Argument, CallBegun, Content, Piece, call_id
 from guided_service.http.asked import Shown
 from guided_service.http.chat_answer import ChatStyle
@@ -137,15 +137,24 @@ class ResponseForm:
         self.ended(result)
         return self._response(result, report)
 
-    def thought(self, text: str) -> bytes:
+    def thought(self, text: str, index: int = 0) -> bytes:  # noqa: ARG002
         events = self._begin()
         if not self._items:
             events += self._added("reasoning")
         return b"".join([*events, self._delta(text)])
 
-    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
+    def grown(
+        self,
+        text: str,
+        logprobs: tuple[TokenLogprobs, ...] = (),  # noqa: ARG002
+        index: int = 0,  # noqa: ARG002
+    ) -> bytes:
         """Return the events of more text; log-probabilities come with the last events."""
         return b"".join([*self._begin(), *self._told(self._read(text))])
+
+    def closed(self, one: CandidateResult) -> bytes:
+        """Never called: a response has one answer."""
+        raise AssertionError(f"several answers in a response: {one!r}")
 
     def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
         of_answer = result.logprobs[result.reasoning_tokens :]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from guided.errors import RequestError
-from guided.spec import FinishReason, GenerationResult, TokenLogprobs
+from guided.spec import CandidateResult, FinishReason, GenerationResult, TokenLogprobs
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
 from guided_service.http.chat_request import read_chat
@@ -54,15 +54,24 @@ class WatchForm:
         }
         return {"end": told if report is None else told | {"report": report}}
 
-    def thought(self, text: str) -> bytes:
+    def thought(self, text: str, index: int = 0) -> bytes:  # noqa: ARG002
         """Never called: a watched answer yields tokens, those of thoughts too, not text."""
         raise AssertionError(f"a thought in an answer that is watched: {text!r}")
 
-    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
+    def grown(
+        self,
+        text: str,
+        logprobs: tuple[TokenLogprobs, ...] = (),  # noqa: ARG002
+        index: int = 0,  # noqa: ARG002
+    ) -> bytes:
         """Return the events of some lines, each of which is JSON already."""
         # Not by ``splitlines``, which would also split at line breaks inside texts.
         lines = text.removesuffix("\n").split("\n")
         return b"".join(b"data: " + line.encode() + b"\n\n" for line in lines)
+
+    def closed(self, one: CandidateResult) -> bytes:
+        """Never called: only one answer is watched."""
+        raise AssertionError(f"several answers that are watched: {one!r}")
 
     def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
         return event(self.whole(result, report))

@@ -31,7 +31,7 @@ from guided_service.messages import (
     Tokenize,
 )
 from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
-from guided_service.stream_events import Scored, StreamEvent, Thought
+from guided_service.stream_events import StreamEvent
 
 __all__ = ["BEGUN", "KV_USE", "Engine"]
 
@@ -165,12 +165,4 @@ def _request_of(asked: Asked) -> tuple[GenerationRequest, float, str]:
 
 
 def _reply_of_event(event: StreamEvent) -> Reply:
-    match event:
-        case GenerationResult():
-            return Answered("", event)
-        case Thought(text):
-            return Grown((("", text, True),))
-        case Scored(text):
-            return Grown((("", text, False),))
-        case _:
-            return Grown((("", event, False),))
+    return Answered("", event) if isinstance(event, GenerationResult) else Grown((event,))

@@ -44,7 +44,7 @@ from guided_service.ray.affinity import Affinity, affinity_of
 from guided_service.ray.messages import Absent, Asked, CutOff, Reply, error_of, read_reply
 from guided_service.ray.totals import total_of
 from guided_service.ray.worth import Worth
-from guided_service.stream_events import StreamEvent, Thought
+from guided_service.stream_events import StreamEvent
 
 __all__ = ["Engines"]
 
@@ -259,8 +259,8 @@ def _event_of(reply: Reply) -> StreamEvent:
     match reply:
         case Answered():
             return reply.result
-        case Grown(((_, text, is_thought),)):
-            return Thought(text) if is_thought else text
+        case Grown((delta,)):
+            return delta
         case _:
             raise AssertionError(f"an engine streamed {reply!r}")
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 import guided
 from guided import testing
 from guided.masks.mask import Mask, tokens_of
+from guided.spec.tool_format import HERMES
 from guided.testing.walking_model import Reply
 
 __all__ = ["ELSEWHERE", "NOWHERE", "STAGES", "Stage"]
@@ -182,11 +183,21 @@ _USING_SHOWS: Final = (
     " {'title': 'Dal', 'steps': ['Rinse.', 'Boil.']}\n"
 )
 
+_CLIENT: Final[Sequence[Reply]] = (
+    guided.InternalServiceError("a bug"),
+    *[Ticket(title="Cards", urgent=True)] * 3,
+    HERMES.call("Weather", '{"city":"Oslo"}'),
+    "Which Oslo?",
+)
+
 STAGES: Final[Mapping[str, Stage]] = {
     "README.md": Stage((_OUTAGE, _OUTAGE), shows=f"{_SHOWN}\ncomplete\n", ends=_readme_ends),
     "docs/adapters.md": Stage(given=_adapters, ends=_adapters_end),
     "docs/client.md": Stage(
-        (guided.InternalServiceError("a bug"),), given=_client, ends=_client_ends
+        _CLIENT,
+        given=_client,
+        shows="0: calls Weather\n0: city='Oslo'\n0: stop, 74 tokens\n",
+        ends=_client_ends,
     ),
     "docs/grammar-service.md": Stage(given=lambda: {"Ticket": Ticket}, ends=_grammar_service_ends),
     "docs/grammars.md": Stage(given=_grammars),

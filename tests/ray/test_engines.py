@@ -20,6 +20,7 @@ from guided.spec import (
     TokenId,
     Usage,
 )
+from guided.spec.delta import Delta
 from guided_service.config import ServerConfig
 from guided_service.messages import Answered, Found, Grown
 from guided_service.ray.engines import Engines
@@ -89,6 +90,7 @@ def engines(*replicas: tuple[Reply, ...]) -> tuple[Engines, Handle]:
 
 
 GONE = (Absent("a"),), (Absent("b"),)
+YES = Delta("r", "yes", index=1)
 
 
 def test_another_is_asked_that_is_not_one_of_those() -> None:
@@ -99,12 +101,12 @@ def test_another_is_asked_that_is_not_one_of_those() -> None:
 
 
 def test_a_stream_begins_at_another() -> None:
-    made, handle = engines(*GONE, (Grown((("", "yes", False),)), Answered("", RESULT)))
+    made, handle = engines(*GONE, (Grown((YES,)), Answered("", RESULT)))
 
     async def read() -> list[object]:
         return [each async for each in made.stream(REQUEST, 0.0)]
 
-    assert asyncio.run(read()) == ["yes", RESULT]
+    assert asyncio.run(read()) == [YES, RESULT]
     assert [each.avoided for each in handle.asked] == [set(), {"a"}, {"a", "b"}]
     assert all(each.is_cancelled for each in handle.calls)
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from guided.errors import (
@@ -25,14 +26,15 @@ from guided.errors import (
     RequestError,
 )
 from guided.spec import (
+    CandidateResult,
     FinishReason,
     GenerationRequest,
     GenerationResult,
     OnIncomplete,
     TokenId,
-    TokenLogprobs,
     Usage,
 )
+from guided.spec.delta import Delta
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
@@ -49,14 +51,6 @@ if TYPE_CHECKING:
 class EchoFinished:
     request_id: str
     outcome: GenerationResult | GuidedError
-
-
-@dataclass(frozen=True)
-class EchoDelta:
-    request_id: str
-    text: str
-    is_thought: bool = False
-    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ class EchoEngine:
     answered: int = 0
     made: float = field(default_factory=time.monotonic)
     streamed: set[str] = field(default_factory=set)
-    deltas: list[EchoDelta] = field(default_factory=list)
+    deltas: list[Delta] = field(default_factory=list)
 
     @cached_property
     def constraint_tasks(self) -> ConstraintTasks:
@@ -167,11 +161,8 @@ class EchoEngine:
                 del self.running[request_id]
                 finished.append(EchoFinished(request_id, _cut_short(request)))
                 continue
-            text = _echo(request)
             if request_id in self.streamed:
-                is_last = tokens + 1 == request.max_tokens
-                grown = text[tokens:] if is_last else text[tokens : tokens + 1]
-                self.deltas += [EchoDelta(request_id, grown)] if grown else []
+                self.deltas += self._grown(request_id, request, tokens)
             if request.prompt == "wait" or tokens + 1 < request.max_tokens:
                 self.running[request_id] = (request, tokens + 1)
             else:
@@ -199,7 +190,17 @@ class EchoEngine:
             cancelled=self.cancelled,
         )
 
-    def take_deltas(self) -> Sequence[EchoDelta]:
+    def _grown(self, request_id: str, request: GenerationRequest, tokens: int) -> list[Delta]:
+        is_last = tokens + 1 == request.max_tokens
+        deltas = []
+        for index, text in enumerate(_echoes(request)):
+            grown = text[tokens:] if is_last else text[tokens : tokens + 1]
+            ended = _candidate(index, text) if is_last and request.has_candidates else None
+            if grown or ended is not None:
+                deltas.append(Delta(request_id, grown, index=index, ended=ended))
+        return deltas
+
+    def take_deltas(self) -> Sequence[Delta]:
         taken, self.deltas = self.deltas, []
         return taken
 
@@ -212,6 +213,9 @@ class EchoEngine:
             usage=Usage(1, 2, 3, 4),
             seconds=0.25,
             verification=request.verification,
+            candidates=tuple(starmap(_candidate, enumerate(_echoes(request))))
+            if request.has_candidates
+            else (),
         )
 
 
@@ -259,6 +263,19 @@ def _echo(request: GenerationRequest) -> str:
     if isinstance(request.prompt, str):
         return request.prompt
     return request.prompt[-1].content
+
+
+def _echoes(request: GenerationRequest) -> list[str]:
+    """Return the texts of all answers; several begin with their numbers."""
+    text = _echo(request)
+    return [f"{index}{text}" for index in range(request.n)] if request.has_candidates else [text]
+
+
+def _candidate(index: int, text: str) -> CandidateResult:
+    tokens = tuple(TokenId(byte) for byte in text.encode())
+    return CandidateResult(
+        *(index, text, tokens, FinishReason.STOP), 0.0, usage=Usage(sampled_tokens=len(tokens))
+    )
 
 
 def _cut_short(request: GenerationRequest) -> IncompleteAnswerError:

@@ -53,3 +53,17 @@ def test_only_long_answers_go_to_a_thread(result: GenerationResult, in_thread: b
     given, thread = asyncio.run(encode_answer(encode, result))
     assert given is result
     assert (thread != threading.get_ident()) == in_thread
+
+
+@pytest.mark.parametrize(("num_scored", "in_thread"), [(20, False), (8_000, True)])
+def test_so_does_a_long_one_of_several_that_ends_by_itself(
+    num_scored: int, in_thread: bool
+) -> None:
+    (one,) = answer(0, num_scored).candidates
+
+    def encode(given: CandidateResult) -> tuple[CandidateResult, int]:
+        return given, threading.get_ident()
+
+    given, thread = asyncio.run(encode_answer(encode, one))
+    assert given is one
+    assert (thread != threading.get_ident()) == in_thread

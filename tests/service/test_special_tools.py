@@ -22,10 +22,19 @@ from guided.spec import (
     ToolUse,
     Usage,
 )
+from guided.spec.delta import Delta
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HARMONY, HERMES, LLAMA, MISTRAL, ToolFormat, mark, strip_marks
-from guided_service.call_reader import Argument, CallBegun, CallReader, Content, reader_of
-from guided_service.encode import encode_event, encode_result
+from guided_service.call_reader import (
+    Argument,
+    CallBegun,
+    CallReader,
+    Content,
+    ReaderOf,
+    reader_of,
+)
+from guided_service.encode import encode_result
+from guided_service.stream_teller import PlainTeller, StreamTeller
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
 FORMS = {"mistral": MISTRAL, "harmony": HARMONY}
@@ -137,6 +146,17 @@ def test_a_text_that_spells_a_sign_calls_nothing(name: str) -> None:
     assert pieces == [Content(spelled)]
 
 
+def delta_of(text: str, make: ReaderOf | None) -> str:
+    """The text of a plain stream, and of a detailed one."""
+    told = [
+        teller(GenerationRequest("x"), make).grown(Delta("", text))
+        for teller in (PlainTeller, StreamTeller)
+    ]
+    ((plain,), (detailed,)) = told
+    assert plain.delta == detailed.delta
+    return plain.delta
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_callers_see_names_without_marks(name: str) -> None:
     form = FORMS[name]
@@ -149,8 +169,8 @@ def test_callers_see_names_without_marks(name: str) -> None:
     told = encode_result(result, None, make)
     assert told.text == strip_marks(text)
     assert [(call.name, call.arguments) for call in told.tool_calls] == [("f", '{"a":"\\u0001"}')]
-    assert encode_event(text, None, make).delta == strip_marks(text)
-    assert encode_event("\x01", None, None).delta == "\x01"
+    assert delta_of(text, make) == strip_marks(text)
+    assert delta_of("\x01", None) == "\x01"
 
 
 def test_stops_do_not_see_what_the_format_puts_first() -> None:
@@ -170,4 +190,4 @@ def test_a_format_without_special_tokens_leaves_texts_as_they_are(form: ToolForm
 
     told = encode_result(result, None, make)
     assert (told.text, told.content) == (text, text)
-    assert encode_event(text, None, make).delta == text
+    assert delta_of(text, make) == text

@@ -24,11 +24,12 @@ from guided.errors import (
     RequestError,
     ServiceUnavailableError,
 )
-from guided.spec import FinishReason, TokenId, TokenLogprobs, Usage
+from guided.spec import CandidateResult, FinishReason, TokenId, TokenLogprobs, Usage
+from guided.spec.delta import Delta
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.calls import write_within
-from guided_service.stream_events import Outbox, Scored, Thought
+from guided_service.stream_events import Outbox
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
 
@@ -345,16 +346,16 @@ def test_text_that_nobody_takes_is_kept_as_one_piece() -> None:
     async def use() -> None:
         outbox = Outbox()
         for _ in range(1000):
-            outbox.put("ab")
-        assert await outbox.take() == "ab" * 1000
+            outbox.put(Delta("r", "ab"))
+        assert await outbox.take() == Delta("r", "ab" * 1000)
         taking = asyncio.create_task(outbox.take())
         await asyncio.sleep(0)
         assert not taking.done()
-        outbox.put("c")
-        assert await taking == "c"
-        outbox.put("d")
+        outbox.put(Delta("r", "c"))
+        assert await taking == Delta("r", "c")
+        outbox.put(Delta("r", "d"))
         outbox.close()
-        assert [await outbox.take(), await outbox.take()] == ["d", ""]
+        assert [await outbox.take(), await outbox.take()] == [Delta("r", "d"), None]
 
     asyncio.run(use())
 
@@ -365,12 +366,37 @@ def test_log_probabilities_are_taken_with_their_text() -> None:
     async def use() -> None:
         outbox = Outbox()
         for text, token in (("a", one), ("b", other)):
-            outbox.put_logprobs([token])
-            outbox.put(text)
-        outbox.put("hm", is_thought=True)
-        assert await outbox.take() == Thought("hm")
-        assert await outbox.take() == Scored("ab", (one, other))
-        outbox.put("c")
-        assert await outbox.take() == "c"
+            outbox.put(Delta("r", text, logprobs=(token,)))
+        outbox.put(Delta("r", "hm", is_thought=True))
+        assert await outbox.take() == Delta("r", "hm", is_thought=True)
+        assert await outbox.take() == Delta("r", "ab", logprobs=(one, other))
+        outbox.put(Delta("r", "c"))
+        assert await outbox.take() == Delta("r", "c")
+
+    asyncio.run(use())
+
+
+def test_several_answers_are_taken_in_turn_each_as_one_piece() -> None:
+    """So that a slow reader of one answer that grows fast still gets the others."""
+    end = CandidateResult(1, "bb", (), FinishReason.STOP, 0.0)
+
+    async def use() -> None:
+        outbox = Outbox()
+        for _ in range(2):
+            for index, text in enumerate("ab"):
+                outbox.put(Delta("r", text, index=index))
+        assert await outbox.take() == Delta("r", "aa", index=0)
+        outbox.put(Delta("r", "a", index=0))
+        outbox.put(Delta("r", "", index=1, ended=end))
+        assert await outbox.take() == Delta("r", "bb", index=1, ended=end)
+        outbox.put(Delta("r", "hm", is_thought=True, index=2))
+        outbox.put(Delta("r", "c", index=2))
+        outbox.close()
+        assert [await outbox.take() for _ in range(4)] == [
+            Delta("r", "a", index=0),
+            Delta("r", "hm", is_thought=True, index=2),
+            Delta("r", "c", index=2),
+            None,
+        ]
 
     asyncio.run(use())

@@ -84,6 +84,9 @@ with Client(address) as client:
         failing(lambda: client.generate(RawPrompt("refuse")))
     with named("stream"), client.stream(RawPrompt("text"), max_tokens=4) as stream:
         assert "".join(stream) == "text"
+    several = {"n": 2, "temperature": 1, "max_tokens": 4}
+    with named("stream of several"), client.stream(RawPrompt("text"), **several) as stream:
+        assert len(list(stream.events())) > 2
     with named("given up"), client.stream(RawPrompt("a long text"), max_tokens=99999) as stream:
         next(stream)
     with named("many"):
@@ -213,6 +216,16 @@ def test_a_call_is_one_trace_from_client_to_engine(received: Receiver, name: str
         assert told["gen_ai.response.finish_reasons"] == ["stop"]
         assert span.status.code == Status.STATUS_CODE_UNSET
         assert span.start_time_unix_nano < span.end_time_unix_nano
+
+
+def test_a_stream_of_several_answers_is_one_call(received: Receiver) -> None:
+    spans = received.trace("stream of several")
+    both = kinds(spans)
+    assert both["server"].parent_span_id == both["client"].span_id
+    assert attributes_of(both["server"])["gen_ai.response.finish_reasons"] == ["stop", "stop"]
+    for span in both.values():
+        assert attributes_of(span)["gen_ai.usage.output_tokens"] == 7
+        assert span.status.code == Status.STATUS_CODE_UNSET
 
 
 def test_a_span_tells_what_was_asked_for(received: Receiver) -> None:
