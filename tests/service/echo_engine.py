@@ -169,10 +169,10 @@ class EchoEngine:
                 continue
             text = _echo(request)
             if request_id in self.streamed:
-                is_last = tokens + 1 == request.max_tokens
+                is_last = tokens + 1 == request.most_tokens
                 grown = text[tokens:] if is_last else text[tokens : tokens + 1]
                 self.deltas += [EchoDelta(request_id, grown)] if grown else []
-            if request.prompt == "wait" or tokens + 1 < request.max_tokens:
+            if request.prompt == "wait" or tokens + 1 < request.most_tokens:
                 self.running[request_id] = (request, tokens + 1)
             else:
                 del self.running[request_id]
