@@ -91,7 +91,7 @@ class Admission:
         # Raises where the request wants a judge that is not loaded or cannot read the prompt.
         scorer = scorer_for(request, self._judge, vocabulary)
         drafter = None if request.drafters == (NO_DRAFTER,) else self._drafter
-        return SampledGroup(submission, answers, drafter, scorer)
+        return SampledGroup(submission, answers, vocabulary, drafter, scorer)
 
     def _texts_of(self, request: GenerationRequest) -> Sequence[bytes | None]:
         """Return the text of each token in the answers of a request."""

@@ -126,7 +126,7 @@ class Engine:
         kernels = RunningKernels()
         self._compiling = CompileQueue(start, kernels)
         self._paused = PausedAnswers()
-        self._results = Results(vocabulary)
+        self._results = Results()
         self.constraint_tasks = ConstraintTasks(vocabulary, start, clock, kernels)
         """Checks constraints beside the answers; whoever steps the engine runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])

@@ -62,7 +62,7 @@ class Group:
         """
         raise NotImplementedError
 
-    def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
+    def candidates(self) -> list[CandidateResult]:
         """Return the answers in the order in which they are given; only the first ``n`` are."""
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class Group:
         """Return the part of the thoughts that became certain since the last call."""
         return ""
 
-    def take_new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:  # noqa: ARG002
+    def take_new_logprobs(self) -> tuple[TokenLogprobs, ...]:
         """Return the log-probabilities of the tokens since the last call, if requested."""
         return ()
 
@@ -107,14 +107,14 @@ class Group:
         if self.num_chosen > self._chosen_before:
             self.clock.record_tokens()
 
-    def result(self, vocabulary: Vocabulary) -> GenerationResult:
+    def result(self) -> GenerationResult:
         """Return the result of the request, once it is finished.
 
         Raises IncompleteAnswerError if an answer was cut short and the request forbids that.
         """
         # ``best_of`` makes more answers than are returned.
         request = self.submission.request
-        given = self.candidates(vocabulary)[: request.n]
+        given = self.candidates()[: request.n]
         result = GenerationResult(
             text=given[0].text,
             tokens=given[0].tokens,
@@ -139,11 +139,13 @@ class SampledGroup(Group):
         self,
         submission: Submission,
         answers: Sequence[AnswerState],
+        vocabulary: Vocabulary,
         drafter: DrafterUnion | None,
         scorer: Scorer = by_likelihood,
     ) -> None:
         super().__init__(submission)
         self._answers = tuple(answers)
+        self._vocabulary = vocabulary
         self._scorer = scorer
         # Contrastive search draws nothing, so it has only one answer.
         first, siblings = self._answers[0], self._answers[1:]
@@ -176,9 +178,9 @@ class SampledGroup(Group):
         """Return the part of its thoughts that became certain."""
         return self._answers[0].take_new_thoughts()
 
-    def take_new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+    def take_new_logprobs(self) -> tuple[TokenLogprobs, ...]:
         """Return the new log-probabilities of the only answer."""
-        return self._answers[0].take_new_logprobs(vocabulary)
+        return self._answers[0].take_new_logprobs(self._vocabulary)
 
     def close_for_deadline(self) -> None:
         """End unfinished answers along their shortest completions."""
@@ -186,7 +188,7 @@ class SampledGroup(Group):
             if answer.finish_reason is None:
                 answer.close_for_deadline()
 
-    def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
+    def candidates(self) -> list[CandidateResult]:
         """Return all answers in the order of their seeds, or best first if the best are wanted."""
         request = self.submission.request
         # A single answer is compared with none, so it is not scored.
@@ -198,11 +200,11 @@ class SampledGroup(Group):
             candidates.append(
                 CandidateResult(
                     index=index,
-                    text=answer.text(vocabulary),
+                    text=answer.text(self._vocabulary),
                     tokens=answer.answer,
                     finish_reason=answer.finish_reason,
                     score=score,
-                    logprobs=answer.token_logprobs(vocabulary) if tells else (),
+                    logprobs=answer.token_logprobs(self._vocabulary) if tells else (),
                     reasoning=answer.reasoning(),
                     reasoning_tokens=answer.num_thoughts,
                 )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from guided.engine.group import Group
 from guided.errors import GuidedError
-from guided.masks.vocabulary import Vocabulary
 from guided.spec import GenerationResult, TokenLogprobs
 
 __all__ = ["Delta", "Finished", "Results"]
@@ -37,8 +36,7 @@ class Finished:
 class Results:
     """Collects results until the caller of the engine takes them."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self) -> None:
         self._deltas: list[Delta] = []
         self._finished: list[Finished] = []
 
@@ -53,13 +51,13 @@ class Results:
         if thought := group.take_new_thoughts():
             self._deltas.append(Delta(group.request_id, thought, is_thought=True))
         if text := group.take_new_text():
-            logprobs = group.take_new_logprobs(self._vocabulary)
+            logprobs = group.take_new_logprobs()
             self._deltas.append(Delta(group.request_id, text, logprobs=logprobs))
 
     def finish(self, group: Group) -> GenerationResult:
         """Hand out the answer to a request; raises if it may not be returned."""
         try:
-            result = group.result(self._vocabulary)
+            result = group.result()
         finally:
             self.stream(group)  # the text also comes before an error
         self._finished.append(Finished(group.request_id, result))
