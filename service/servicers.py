@@ -29,7 +29,7 @@ from guided_service.encode import encode_event, encode_result
 from guided_service.grammar_servicer import Inspector, report_beside, unreported
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
-from guided_service.large_answers import encode_answer
+from guided_service.large_answers import encoded_answer
 from guided_service.repeats import Repeats, digest_of, key_of
 from guided_service.request_reader import ChecksRequests, RequestReader
 from guided_service.request_record import note_client
@@ -167,10 +167,10 @@ class GenerationServicer(GenerationServiceServicer):
                     admitted.answered(event)
                     told = None if report is None else await report
                     encode = partial(encode_event, report=told, reader=reader)
-                    encoded = await encode_answer(encode, event)
+                    async with encoded_answer(encode, event) as encoded:
+                        await self._write(encoded, context)
                 else:
-                    encoded = encode_event(event, reader=reader)
-                await self._write(encoded, context)
+                    await self._write(encode_event(event, reader=reader), context)
 
     def _streamed(self, admitted: Admitted, client: str) -> AsyncGenerator[StreamEvent, None]:
         return self._maker.stream(unreported(admitted.request), admitted.received, client)
@@ -256,7 +256,9 @@ class GenerationServicer(GenerationServiceServicer):
             admitted.answered(result)
             told = None if report is None else await report
         # The place is free by now: an answer that waits to be read delays nobody else.
-        return await encode_answer(partial(encode_result, report=told, reader=reader), result)
+        encode = partial(encode_result, report=told, reader=reader)
+        async with encoded_answer(encode, result) as encoded:
+            return encoded
 
     def _reader(self, request: GenerationRequest) -> ReaderOf | None:
         """Return a maker of readers for answers, if the request gave tools."""
