@@ -58,13 +58,13 @@ async def encoded_answer(
 
     What a long one takes counts until the block ends; raises as ``Hold.add`` does.
     """
-    answers = (result, *result.candidates)
-    if sum([len(each.logprobs) for each in answers]) < _MANY:
+    scored = [*result.logprobs, *(token for each in result.candidates for token in each.logprobs)]
+    if len(scored) < _MANY:
         yield encode(result)
         return
-    scores = sum([1 + len(token.top) for each in answers for token in each.logprobs])
-    count_held(scores * _SCORE_BYTES)
+    nbytes = _SCORE_BYTES * sum([1 + len(token.top) for token in scored])
+    count_held(nbytes)
     try:
         yield await asyncio.to_thread(encode, result)
     finally:
-        count_let_go(scores * _SCORE_BYTES)
+        count_let_go(nbytes)

@@ -93,10 +93,14 @@ def test_a_long_answer_without_room_is_not_encoded() -> None:
     async def use() -> None:
         held = HeldBytes(2**23)
         long = replace(answer(0), logprobs=(_TOP,) * 300)
+
+        def refuse(_: GenerationResult) -> None:
+            raise AssertionError("encoded without room")
+
         with held.of_call("bob") as other:
             other.add(2**22)
             with held.of_call("ann"), pytest.raises(OverloadedError):
-                async with encoded_answer(pytest.fail, long):
+                async with encoded_answer(refuse, long):
                     pass
         assert held.nbytes == 0
 

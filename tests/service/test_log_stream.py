@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import TextIO
+from typing import IO, TextIO
 
 import pytest
 
@@ -24,7 +24,7 @@ def pipe() -> Iterator[tuple[TextIO, TextIO]]:
         yield reader, writer
 
 
-def read_what_is_there(reader: TextIO) -> list[str]:
+def read_what_is_there(reader: IO[str]) -> list[str]:
     """Return the lines in a pipe."""
     os.set_blocking(reader.fileno(), False)
     return reader.read().splitlines(keepends=True)
