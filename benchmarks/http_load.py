@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=256, help="of each face")
     options = parser.parse_args()
     asked = [
-        Asked(message.content, json.loads(request.constraint.text), request.max_tokens)
+        Asked(message.content, json.loads(request.constraint.text), request.most_tokens)
         for request in read_workload(options.workload).values()
         for message in request.prompt
         if isinstance(request.constraint, JsonSchema) and isinstance(message, Message)

@@ -161,7 +161,7 @@ def greedy(
     matcher = compiler.start(request.constraint)
     text, answer = model.open(), list[int]()
     logits = text.extend(prompt)[-1]
-    while not matcher.is_complete and len(answer) < request.max_tokens:
+    while not matcher.is_complete and len(answer) < request.most_tokens:
         legal = torch.from_numpy(tokens_of(matcher.mask()).astype("int64"))
         token = int(legal[logits[legal].argmax()])
         answer.append(token)

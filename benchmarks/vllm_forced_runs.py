@@ -108,7 +108,7 @@ class _Engine:
             )
             asked.append(
                 SamplingParams(
-                    temperature=0, max_tokens=request.max_tokens, structured_outputs=outputs
+                    temperature=0, max_tokens=request.most_tokens, structured_outputs=outputs
                 )
             )
         prompts = [[{"role": "user", "content": _text(request)}] for request in requests]

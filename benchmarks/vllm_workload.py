@@ -28,7 +28,7 @@ def _ask(url: str, model: str, request: GenerationRequest) -> tuple[str, int]:
     body = {
         "model": model,
         "messages": [{"role": "user", "content": message.content}],
-        "max_tokens": request.max_tokens,
+        "max_tokens": request.most_tokens,
         "temperature": 0,
     }
     constraint = request.constraint

@@ -25,6 +25,7 @@ from guided_service.admission import Admission, Client
 from guided_service.authentication import shown_token
 from guided_service.config import ServerConfig
 from guided_service.held_bytes import HeldBytes
+from guided_service.large_answers import check_answers_fit
 from guided_service.quotas import Account, Accounts, Charge
 from guided_service.request_record import note_admitted, note_answered
 from guided_service.status import Context
@@ -111,8 +112,10 @@ class Door:
     ) -> AsyncIterator[Admitted]:
         """Hold a place, waiting for it in the request's order and within its deadline.
 
-        The use that the block reports is charged to the request's caller.
+        The use that the block reports is charged to the request's caller. Raises LimitExceededError
+        for answers that could not be held.
         """
+        check_answers_fit(request, self.held.most_of_call)
         request = _with_priority(request, max(request.priority, caller.top_priority))
         charge = Charge.of(request, nbytes)
         account = caller.account

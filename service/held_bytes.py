@@ -69,7 +69,9 @@ class Hold:
         self.nbytes += nbytes
 
     def let_go(self, nbytes: int) -> None:
-        """Hold less from now on."""
+        """Hold less from now on; a call that has ended holds nothing."""
+        if self.has_ended:
+            return
         self.nbytes -= nbytes
         self._budget.give_back(self.client, nbytes)
 
@@ -92,6 +94,11 @@ class HeldBytes:
         """The bytes held now."""
         return self._total
 
+    @property
+    def most_of_call(self) -> int:
+        """The most bytes that one call may hold."""
+        return self._most // 2
+
     @contextmanager
     def of_call(self, client: str) -> Iterator[Hold]:
         """Count what the current call holds in the block, and give it back at the end."""
@@ -111,10 +118,10 @@ class HeldBytes:
             self._of_clients[client], self._total = mine, total
             return
         self.note_freed(nbytes)
-        if 2 * (held + nbytes) > self._most:
+        if held + nbytes > self.most_of_call:
             raise LimitExceededError(
-                f"the call holds {held + nbytes} bytes, above the limit of {self._most // 2}",
-                limit=self._most // 2,
+                f"the call holds {held + nbytes} bytes, above the limit of {self.most_of_call}",
+                limit=self.most_of_call,
                 hint="send less in one call",
             )
         raise OverloadedError(

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TextIO, cast
 
 import structlog
 
+from guided_service.log_stream import LossyStream
 from guided_service.messages import LogChoice
 
-__all__ = ["LoggedProgress", "LossyStream", "configure_logs"]
+__all__ = ["LoggedProgress", "configure_logs"]
 
 _SILENCE_SECONDS = 3.0
 """Time after which a running step is logged; each next pause is twice as long."""
 
 _log = structlog.get_logger()
-
-
-class LossyStream:
-    """Writes to another stream, and loses what cannot be written (disk full, no reader).
-
-    So a full disk does not end the server through its log.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write the text, or lose it."""
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush what was written, or lose it."""
-        with suppress(OSError):
-            self._stream.flush()
 
 
 def configure_logs(choice: LogChoice) -> None:
@@ -50,9 +31,10 @@ def configure_logs(choice: LogChoice) -> None:
     that later versions may read in another way, and OpenTelemetry of headers, so what a caller
     sends may cause a warning.
     """
-    stream = cast("TextIO", LossyStream(sys.stderr))
     is_terminal = sys.stderr.isatty()
     is_json = choice.form == "json" or (choice.form == "auto" and not is_terminal)
+    lossy = LossyStream(sys.stderr, _json_of_lost) if is_json else LossyStream(sys.stderr)
+    stream = cast("TextIO", lossy)
     level = logging.getLevelNamesMapping()[choice.level.upper()]
     before: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,  # the request that a line is about
@@ -63,7 +45,7 @@ def configure_logs(choice: LogChoice) -> None:
     structlog.configure(
         processors=[*before, *lines],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(stream),
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
@@ -78,6 +60,11 @@ def configure_logs(choice: LogChoice) -> None:
         logger.handlers = [handler]
         logger.setLevel(level)
         logger.propagate = False
+
+
+def _json_of_lost(count: int) -> str:
+    told = {"event": "lines of the log were lost", "lines": count, "level": "warning"}
+    return json.dumps(told) + "\n"
 
 
 def _json_lines() -> list[structlog.typing.Processor]:

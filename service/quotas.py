@@ -54,7 +54,7 @@ class Charge:
         """Return the charge of a request whose message has ``nbytes`` bytes."""
         answers = request.drawn if request.beams is None else request.beams.width
         prompt = nbytes / _BYTES_OF_A_TOKEN
-        return cls(prompt + request.max_tokens * answers, prompt)
+        return cls(prompt + request.most_tokens * answers, prompt)
 
     def answered(self, result: GenerationResult) -> None:
         """Charge what an answer used."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
@@ -29,7 +29,7 @@ from guided_service.encode import encode_result
 from guided_service.grammar_servicer import Inspector, report_beside, unreported
 from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
-from guided_service.large_answers import encode_answer
+from guided_service.large_answers import encoded_answer
 from guided_service.repeats import Repeats, digest_of, key_of
 from guided_service.request_reader import ChecksRequests, RequestReader
 from guided_service.request_record import note_client
@@ -169,11 +169,11 @@ class GenerationServicer(GenerationServiceServicer):
                 if isinstance(event, GenerationResult):
                     admitted.answered(event)
                     told = None if report is None else await report
-                    messages = await encode_answer(partial(teller.answered, report=told), event)
+                    encode = partial(teller.answered, report=told)
+                    async with encoded_answer(encode, event) as messages:
+                        await self._write_all(messages, context)
                 else:
-                    messages = teller.grown(event)
-                for each in messages:
-                    await self._write(each, context)
+                    await self._write_all(teller.grown(event), context)
 
     def _streamed(self, admitted: Admitted, client: str) -> AsyncGenerator[StreamEvent, None]:
         return self._maker.stream(unreported(admitted.request), admitted.received, client)
@@ -182,6 +182,12 @@ class GenerationServicer(GenerationServiceServicer):
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
     ) -> None:
         await write_within(self._config.stall_seconds, message, context)
+
+    async def _write_all(
+        self, messages: Iterable[pb.GenerateStreamResponse], context: Context
+    ) -> None:
+        for each in messages:
+            await self._write(each, context)
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         self._check_batch(len(batch.requests))
@@ -259,7 +265,9 @@ class GenerationServicer(GenerationServiceServicer):
             admitted.answered(result)
             told = None if report is None else await report
         # The place is free by now: an answer that waits to be read delays nobody else.
-        return await encode_answer(partial(encode_result, report=told, reader=reader), result)
+        encode = partial(encode_result, report=told, reader=reader)
+        async with encoded_answer(encode, result) as encoded:
+            return encoded
 
     def _reader(self, request: GenerationRequest) -> ReaderOf | None:
         """Return a maker of readers for answers, if the request gave tools."""

@@ -39,7 +39,7 @@ class SleepingEngine(EchoEngine):
         constraint = request.constraint
         pattern = constraint.pattern if isinstance(constraint, Regex) else ""
         self.asked[request_id] = request
-        self.work.submit(Job(request_id, request.prompt, pattern, request.max_tokens))
+        self.work.submit(Job(request_id, request.prompt, pattern, request.most_tokens))
         if told["stream"]:
             self.streamed.add(request_id)
 

@@ -13,12 +13,12 @@ from guided.decoding.stop_strings import StopSearch
 from guided.drafters.union import DrafterUnion
 from guided.engine.answer_state import AnswerState
 from guided.engine.beams import BeamGroup
-from guided.engine.cache_size import StepLimits
 from guided.engine.group import Group, SampledGroup
 from guided.engine.scoring import Judge, scorer_for
 from guided.engine.submission import Submission
 from guided.engine.text_stream import TextStream
 from guided.engine.thoughts import ThoughtsReader
+from guided.engine.token_room import TokenRoom
 from guided.errors import LimitExceededError, RequestError
 from guided.masks.least_tokens import LeastTokensMatcher
 from guided.masks.thinking import ThinkingMatcher
@@ -41,19 +41,15 @@ class Admission:
         self,
         vocabulary: Vocabulary,
         *,
-        context_window: int,
-        largest_request: int,
-        limits: StepLimits,
+        room: TokenRoom,
+        max_batch: int,
         drafter: DrafterUnion | None = None,
         judge: Judge | None = None,
         tool_format: ToolFormat = HERMES,
     ) -> None:
-        """``largest_request`` is the number of cache tokens that one request may hold."""
         self._vocabulary = vocabulary
-        self._context_window = context_window
-        self._largest_request = largest_request
-        self._max_batch = limits.max_batch
-        self._block_size = limits.block_size
+        self._room = room
+        self._max_batch = max_batch
         self._drafter = drafter
         self._judge = judge
         self._texts = vocabulary.token_bytes
@@ -70,7 +66,7 @@ class Admission:
         also if this raises after that.
         """
         request, vocabulary = submission.request, self._vocabulary
-        self._check(submission, matcher)
+        budget = self._checked_budget(submission, matcher)
         if request.min_tokens:
             matcher = _held_back(matcher, request.min_tokens, vocabulary)
         constraint = request.constraint
@@ -82,27 +78,33 @@ class Admission:
             search = BeamSearch(
                 request.beams,
                 matcher,
-                max_tokens=request.max_tokens,
+                max_tokens=budget,
                 forcing=request.forcing,
                 end_ids=vocabulary.end_ids,
                 is_constrained=is_constrained,
             )
             return BeamGroup(submission, search, self._texts_of(request))
         answers = [
-            self._make_answer(submission, matcher, seed, is_constrained=is_constrained)
+            self._make_answer(submission, matcher, budget, seed, is_constrained=is_constrained)
             for seed in _seeds(request)
         ]
         # Raises where the request wants a judge that is not loaded or cannot read the prompt.
         scorer = scorer_for(request, self._judge, vocabulary)
         drafter = None if request.drafters == (NO_DRAFTER,) else self._drafter
-        return SampledGroup(submission, answers, drafter, scorer)
+        return SampledGroup(submission, answers, vocabulary, drafter, scorer)
 
     def _texts_of(self, request: GenerationRequest) -> Sequence[bytes | None]:
         """Return the text of each token in the answers of a request."""
         return self._texts if request.tools is None else self._marked_texts
 
     def _make_answer(
-        self, submission: Submission, matcher: Matcher, seed: int, *, is_constrained: bool
+        self,
+        submission: Submission,
+        matcher: Matcher,
+        budget: int,
+        seed: int,
+        *,
+        is_constrained: bool,
     ) -> AnswerState:
         """Make one sampled answer, with what its request wants of it."""
         request, vocabulary, start = submission.request, self._vocabulary, len(submission.prompt)
@@ -112,7 +114,7 @@ class Admission:
         chooser = Chooser(
             sampling=request.sampling,
             seed=seed,
-            max_tokens=request.max_tokens,
+            max_tokens=budget,
             end_ids=vocabulary.end_ids,
             top_logprobs=default_top if request.top_logprobs is None else request.top_logprobs,
             verification=request.verification,
@@ -151,8 +153,8 @@ class Admission:
             ),
         )
 
-    def _check(self, submission: Submission, matcher: Matcher) -> None:
-        """Refuse a request that this engine cannot answer to its end."""
+    def _checked_budget(self, submission: Submission, matcher: Matcher) -> int:
+        """Return the budget of each answer; refuse what this engine cannot answer to its end."""
         request, prompt = submission.request, submission.prompt
         if request.report:
             raise RequestError(
@@ -165,26 +167,13 @@ class Admission:
             raise RequestError("the prompt has no tokens", field="prompt")
         self._check_width(request)
         self._check_drafters(request)
-        tokens = len(prompt) + request.max_tokens
-        if tokens > self._context_window:
-            raise RequestError(
-                f"the prompt has {len(prompt)} tokens, and max_tokens is {request.max_tokens}: "
-                f"{tokens} in all, but the context window holds {self._context_window}",
-                field="max_tokens",
-                hint=_smaller_request(self._context_window - len(prompt)),
-            )
         # The cheap checks come first: finding the shortest completion may take a search.
-        self._check_room(request, len(prompt))
-        if not matcher.can_complete_within(request.max_tokens):
+        budget = self._room.budget_of(request, len(prompt))
+        if not matcher.can_complete_within(budget):
             shortest = len(matcher.shortest_completion())
-            raise LimitExceededError(
-                f"max_tokens is {request.max_tokens}, but the shortest answer known has "
-                f"{shortest} tokens",
-                limit=request.max_tokens,
-                field="max_tokens",
-                hint=f"allow at least {shortest}",
-            )
+            raise self._room.too_small(request, len(prompt), shortest)
         _check_tokens(request, self._vocabulary)
+        return budget
 
     def _check_width(self, request: GenerationRequest) -> None:
         """Refuse more answers, or wider beams, than one step can serve.
@@ -224,35 +213,6 @@ class Admission:
                     field="drafters",
                     hint="name one of these, or leave drafters out for all",
                 )
-
-    def _check_room(self, request: GenerationRequest, prompt_length: int) -> None:
-        """Refuse a request that could not run to its end even with the cache to itself.
-
-        Sampled answers can wait for each other's blocks; beams are all present at once. Each beam
-        may have a partly filled block of the prompt, a block that it grows into, and one still to
-        be copied.
-        """
-        # Otherwise it would wait for ever, and so would every request after it.
-        room = self._largest_request - prompt_length
-        if request.beams is None:
-            tried = request.sampling.num_candidate_tokens
-            needed, fitting = request.max_tokens + tried, room - tried
-            described = f"max_tokens is {request.max_tokens}"
-            if tried:
-                described += f", with {tried} tokens tried at a place"
-        else:
-            width, spare = request.beams.width, 3 * self._block_size
-            needed, fitting = width * (request.max_tokens + spare), room // width - spare
-            described = f"{width} beams of max_tokens ({request.max_tokens}) may take {needed}"
-        if needed > room:
-            raise LimitExceededError(
-                f"the prompt has {prompt_length} tokens, and {described}: "
-                f"{prompt_length + needed} in all, but the key/value cache takes "
-                f"{self._largest_request}",
-                limit=self._largest_request,
-                field="max_tokens",
-                hint=_smaller_request(fitting) + ", or give the engine a larger cache",
-            )
 
 
 def _seeds(request: GenerationRequest) -> list[int]:
@@ -324,8 +284,3 @@ def _make_thoughts_reader(
         for piece in constraint.end
     )
     return ThoughtsReader(matcher.thoughts, vocabulary, start, end_text, is_streamed=is_streamed)
-
-
-def _smaller_request(room: int) -> str:
-    """Return the hint for a request that has ``room`` tokens left beside its prompt."""
-    return f"lower max_tokens to {room}" if room > 0 else "shorten the prompt"

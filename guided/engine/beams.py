@@ -11,7 +11,6 @@ from guided.engine.group import Group
 from guided.engine.runnable import Piece, Runnable, Step, StepEffects
 from guided.engine.submission import Submission
 from guided.kv.sequence_blocks import SequenceBlocks
-from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import SegmentOutput
 from guided.spec import CandidateResult, TokenId, Usage
 
@@ -49,10 +48,7 @@ class BeamGroup(Group):
         """End all beams along their shortest completions."""
         self._search.close_for_deadline()
 
-    def candidates(
-        self,
-        vocabulary: Vocabulary,  # noqa: ARG002 - it has the texts
-    ) -> list[CandidateResult]:
+    def candidates(self) -> list[CandidateResult]:
         """Return the best answers found, best first."""
         errors = "replace" if self.submission.request.constraint is None else "strict"
         return [

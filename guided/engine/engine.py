@@ -46,6 +46,7 @@ from guided.engine.scoring import Judge
 from guided.engine.sliced_work import RunningKernels
 from guided.engine.step_committer import StepCommitter
 from guided.engine.step_deadline import StepDeadline
+from guided.engine.token_room import TokenRoom
 from guided.errors import GuidedError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
@@ -116,7 +117,8 @@ class Engine:
         self.vocabulary_size = len(vocabulary)
         self.prompt_bound = prompt_bound
         """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
-        self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
+        room = TokenRoom.of(self.context_window, self._cache, limits)
+        self._prompts = Prompts(render, prompt_bound, tool_format, room, clock, thinking)
         self._now = clock
         self._counters = EngineCounters(constraint_stats)
         self._deadlines = Deadlines()
@@ -125,7 +127,7 @@ class Engine:
         kernels = RunningKernels()
         self._compiling = CompileQueue(start, kernels)
         self._paused = PausedAnswers()
-        self._results = Results(vocabulary)
+        self._results = Results()
         self.constraint_tasks = ConstraintTasks(vocabulary, start, clock, kernels)
         """Checks constraints beside the answers; whoever steps the engine runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
@@ -142,9 +144,8 @@ class Engine:
         )
         admission = Admission(
             vocabulary,
-            context_window=self.context_window,
-            largest_request=self._cache.max_tokens(step_tokens) or self.context_window,
-            limits=limits,
+            room=room,
+            max_batch=max_batch,
             drafter=union,
             judge=judge,
             tool_format=tool_format,

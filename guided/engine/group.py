@@ -58,7 +58,7 @@ class Group:
         """
         raise NotImplementedError
 
-    def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
+    def candidates(self) -> list[CandidateResult]:
         """Return the answers in the order in which they are given; only the first ``n`` are."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class Group:
             copied_tokens=use.copied,
         )
 
-    def take_deltas(self, vocabulary: Vocabulary) -> list[Delta]:  # noqa: ARG002
+    def take_deltas(self) -> list[Delta]:
         """Return what became certain of streamed answers since the last call."""
         return []
 
@@ -95,14 +95,14 @@ class Group:
         if self.num_chosen > self._chosen_before:
             self.clock.record_tokens()
 
-    def result(self, vocabulary: Vocabulary) -> GenerationResult:
+    def result(self) -> GenerationResult:
         """Return the result of the request, once it is finished.
 
         Raises IncompleteAnswerError if an answer was cut short and the request forbids that.
         """
         # ``best_of`` makes more answers than are returned.
         request = self.submission.request
-        given = self.candidates(vocabulary)[: request.n]
+        given = self.candidates()[: request.n]
         result = GenerationResult(
             text=given[0].text,
             tokens=given[0].tokens,
@@ -127,11 +127,13 @@ class SampledGroup(Group):
         self,
         submission: Submission,
         answers: Sequence[AnswerState],
+        vocabulary: Vocabulary,
         drafter: DrafterUnion | None,
         scorer: Scorer = by_likelihood,
     ) -> None:
         super().__init__(submission)
         self._answers = tuple(answers)
+        self._vocabulary = vocabulary
         self._growing = list(range(len(answers))) if submission.is_streamed else []
         """The numbers of streamed answers that were not handed out to their end."""
         self._scorer = scorer
@@ -158,7 +160,7 @@ class SampledGroup(Group):
         """Tokens of all answers that the model chose."""
         return sum([answer.num_chosen for answer in self._answers])
 
-    def take_deltas(self, vocabulary: Vocabulary) -> list[Delta]:
+    def take_deltas(self) -> list[Delta]:
         """Return what became certain of each answer, and the end of each of several."""
         request_id, request = self.request_id, self.submission.request
         deltas: list[Delta] = []
@@ -173,11 +175,11 @@ class SampledGroup(Group):
                 # The end of a single answer is that of its request.
                 if request.has_candidates:
                     (score,) = self._scorer([answer])
-                    ended = self._candidate(index, score, vocabulary)
+                    ended = self._candidate(index, score)
             if text or ended is not None:
                 # Answers that are compared have them in any case.
                 tells = request.top_logprobs is not None
-                logprobs = answer.take_new_logprobs(vocabulary) if tells else ()
+                logprobs = answer.take_new_logprobs(self._vocabulary) if tells else ()
                 deltas.append(Delta(request_id, text, logprobs=logprobs, index=index, ended=ended))
         return deltas
 
@@ -187,30 +189,28 @@ class SampledGroup(Group):
             if answer.finish_reason is None:
                 answer.close_for_deadline()
 
-    def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
+    def candidates(self) -> list[CandidateResult]:
         """Return all answers in the order of their seeds, or best first if the best are wanted."""
         request = self.submission.request
         # A single answer is compared with none, so it is not scored.
         scores = self._scorer(self._answers) if request.has_candidates else [0.0]
-        candidates = [
-            self._candidate(index, score, vocabulary) for index, score in enumerate(scores)
-        ]
+        candidates = [self._candidate(index, score) for index, score in enumerate(scores)]
         # A stable sort: of equal scores the earlier answer comes first.
         if request.best_of is not None:
             candidates.sort(key=lambda candidate: -candidate.score)
         return candidates
 
-    def _candidate(self, index: int, score: float, vocabulary: Vocabulary) -> CandidateResult:
+    def _candidate(self, index: int, score: float) -> CandidateResult:
         """Return an answer that has ended."""
         answer, tells = self._answers[index], self.submission.request.top_logprobs is not None
         assert answer.finish_reason is not None, f"{self.request_id!r} is still running"
         return CandidateResult(
             index=index,
-            text=answer.text(vocabulary),
+            text=answer.text(self._vocabulary),
             tokens=answer.answer,
             finish_reason=answer.finish_reason,
             score=score,
-            logprobs=answer.token_logprobs(vocabulary) if tells else (),
+            logprobs=answer.token_logprobs(self._vocabulary) if tells else (),
             reasoning=answer.reasoning(),
             reasoning_tokens=answer.num_thoughts,
             usage=answer.usage(),

@@ -139,12 +139,9 @@ def load_engine(
         *(files, dtype, cache_request, torch_device, plans, head_set, loras),
         *(progress, on_loss, kernel_process),
     )
-    vocabulary, drafting = parts.texts.vocabulary, tuple[Drafter, ...]()
+    drafting: Sequence[Drafter] = ()
     if drafts:
-        progress.note(f"drafters: {describe_drafters(names)}")
-        models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
-        with_heads = head_set.drafters(parts.runner, len(vocabulary), reuse_prefixes=reuse_prefixes)
-        drafting = (*make_drafters(names, vocabulary), *models, *with_heads)
+        drafting = _load_drafting(names, plans, widths, head_set, parts, reuse_prefixes, progress)
     build = partial(_build_engine, parts, cache_request, drafting, judge, reuse_prefixes)
     return _start_engine(build, parts, files if drafts else None, share, threads, progress)
 
@@ -163,6 +160,25 @@ def _choose_drafters(
             hint="leave them out, or let the engine draft",
         )
     return names
+
+
+def _load_drafting(
+    names: Sequence[str],
+    plans: Sequence[DraftPlan],
+    widths: Sequence[int],
+    heads: HeadSet,
+    parts: _Parts,
+    reuse_prefixes: bool,
+    progress: Progress,
+) -> Sequence[Drafter]:
+    """Return the drafters by name, then those of draft models, then those of heads."""
+    progress.note(f"drafters: {describe_drafters(names)}")
+    vocabulary = parts.texts.vocabulary
+    return (
+        *make_drafters(names, vocabulary),
+        *load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes),
+        *heads.drafters(parts.runner, len(vocabulary), reuse_prefixes=reuse_prefixes),
+    )
 
 
 def _choose_threads(threads: int | None, split: Split) -> int:

@@ -27,7 +27,7 @@ from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles
 from guided.model.progress import Progress
 from guided.spec import TokenId
-from guided.spec.request import check_draft_widths
+from guided.spec.draft_options import check_draft_widths
 
 __all__ = ["DraftPlan", "check_widths", "load_drafters", "plan_drafters"]
 

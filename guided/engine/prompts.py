@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from guided.engine.request_clock import RequestClock
 from guided.engine.submission import ServiceOrder
+from guided.engine.token_room import TokenRoom
 from guided.errors import RequestError
 from guided.spec import (
     Choice,
@@ -55,6 +56,7 @@ class Prompts:
         render: Render,
         bound: PromptBound | None,
         tool_format: ToolFormat,
+        room: TokenRoom,
         clock: Callable[[], float],
         thinking: ChatThoughts | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class Prompts:
         self._render = render
         self._thinking = thinking
         self._tool_format = tool_format
+        self._room = room
         self.bound = bound
         self._now = clock
 
@@ -109,9 +112,10 @@ class Prompts:
         tokens, end = thinking.begin_thoughts(
             tokens, reasoning, constraint_begins_answer=constraint_begins_answer
         )
-        most = reasoning.max_tokens
-        budget = request.max_tokens // 2 if most is None else most
-        return PreparedPrompt(tokens, AfterThoughts(end, constraint, budget), clock)
+        budget, most = self._room.budget_of(request, len(tokens)), reasoning.max_tokens
+        # A budget that the room has lowered may be smaller than what the thoughts may have.
+        thoughts = budget // 2 if most is None or most >= budget else most
+        return PreparedPrompt(tokens, AfterThoughts(end, constraint, thoughts), clock)
 
     def _constraint(self, request: GenerationRequest) -> Constraint:
         if request.tools is None:

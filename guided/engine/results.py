@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from guided.engine.group import Group
 from guided.errors import GuidedError
-from guided.masks.vocabulary import Vocabulary
 from guided.spec import GenerationResult
 from guided.spec.delta import Delta
 
@@ -24,8 +23,7 @@ class Finished:
 class Results:
     """Collects results until the caller of the engine takes them."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self) -> None:
         self._deltas: list[Delta] = []
         self._finished: list[Finished] = []
 
@@ -37,12 +35,12 @@ class Results:
 
     def stream(self, group: Group) -> None:
         """Hand out what became certain of streamed answers."""
-        self._deltas += group.take_deltas(self._vocabulary)
+        self._deltas += group.take_deltas()
 
     def finish(self, group: Group) -> GenerationResult:
         """Hand out the answer to a request; raises if it may not be returned."""
         try:
-            result = group.result(self._vocabulary)
+            result = group.result()
         finally:
             self.stream(group)  # the text also comes before an error
         self._finished.append(Finished(group.request_id, result))

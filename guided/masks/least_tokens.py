@@ -45,13 +45,15 @@ class LeastTokensMatcher:
 
     @property
     def is_accepting(self) -> bool:
-        return bool((self.mask() & self.ends).any())
+        """See ``Matcher``: it may end early only where nothing but the end may follow."""
+        return self.answer.is_accepting and not (self.answer.mask() & ~self.ends).any()
 
     def mask(self) -> Mask:
         return self._without_ends(self.answer.mask())
 
     def allows(self, token: TokenId) -> bool:
-        return bool(int(self.mask()[token >> 5]) >> (token & 31) & 1)
+        is_end = bool(int(self.ends[token >> 5]) >> (token & 31) & 1)
+        return self.is_accepting if is_end else self.answer.allows(token)
 
     def advance(self, token: TokenId) -> Matcher:
         after = self.answer.advance(token)

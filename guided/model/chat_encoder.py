@@ -186,7 +186,10 @@ class ChatEncoder:
     def _render_turns(
         self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
     ) -> str:
-        """Render a conversation with the chat template; RequestError if the template raises."""
+        """Render a conversation with the chat template; RequestError if the template raises.
+
+        Raises ImportError and MemoryError as they come: they are no fault of the messages.
+        """
         self._check_template()
         try:
             # In a sandbox (jinja2's) that lets a template call only methods of texts.
@@ -197,6 +200,9 @@ class ChatEncoder:
                 tokenize=False,
                 **self._thinks,
             )
+        # What this server lacks: a package that templates need, or memory.
+        except (ImportError, MemoryError):
+            raise
         # A template raises TemplateError to refuse messages, and anything else where it was not
         # written for what they or the tools contain.
         except Exception as error:

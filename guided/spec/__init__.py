@@ -1,6 +1,7 @@
 """Requests and results: frozen values, validated when they are made."""
 
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
+from guided.spec.draft_options import NO_DRAFTER
 from guided.spec.findings import TextFit, TextReport
 from guided.spec.json_options import (
     FREE_WHITESPACE,
@@ -29,7 +30,6 @@ from guided.spec.request import (
     MAX_MESSAGES,
     MAX_STOPS,
     MAX_TOP_LOGPROBS,
-    NO_DRAFTER,
     Beams,
     Forcing,
     GenerationRequest,

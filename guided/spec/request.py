@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.constraints import JsonSchema
+from guided.spec.draft_options import check_draft_widths, check_drafters
 from guided.spec.message import Message
 from guided.spec.option import (
     Option,
@@ -29,11 +30,9 @@ from guided.spec.tools import ToolUse
 __all__ = [
     "HIGHEST_PRIORITY",
     "MAX_DEADLINE",
-    "MAX_DRAFTERS",
     "MAX_MESSAGES",
     "MAX_STOPS",
     "MAX_TOP_LOGPROBS",
-    "NO_DRAFTER",
     "PATIENCE_SECONDS",
     "Beams",
     "Forcing",
@@ -41,7 +40,6 @@ __all__ = [
     "OnIncomplete",
     "Rank",
     "RequestOptions",
-    "check_draft_widths",
 ]
 
 MAX_DEADLINE = 86_400.0
@@ -59,18 +57,6 @@ MAX_STOPS = 64
 
 HIGHEST_PRIORITY = 100
 """Priorities range from minus this to this."""
-
-MAX_DRAFTERS = 16
-"""Most drafters that a request may name."""
-
-MAX_DRAFT_LEVELS = 16
-"""Most levels of a tree that a draft model may draft."""
-
-WIDEST_DRAFT_LEVEL = 8
-"""Most tokens that a draft model may draft after each token."""
-
-NO_DRAFTER = "none"
-"""Named as a drafter, turns drafting off."""
 
 MAX_TOP_LOGPROBS = 20
 """Most likeliest tokens that may be requested at each place of an answer."""
@@ -147,7 +133,15 @@ class GenerationRequest:
     """Plain text is passed to the model unchanged; messages go through its chat template."""
     constraint: Constraint = None
     max_tokens: Annotated[
-        int, Option("Budget of the answer in tokens, including forced ones.", at_least(1))
+        int | None,
+        Option("Budget of the answer in tokens, including forced ones.", at_least(1)),
+    ] = None
+    """A budget that does not fit beside the prompt is an error."""
+    default_max_tokens: Annotated[
+        int,
+        Option(
+            "Budget where max_tokens is left out; less where the context leaves less.", at_least(1)
+        ),
     ] = 256
     min_tokens: Annotated[
         int | None,
@@ -275,7 +269,12 @@ class GenerationRequest:
     """Functions that the answer may call, in addition to or instead of what the constraint says."""
 
     reasoning: Reasoning | None = None
-    """The model thinks first; ``max_tokens`` is the budget of thoughts and answer together."""
+    """The model thinks first; the budget is one for thoughts and answer together."""
+
+    @property
+    def most_tokens(self) -> int:
+        """The largest budget that an answer may get, whatever room its prompt leaves."""
+        return self.default_max_tokens if self.max_tokens is None else self.max_tokens
 
     @property
     def drawn(self) -> int:
@@ -320,13 +319,15 @@ class GenerationRequest:
         if self.reasoning is not None:
             self._check_reasoning(self.reasoning)
         self._check_stops()
-        _check_drafters(self)
+        check_drafters(self.drafters)
+        if self.draft_widths:
+            check_draft_widths(self.draft_widths)
         self._check_verification()
         check_salt(self.cache_salt)
         self._check_counts()
-        if self.min_tokens is not None and self.min_tokens > self.max_tokens:
+        if self.min_tokens is not None and self.min_tokens > self.most_tokens:
             raise RequestError(
-                f"min_tokens {self.min_tokens!r} is above max_tokens ({self.max_tokens})",
+                f"min_tokens {self.min_tokens!r} is above max_tokens ({self.most_tokens})",
                 field="min_tokens",
             )
         if self.beams is not None:
@@ -341,10 +342,10 @@ class GenerationRequest:
                 field="reasoning",
                 hint="leave beams or reasoning out",
             )
-        if reasoning.max_tokens is not None and reasoning.max_tokens >= self.max_tokens:
+        if reasoning.max_tokens is not None and reasoning.max_tokens >= self.most_tokens:
             raise RequestError(
                 f"the thoughts may have {reasoning.max_tokens} tokens, but max_tokens is "
-                f"{self.max_tokens} for thoughts and answer together",
+                f"{self.most_tokens} for thoughts and answer together",
                 field="reasoning.max_tokens",
                 hint="raise max_tokens, or lower it",
             )
@@ -446,35 +447,11 @@ def _check_shown(request: GenerationRequest) -> None:
         raise RequestError("show_schema needs a JSON Schema", field="show_schema")
 
 
-def _check_drafters(request: GenerationRequest) -> None:
-    if len(request.drafters) > MAX_DRAFTERS:
-        raise LimitExceededError(
-            f"drafters names {len(request.drafters)}, above the limit of {MAX_DRAFTERS}",
-            limit=MAX_DRAFTERS,
-            field="drafters",
-        )
-    if NO_DRAFTER in request.drafters and len(request.drafters) > 1:
-        raise RequestError(f"drafters names {NO_DRAFTER!r} and others", field="drafters")
-    if request.draft_widths:
-        check_draft_widths(request.draft_widths)
-
-
-def check_draft_widths(widths: Sequence[int]) -> None:
-    """Raise RequestError for invalid expansion widths of draft models."""
-    is_long = len(widths) > MAX_DRAFT_LEVELS
-    if is_long or not widths or not all(1 <= width <= WIDEST_DRAFT_LEVEL for width in widths):
-        given = f"{len(widths)} draft_widths" if is_long else f"draft_widths {list(widths)}"
-        raise RequestError(
-            f"{given} are not 1 to {MAX_DRAFT_LEVELS} numbers from 1 to {WIDEST_DRAFT_LEVEL}",
-            field="draft_widths",
-            hint="a chain of four tokens is 1,1,1,1",
-        )
-
-
 class RequestOptions(SamplingOptions, total=False):
     """The options of a ``GenerationRequest`` as keyword arguments, for type checkers."""
 
-    max_tokens: int
+    max_tokens: int | None
+    default_max_tokens: int
     min_tokens: int | None
     forcing: Forcing
     show_schema: bool

@@ -208,7 +208,7 @@ class WalkingModel:
             text, reason = FREE_TEXT, FinishReason.STOP
         else:
             is_random = request.sampling.temperature > 0
-            most = min(request.max_tokens, _MOST_CHOSEN) if is_random else 0
+            most = min(request.most_tokens, _MOST_CHOSEN) if is_random else 0
             text, reason = _walk(start, random.Random(seed), most)  # noqa: S311 - no secret
         return _stopped(request, text, reason)
 

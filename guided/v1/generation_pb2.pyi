@@ -406,10 +406,13 @@ class GenerateRequest(_message.Message):
     MAX_DRAFTED_FIELD_NUMBER: _builtins.int
     DRAFT_WIDTHS_FIELD_NUMBER: _builtins.int
     MIN_TOKENS_FIELD_NUMBER: _builtins.int
+    DEFAULT_MAX_TOKENS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """A text that is passed to the model unchanged."""
     max_tokens: _builtins.int
-    """Budget of the answer in tokens, including forced ones; at least 1. Absent: 256."""
+    """Budget of the answer in tokens, including forced ones; at least 1. One that does not fit beside the
+    prompt is an error. Absent: default_max_tokens, or what the context leaves if that is less.
+    """
     forcing: Global___Forcing.ValueType
     """Which tokens are taken without asking the model. Unspecified: canonical."""
     show_schema: _builtins.bool
@@ -473,9 +476,13 @@ class GenerateRequest(_message.Message):
     negative. Absent: as many as the server has room for. Fewer are drafted if fewer pay off.
     """
     min_tokens: _builtins.int
-    """Number of tokens that the answer has at least, not counting thoughts; from 0 to max_tokens. The
+    """Number of tokens that the answer has at least, not counting thoughts; from 0 to its budget. The
     model cannot end it before, but a constraint that is complete, a stop string, a stop token or a
     deadline can. Not together with beams. Absent: 0.
+    """
+    default_max_tokens: _builtins.int
+    """Budget of an answer without max_tokens, lowered to what the context leaves beside the prompt; at
+    least 1. Absent: 256.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -529,8 +536,8 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def reasoning(self) -> Global___Reasoning:
-        """Let the model think before it answers; not together with beams. max_tokens is the budget of
-        thoughts and answer together. Absent: it answers at once.
+        """Let the model think before it answers; not together with beams. The budget is one for thoughts and
+        answer together. Absent: it answers at once.
         """
 
     @_builtins.property
@@ -574,15 +581,18 @@ class GenerateRequest(_message.Message):
         max_drafted: _builtins.int | None = ...,
         draft_widths: _abc.Iterable[_builtins.int] | None = ...,
         min_tokens: _builtins.int | None = ...,
+        default_max_tokens: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_special_tokens: _TypeAlias = _typing.Literal["allow_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__allow_special_tokens: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens"]  # noqa: Y015
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
+    _WhichOneofReturnType__default_max_tokens: _TypeAlias = _typing.Literal["default_max_tokens"]  # noqa: Y015
+    _WhichOneofArgType__default_max_tokens: _TypeAlias = _typing.Literal["_default_max_tokens", b"_default_max_tokens"]  # noqa: Y015
     _WhichOneofReturnType__max_drafted: _TypeAlias = _typing.Literal["max_drafted"]  # noqa: Y015
     _WhichOneofArgType__max_drafted: _TypeAlias = _typing.Literal["_max_drafted", b"_max_drafted"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
@@ -599,6 +609,8 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__allow_special_tokens) -> _WhichOneofReturnType__allow_special_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__best_of) -> _WhichOneofReturnType__best_of | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__default_max_tokens) -> _WhichOneofReturnType__default_max_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_drafted) -> _WhichOneofReturnType__max_drafted | None: ...
     @_typing.overload

@@ -36,7 +36,7 @@ from guided_service.http.body import read_body, read_json
 from guided_service.http.connection import cut, identity_of
 from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
 from guided_service.intake import Readers
-from guided_service.large_answers import encode_answer
+from guided_service.large_answers import encoded_answer
 from guided_service.object_sizes import memory_of
 from guided_service.request_record import (
     RequestRecord,
@@ -252,12 +252,13 @@ class Answers:
             told: JsonObject | None = None if report is None else _told(await report)
         # The place is free by now: an answer that waits to be read delays nobody else.
         if asked.is_streamed:
-            await response.piece(await encode_answer(partial(form.ended, report=told), result))
+            async with encoded_answer(partial(form.ended, report=told), result) as encoded:
+                await response.piece(encoded)
             await response.end()
         else:
             whole = partial(form.whole, report=told)
-            encoded = await encode_answer(lambda answer: _encode(whole(answer)), result)
-            await response.content(encoded, "application/json")
+            async with encoded_answer(lambda answer: _encode(whole(answer)), result) as encoded:
+                await response.content(encoded, "application/json")
 
     async def _grown(
         self, admitted: Admitted, client: str, form: Form, response: Response
@@ -273,11 +274,17 @@ class Answers:
                     grown = form.thought(event.text, event.index)
                 else:
                     grown = form.grown(event.text, event.logprobs, event.index)
-                if event.ended is not None:
-                    grown += await encode_answer(form.closed, event.ended)
-                if grown:
-                    await response.piece(grown)
+                if event.ended is None:
+                    await _send_grown(response, grown)
+                    continue
+                async with encoded_answer(form.closed, event.ended) as closed:
+                    await _send_grown(response, grown + closed)
         raise AssertionError("a stream ended without its answer")
+
+
+async def _send_grown(response: Response, grown: bytes) -> None:
+    if grown:
+        await response.piece(grown)
 
 
 def _told(report: SchemaReport) -> JsonObject:

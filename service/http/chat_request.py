@@ -18,6 +18,7 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.fields import Body, Budget, Given, Listed, Off, On, given
+from guided_service.http.hints import answer_hints
 from guided_service.http.messages import Turn, conversation, described
 from guided_service.http.thinking import Effort, Thinking, ThinkingFields
 from guided_service.http.tools import (
@@ -32,7 +33,7 @@ from guided_service.http.tools import (
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
 
 DEFAULT_BUDGET: Final = 1024
-"""The budget of an answer whose request sets none."""
+"""The budget of an answer whose request sets none, if the context has room for it."""
 
 
 class StreamOptions(Given):
@@ -47,8 +48,13 @@ class ChatRequest(ConstraintFields, ThinkingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
-        **ConstraintFields.hints,
         **ThinkingFields.hints,
+        **ConstraintFields.hints,
+        **answer_hints(
+            budgets=("max_tokens", "max_completion_tokens"),
+            top_logprobs="top_logprobs",
+            several="n",
+        ),
         "best_of": "use n, or /v1/completions to rank answers",
         "functions": "use tools",
         "function_call": "use tool_choice",
@@ -95,15 +101,15 @@ class ChatRequest(ConstraintFields, ThinkingFields):
             )
 
     @property
-    def budget(self) -> int:
-        """The budget of thoughts and answer together, in tokens."""
-        return self.max_completion_tokens or self.max_tokens or DEFAULT_BUDGET
+    def budget(self) -> int | None:
+        """The budget of thoughts and answer together, in tokens; ``None`` where none is set."""
+        return self.max_completion_tokens or self.max_tokens
 
     def thinking(self) -> Thinking | None:
         """Return how long the model thinks first; raises RequestError for contradictions."""
         return self.thinking_of(
             self.reasoning_effort,
-            self.budget,
+            self.budget or DEFAULT_BUDGET,
             effort_field="reasoning_effort",
             budget_field=self.budget_field,
         )
@@ -135,7 +141,7 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
-        **chat.common(config, chat.budget, chat.budget_field),
+        **chat.common(config, chat.budget, DEFAULT_BUDGET, chat.budget_field),
     )
     custom = custom_names(chat.tools)
     style = ChatStyle(

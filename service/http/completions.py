@@ -23,14 +23,15 @@ from guided_service.http.chat_answer import ChunkForm, One, answers_of, finish_o
 from guided_service.http.chat_request import StreamOptions
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
-from guided_service.http.fields import Body, Budget, Off, given
+from guided_service.http.fields import Body, Budget, GenerationFields, Off, given
+from guided_service.http.hints import answer_hints
 from guided_service.http.logprobs import completion_logprobs
 from guided_service.http.unions import OneOfKinds
 
 __all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
 
-_BUDGET: Final = 16
-"""The budget of a completion whose request sets none, the same as OpenAI's."""
+_DEFAULT_BUDGET: Final = 16
+"""The budget of a completion whose request sets none, if the context has room for it; OpenAI's."""
 
 _OF_CHATS: Final = (
     "add_generation_prompt",
@@ -52,20 +53,21 @@ OnePrompt: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=1)]
 """One prompt; several prompts take several calls here."""
 
 
-class CompletionRequest(ConstraintFields):
+class CompletionRequest(ConstraintFields, GenerationFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
+        **GenerationFields.hints,
         **ConstraintFields.hints,
+        **answer_hints(budgets=("max_tokens",), top_logprobs="logprobs", several="n"),
         **dict.fromkeys(_OF_CHATS, "send messages to /v1/chat/completions"),
         "messages": "send them to /v1/chat/completions",
         "prompt": "send one text; several are several calls",
         "suffix": "leave it out; texts are only continued",
-        "max_completion_tokens": "use max_tokens",
     }
 
     prompt: Annotated[str | OnePrompt, OneOfKinds()]
-    max_tokens: Budget = _BUDGET
+    max_tokens: Budget | None = None
     best_of: Annotated[int, Field(ge=1)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     echo: Off | None = None
@@ -98,7 +100,7 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
         top_logprobs=asked.logprobs,
         # If all drawn answers are returned, nothing more is drawn.
         best_of=None if asked.best_of == asked.n else asked.best_of,
-        **asked.common(config, asked.max_tokens),
+        **asked.common(config, asked.max_tokens, _DEFAULT_BUDGET),
     )
     style = _Style(
         is_structured=wanted is not None,

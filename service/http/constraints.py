@@ -12,7 +12,8 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import Choice, JsonOptions, JsonSchema, Regex, Structure
@@ -22,8 +23,8 @@ from guided.spec.exact_json import check_text_values, parse_decimal
 from guided.spec.grammar_format import grammar_of
 from guided.spec.structural_tags import read_structural_tag, structural_tag_of
 from guided_service.config import ServerConfig
-from guided_service.http.fields import GenerationFields, Given, Listed, On
-from guided_service.http.hints import CONSTRAINT_HINTS, HINTS
+from guided_service.http.fields import Given, Listed, ModelFields, On
+from guided_service.http.hints import CONSTRAINT_HINTS
 from guided_service.http.members import repeated_member
 from guided_service.http.unions import OneOf, OneOfKinds
 
@@ -72,10 +73,29 @@ class JsonObjectFormat(Given):
 
 
 class JsonSchemaFormat(Given):
-    """A JSON document that fits a schema."""
+    """A JSON document that fits a schema: OpenAI's with a name, or llama.cpp's alone."""
 
     type: Literal["json_schema"]
-    json_schema: NamedSchema
+    json_schema: NamedSchema | None = None
+    schema_: Annotated[Schema | None, Field(alias="schema")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_schema(cls, told: Any) -> Any:
+        if isinstance(told, dict):
+            given = [name for name in ("json_schema", "schema") if told.get(name) is not None]
+            if len(given) != 1:
+                raise PydanticCustomError("one_schema", "should have one of json_schema and schema")
+        return told
+
+    def wanted(self, field: str, options: JsonOptions) -> Wanted:
+        """Return the constraint of this format, which is the value of a field."""
+        if self.schema_ is not None:
+            return Wanted(schema_of(self.schema_, options), f"{field}.schema")
+        assert self.json_schema is not None, "one of them is given"
+        named = self.json_schema
+        structure = schema_of(named.schema_, options, strict=named.strict)
+        return Wanted(structure, f"{field}.json_schema.schema", named.description or "")
 
 
 class StructuralTagFormat(Given):
@@ -104,10 +124,10 @@ class StructuredOutputs(Given):
     structural_tag: str | None = None
 
 
-class ConstraintFields(GenerationFields):
+class ConstraintFields(ModelFields):
     """The fields that say what an answer must look like."""
 
-    hints: ClassVar[Mapping[str, str]] = {**HINTS, **CONSTRAINT_HINTS}
+    hints: ClassVar[Mapping[str, str]] = CONSTRAINT_HINTS
 
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
@@ -132,12 +152,8 @@ class ConstraintFields(GenerationFields):
 
     def _of_response_format(self, options: JsonOptions) -> list[Wanted]:
         match self.response_format:
-            case JsonObjectFormat() as form:
+            case JsonObjectFormat() | JsonSchemaFormat() as form:
                 return [form.wanted("response_format", options)]
-            case JsonSchemaFormat(json_schema=named):
-                field = "response_format.json_schema.schema"
-                structure = schema_of(named.schema_, options, strict=named.strict)
-                return [Wanted(structure, field, named.description or "")]
             case StructuralTagFormat() as tag:
                 with _named("response_format"):
                     told = tag.model_dump(exclude_none=True)

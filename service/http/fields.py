@@ -36,6 +36,7 @@ __all__ = [
     "GenerationFields",
     "Given",
     "Listed",
+    "ModelFields",
     "Off",
     "On",
     "ThoughtsBudget",
@@ -121,7 +122,24 @@ On: TypeAlias = Annotated[Literal[True], BeforeValidator(_no_number)]
 """``true``, which is the only thing that may be said."""
 
 
-class GenerationFields(Given):
+class ModelFields(Given):
+    """The model, and how JSON is written."""
+
+    model: str
+
+    # Ours
+    json_options: dict[str, Any] | None = None
+    """How JSON is written where a schema leaves a choice, by the names of ``JsonOptions``."""
+
+    def schema_options(self, config: ServerConfig) -> JsonOptions:
+        """Return the options of the request's schemas; raises RequestError for a wrong one."""
+        told = self.json_options or {}
+        # Here ``null`` says nothing, wherever it stands.
+        options = json_options_of({name: one for name, one in told.items() if one is not None})
+        return filled_options(options, config)
+
+
+class GenerationFields(ModelFields):
     """The fields that all requests for text share; a field without a note means what OpenAI says.
 
     Of vLLM's own fields, it has those that equal one of our options.
@@ -129,7 +147,6 @@ class GenerationFields(Given):
 
     hints: ClassVar[Mapping[str, str]] = HINTS
 
-    model: str
     stream: bool = False
     seed: int | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
@@ -156,8 +173,6 @@ class GenerationFields(Given):
     """The same as ``min_tokens`` of the whole budget."""
 
     # Ours
-    json_options: dict[str, Any] | None = None
-    """How JSON is written where a schema leaves a choice, by the names of ``JsonOptions``."""
     on_incomplete: Literal["close", "error"] | None = None
     """What becomes of an answer that is cut short; ``None``: what the server's settings say."""
     report: bool = False
@@ -198,13 +213,18 @@ class GenerationFields(Given):
         )
 
     def common(
-        self, config: ServerConfig, max_tokens: int, budget_field: str = "max_tokens"
+        self,
+        config: ServerConfig,
+        max_tokens: int | None,
+        default_max_tokens: int,
+        budget_field: str = "max_tokens",
     ) -> dict[str, Any]:
         """Return the common options of a GenerationRequest with this budget, by name.
 
-        ``budget_field`` is the field of the body that told the budget.
+        ``budget_field`` is the field of the body that tells the budget; ``None``: it does not.
         """
-        self._check_least(max_tokens, budget_field)
+        budget = default_max_tokens if max_tokens is None else max_tokens
+        self._check_least(budget, budget_field)
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return {
             "sampling": self.sampling(),
@@ -212,8 +232,10 @@ class GenerationFields(Given):
             "stop_tokens": tuple(map(TokenId, self.stop_token_ids)),
             # Without any there is nothing to include.
             "include_stop": self.include_stop_str_in_output and bool(stop or self.stop_token_ids),
-            "max_tokens": max_tokens,
-            "min_tokens": max_tokens if self.ignore_eos else self.min_tokens or None,
+            # A length that no end cuts short is a budget that the caller sets.
+            "max_tokens": budget if self.ignore_eos else max_tokens,
+            "default_max_tokens": default_max_tokens,
+            "min_tokens": budget if self.ignore_eos else self.min_tokens or None,
             "n": self.n,
             "priority": self.priority,
             "cache_salt": self.cache_salt,
@@ -221,14 +243,14 @@ class GenerationFields(Given):
             "report": self.report,
         }
 
-    def _check_least(self, max_tokens: int, budget_field: str) -> None:
+    def _check_least(self, budget: int, budget_field: str) -> None:
         """Raise RequestError for a least length above the budget, or beside stops.
 
         Other servers hold stops back, and this one does not.
         """
-        if self.min_tokens > max_tokens:
+        if self.min_tokens > budget:
             raise RequestError(
-                f"min_tokens {self.min_tokens} is above {budget_field} ({max_tokens})",
+                f"min_tokens {self.min_tokens} is above {budget_field} ({budget})",
                 field="min_tokens",
             )
         for name in ("stop", "stop_token_ids"):
@@ -238,13 +260,6 @@ class GenerationFields(Given):
                     field="min_tokens",
                     hint="leave one out",
                 )
-
-    def schema_options(self, config: ServerConfig) -> JsonOptions:
-        """Return the options of the request's schemas; raises RequestError for a wrong one."""
-        told = self.json_options or {}
-        # Here ``null`` says nothing, wherever it stands.
-        options = json_options_of({name: one for name, one in told.items() if one is not None})
-        return filled_options(options, config)
 
 
 Body: TypeAlias = dict[str, Any]

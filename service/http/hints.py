@@ -6,12 +6,11 @@ names the field that does here what the other one does there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["CONSTRAINT_HINTS", "HINTS", "JSON_HINTS", "THINKING_HINTS"]
+__all__ = ["CONSTRAINT_HINTS", "HINTS", "JSON_HINTS", "THINKING_HINTS", "answer_hints"]
 
-_BEAMS: Final = "use n, which draws several answers; beams are for gRPC"
 _CONTINUED: Final = "use /v1/completions to continue a text"
 
 HINTS: Final[Mapping[str, str]] = {
@@ -21,18 +20,38 @@ HINTS: Final[Mapping[str, str]] = {
     "bad_words": "use logit_bias",
     "chat_template": "leave it out; the model has its own",
     "continue_final_message": _CONTINUED,
-    "early_stopping": _BEAMS,
     "guided_decoding_backend": "leave it out; there is one compiler for all constraints",
-    "length_penalty": _BEAMS,
-    "use_beam_search": _BEAMS,
     # llama.cpp's
-    "n_predict": "use max_tokens",
-    "n_probs": "use top_logprobs",
     "repeat_penalty": "use repetition_penalty",
-    # SGLang's
-    "max_new_tokens": "use max_tokens",
 }
 """Hints by the path of a field, whatever the call."""
+
+
+def answer_hints(
+    *, budgets: Sequence[str], top_logprobs: str, several: str | None
+) -> Mapping[str, str]:
+    """Return the hints that name fields which not all calls have, or not by the same name.
+
+    These are the budget of the answer, by the first of its names, the number of likeliest tokens,
+    and the number of answers, if there may be several.
+    """
+    instead = "leave it out" if several is None else f"use {several}, which draws several answers"
+    return {
+        **dict.fromkeys(_BEAMS, f"{instead}; beams are for gRPC"),
+        **{name: f"use {budgets[0]}" for name in _BUDGETS if name not in budgets},
+        "n_probs": f"use {top_logprobs}",
+    }
+
+
+_BEAMS: Final = ("early_stopping", "length_penalty", "use_beam_search")
+_BUDGETS: Final = (
+    "max_completion_tokens",
+    "max_new_tokens",  # SGLang's
+    "max_output_tokens",
+    "max_tokens",
+    "n_predict",  # llama.cpp's
+)
+"""What others call the bound of an answer."""
 
 THINKING_HINTS: Final[Mapping[str, str]] = {
     "chat_template_kwargs.reasoning_effort": "use reasoning_effort",

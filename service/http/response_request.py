@@ -25,7 +25,7 @@ from guided_service.http.constraints import (
     schema_of,
 )
 from guided_service.http.fields import Body, Budget, Given, Listed, Off, given
-from guided_service.http.hints import JSON_HINTS
+from guided_service.http.hints import JSON_HINTS, answer_hints
 from guided_service.http.messages import described
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
@@ -79,8 +79,6 @@ class StreamOptions(Given):
     """No padding is added to hide the length of tokens."""
 
 
-_BUDGETS: Final = ("max_completion_tokens", "max_new_tokens", "max_tokens", "n_predict")
-"""What others call the bound of an answer."""
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 """Allowed without thoughts, where it is empty."""
 
@@ -93,7 +91,7 @@ class ResponseRequest(ThinkingFields):
     hints: ClassVar[Mapping[str, str]] = {
         **ThinkingFields.hints,
         **JSON_HINTS,
-        **dict.fromkeys(_BUDGETS, "use max_output_tokens"),
+        **answer_hints(budgets=("max_output_tokens",), top_logprobs="top_logprobs", several=None),
         "chat_template_kwargs.reasoning_effort": "use reasoning.effort",
         "conversation": "send what was said as input",
         "messages": "use input, or send them to /v1/chat/completions",
@@ -135,11 +133,6 @@ class ResponseRequest(ThinkingFields):
         return self
 
     @property
-    def budget(self) -> int:
-        """The budget of thoughts and answer together, in tokens."""
-        return self.max_output_tokens or DEFAULT_BUDGET
-
-    @property
     def is_summarized(self) -> bool:
         """Whether the thoughts also serve as their summary."""
         return self.reasoning is not None and self.reasoning.summary is not None
@@ -148,7 +141,7 @@ class ResponseRequest(ThinkingFields):
         """Return how long the model thinks first; raises RequestError for contradictions."""
         thinking = self.thinking_of(
             None if self.reasoning is None else self.reasoning.effort,
-            self.budget,
+            self.max_output_tokens or DEFAULT_BUDGET,
             effort_field="reasoning.effort",
             budget_field="max_output_tokens",
         )
@@ -210,7 +203,7 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
         tools=filled_tools(tools, asked.schema_options(config)),
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
-        **asked.common(config, asked.budget, "max_output_tokens"),
+        **asked.common(config, asked.max_output_tokens, DEFAULT_BUDGET, "max_output_tokens"),
     )
     custom = custom_names(asked.tools)
     style = ChatStyle(

@@ -138,7 +138,7 @@ def of_transformers(
     output = model.generate(
         ids,
         attention_mask=torch.ones_like(ids),
-        max_new_tokens=request.max_tokens,
+        max_new_tokens=request.most_tokens,
         do_sample=False,
         num_beams=beams.width,
         num_return_sequences=request.n,

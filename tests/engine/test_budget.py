@@ -74,7 +74,7 @@ def test_any_language_closes_inside_any_budget(data: st.DataObject, is_careless:
     )
     result = answers(ENGINE, {"r": request})["r"]
     assert result.text in texts
-    assert len(result.tokens) <= request.max_tokens
+    assert len(result.tokens) <= request.most_tokens
 
 
 def budgeted(

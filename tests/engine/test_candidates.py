@@ -68,7 +68,7 @@ def each_alone(architecture: str, requests: dict[str, GenerationRequest]) -> dic
                     "one": GenerationRequest(
                         request.prompt,
                         request.constraint,
-                        max_tokens=request.max_tokens,
+                        max_tokens=request.most_tokens,
                         forcing=request.forcing,
                         sampling=Sampling(
                             request.sampling.temperature, seed=(SEED + index) % 2**63

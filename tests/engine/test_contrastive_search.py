@@ -76,7 +76,7 @@ def reference(architecture: str, request: GenerationRequest) -> tuple[tuple[int,
         for token in run:
             answer.append(token)
             matcher = matcher.advance(token)
-        if matcher.is_complete or len(answer) == request.max_tokens:
+        if matcher.is_complete or len(answer) == request.most_tokens:
             return tuple(answer), choices
         text = [*prompt, *answer]
         (logits,), (seen,) = told(architecture, [text])

@@ -39,7 +39,7 @@ LONGEST = 96
 def asked(drafters: tuple[str, ...]) -> dict[str, GenerationRequest]:
     """Six requests of the included workload."""
     return {
-        name: replace(request, drafters=drafters, max_tokens=min(request.max_tokens, LONGEST))
+        name: replace(request, drafters=drafters, max_tokens=min(request.most_tokens, LONGEST))
         for name, request in [*read_workload().items()][:6]
     }
 

@@ -22,7 +22,7 @@ from guided.spec import Regex
 from guided_service import launcher
 from guided_service.engine_connection import EngineConnection
 from guided_service.launcher import ForkingLauncher
-from guided_service.logs import LossyStream
+from guided_service.log_stream import LossyStream
 from guided_service.messages import LogChoice, ModelChoice
 from tests.kit.soak import kill_engine
 from tests.service.echo_server import ENGINE

@@ -163,7 +163,7 @@ class EchoEngine:
                 continue
             if request_id in self.streamed:
                 self.deltas += self._grown(request_id, request, tokens)
-            if request.prompt == "wait" or tokens + 1 < request.max_tokens:
+            if request.prompt == "wait" or tokens + 1 < request.most_tokens:
                 self.running[request_id] = (request, tokens + 1)
             else:
                 del self.running[request_id]
@@ -191,7 +191,7 @@ class EchoEngine:
         )
 
     def _grown(self, request_id: str, request: GenerationRequest, tokens: int) -> list[Delta]:
-        is_last = tokens + 1 == request.max_tokens
+        is_last = tokens + 1 == request.most_tokens
         deltas = []
         for index, text in enumerate(_echoes(request)):
             grown = text[tokens:] if is_last else text[tokens : tokens + 1]

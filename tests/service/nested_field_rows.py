@@ -99,6 +99,11 @@ CONSTRAINTS: dict[str, Row] = {
         "response_format.json_schema",
         {"name": "n", "schema": {}},
     ),
+    "JsonSchemaFormat.schema": (
+        {"response_format": {"type": "json_schema", "schema": SCHEMA}},
+        "response_format.schema",
+        {},
+    ),
     "NamedSchema.name": (FORMAT, "response_format.json_schema.name", "m"),
     "NamedSchema.schema": (FORMAT, "response_format.json_schema.schema", {}),
     "NamedSchema.description": (FORMAT, "response_format.json_schema.description", ABSENT),

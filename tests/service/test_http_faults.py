@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import ValidationError
@@ -127,8 +128,8 @@ def test_an_item_of_input_is_told_what_its_own_type_lacks(
         ("chat", {"response_format": "json"}, "response_format: should be an object"),
         (
             "chat",
-            {"response_format": {"type": "json_schema", "schema": {}}},
-            f"response_format.schema {OTHER}; response_format.json_schema is missing",
+            {"response_format": {"type": "json_schema", "json_shema": {}}},
+            "response_format: should have one of json_schema and schema",
         ),
         (
             "responses",
@@ -165,6 +166,13 @@ def test_of_a_union_the_member_is_told_that_was_meant(
         ("chat", "guided_decoding_backend", "leave it out; there is one compiler for all"),
         ("chat", "max_new_tokens", "use max_tokens"),
         ("responses", "max_new_tokens", "use max_output_tokens"),
+        ("chat", "max_output_tokens", "use max_tokens"),
+        ("chat", "n_probs", "use top_logprobs"),
+        ("completions", "n_probs", "use logprobs"),
+        ("completions", "n_predict", "use max_tokens"),
+        ("responses", "n_predict", "use max_output_tokens"),
+        ("chat", "length_penalty", "use n, which draws several answers; beams are for gRPC"),
+        ("responses", "length_penalty", "leave it out; beams are for gRPC"),
         ("completions", "chat_template_kwargs", "send messages to /v1/chat/completions"),
         ("chat", "response_fromat", "did you mean 'response_format'?"),
         ("responses", "temprature", "did you mean 'temperature'?"),
@@ -193,6 +201,34 @@ def test_a_value_that_is_not_ours_is_told_what_does_the_same(
     face: str, fields: dict[str, Any], told: str
 ) -> None:
     assert told in str(refusal(face, **fields))
+
+
+_NAMED = re.compile(r"""use "?([a-z_.]+)"?(?! of /|[\w.])""")
+"""The field that a hint names on its own face; 'use x of /v1/...' names one of another."""
+
+
+def _has_field(kind: Any, path: str) -> bool:
+    """Whether a body has a field; inside of a mapping any name is one."""
+    name, _, inner = path.partition(".")
+    for field, info in getattr(kind, "model_fields", {}).items():
+        if name == (info.alias or field):
+            parts = (info.annotation, *get_args(info.annotation))
+            models = [each for each in parts if hasattr(each, "model_fields")]
+            return not inner or not models or any(_has_field(each, inner) for each in models)
+    return False
+
+
+@pytest.mark.parametrize("face", [*FACES, "mask"])
+def test_a_hint_names_only_fields_of_its_own_face(face: str) -> None:
+    kind: Any = MaskRequest if face == "mask" else FACES[face][0]
+    named = {
+        name: path
+        for path, hint in kind.hints.items()
+        for name in _NAMED.findall(hint)
+        if name not in ("a", "the")
+    }
+    assert named
+    assert [name for name in named if not _has_field(kind, name)] == []
 
 
 @pytest.mark.parametrize(

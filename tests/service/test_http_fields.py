@@ -212,6 +212,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "response_format.json_schema.schema",
     ),
     ("chat", {"response_format": {"type": "json_object"}, "guided_regex": "a"}, "guided_regex"),
+    (
+        "chat",
+        {"response_format": {"type": "json_schema", "schema": {}, "json_schema": {"name": "x"}}},
+        "response_format",
+    ),
+    ("chat", {"response_format": {"type": "json_schema"}}, "response_format"),
     ("chat", {"guided_json": SCHEMA, "guided_choice": ["a"]}, "guided_choice"),
     ("chat", {"structured_outputs": {}}, "structured_outputs"),
     ("chat", {"structured_outputs": {"regex": "a", "json": {}}}, "structured_outputs"),

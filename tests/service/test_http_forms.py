@@ -107,6 +107,7 @@ OPEN = JsonSchema(json.dumps(SCHEMA, separators=(",", ":")))
             CLOSED,
         ),
         ({"response_format": {"type": "json_object", "schema": SCHEMA}}, CLOSED),
+        ({"response_format": {"type": "json_schema", "schema": SCHEMA}}, CLOSED),
     ],
 )
 def test_constraints_come_from_either_field(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import httpx2
 import pytest
 
 from guided.client import Client
-from tests.service.http_server import HttpServer, completion, error_of, serving_http
+from tests.service.http_server import (
+    HttpServer,
+    completion,
+    connected,
+    error_of,
+    read_to_end,
+    serving_http,
+)
 from tests.service.server_process import ECHO_SERVER
 from tests.service.test_http_calls import COMPLETIONS
 from tests.service.test_supervision import cancelled_requests, eventually
@@ -35,6 +43,22 @@ def test_who_leaves_is_cancelled_in_the_engine(tmp_path: Path) -> None:
 
 def _has_cancelled(client: Client, requests: int) -> bool:
     return cancelled_requests(client) == requests
+
+
+def test_who_ends_its_side_of_the_connection_has_left(tmp_path: Path) -> None:
+    """Until something is written, it looks the same as a closed connection."""
+    call = json.dumps(completion("wait", 10**6)).encode()
+    header = f"POST {COMPLETIONS} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(call)}\r\n"
+    with (
+        serving_http(ECHO_SERVER, tmp_path / "log") as server,
+        Client(server.process.address) as client,
+        connected(server) as opened,
+    ):
+        opened.sendall(header.encode() + b"content-type: application/json\r\n\r\n" + call)
+        eventually(lambda: client.stats().running == 1)
+        opened.shutdown(socket.SHUT_WR)
+        assert read_to_end(opened) == b""
+        eventually(partial(_has_cancelled, client, 1))
 
 
 def test_an_engine_that_ends_takes_its_requests_along_and_they_are_not_sent_again(

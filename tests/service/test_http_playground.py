@@ -120,6 +120,8 @@ def test_the_automaton_is_told(url: str) -> None:
         ("mask", {**YES_OR_NO, "tokens": [-1]}, 400, "tokens[0]", "tokens[0]"),
         ("mask", {**YES_OR_NO, "tokens": [2**64]}, 400, "tokens[0]", "2147483647"),
         ("mask", {**YES_OR_NO, "messages": []}, 400, "messages", "messages is not honoured"),
+        ("mask", {**YES_OR_NO, "min_tokens": 3}, 400, "min_tokens", "min_tokens is not honoured"),
+        ("automaton", {**YES_OR_NO, "stop": "y"}, 400, "stop", "stop is not honoured"),
         ("automaton", {**YES_OR_NO, "model": "else"}, 404, "model", "there is no model 'else'"),
         (
             "answer",

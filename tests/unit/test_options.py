@@ -58,6 +58,7 @@ DECLARED = (
     Declared(Sampling, "logit_bias", ((5, 1.5), (7, -2.0))),
     Declared(Sampling, "penalty_alpha", 0.5, (("top_k", 4),)),
     Declared(GenerationRequest, "max_tokens", 5),
+    Declared(GenerationRequest, "default_max_tokens", 5),
     Declared(GenerationRequest, "min_tokens", 4),
     Declared(GenerationRequest, "forcing", "strict"),
     Declared(GenerationRequest, "show_schema", True),

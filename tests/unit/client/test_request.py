@@ -127,10 +127,26 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
             "messages.role",
             "role 'me' is none of 'system', 'developer', 'user', 'assistant', 'tool'",
         ),
-        ({"max_tokens": "10"}, "max_tokens", "max_tokens '10' is not an integer; pass an integer"),
-        ({"max_tokens": None}, "max_tokens", "max_tokens None is not an integer; pass an integer"),
-        ({"max_tokens": 1.5}, "max_tokens", "max_tokens 1.5 is not an integer; pass an integer"),
-        ({"max_tokens": True}, "max_tokens", "max_tokens True is not an integer; pass an integer"),
+        (
+            {"max_tokens": "10"},
+            "max_tokens",
+            "max_tokens '10' is not an integer; pass an integer or None",
+        ),
+        (
+            {"default_max_tokens": None},
+            "default_max_tokens",
+            "default_max_tokens None is not an integer; pass an integer",
+        ),
+        (
+            {"max_tokens": 1.5},
+            "max_tokens",
+            "max_tokens 1.5 is not an integer; pass an integer or None",
+        ),
+        (
+            {"max_tokens": True},
+            "max_tokens",
+            "max_tokens True is not an integer; pass an integer or None",
+        ),
         (
             {"temperature": "hot"},
             "sampling.temperature",

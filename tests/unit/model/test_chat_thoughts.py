@@ -13,6 +13,7 @@ import pytest
 from guided.constraint import ConstraintCompiler
 from guided.decoding.choice import advance
 from guided.engine.prompts import PreparedPrompt, Prompts
+from guided.engine.token_room import TokenRoom
 from guided.errors import LimitExceededError
 from guided.masks.thinking import ThinkingMatcher
 from guided.model.chat_encoder import ChatEncoder
@@ -43,6 +44,7 @@ from tests.kit.tokenizers import gemma4_tokenizer, real_tokenizer, real_vocabula
 
 SCHEMA = JsonSchema('{"const": {"a": 1}}')
 ASKED = (Message("user", "Why?"),)
+ROOM = TokenRoom(context_window=4096, cache_tokens=4096, block_size=8)
 
 
 @cache
@@ -110,9 +112,12 @@ def prepared(
     reasoning: Reasoning | None,
     constraint: Constraint = SCHEMA,
     tools: ToolUse | None = None,
+    room: TokenRoom = ROOM,
 ) -> PreparedPrompt:
     model = texts_of(template, tokenizer)
-    prompts = Prompts(partial(render_prompt, model), None, HERMES, lambda: 0.0, ChatThoughts(model))
+    prompts = Prompts(
+        *(partial(render_prompt, model), None, HERMES, room, lambda: 0.0), ChatThoughts(model)
+    )
     request = GenerationRequest(ASKED, constraint, reasoning=reasoning, tools=tools)
     return prompts.prepare(request, None)
 
@@ -134,6 +139,27 @@ def test_no_budget_of_thoughts_is_an_answer_without_them(
     decode = texts_of(template, tokenizer).tokenizer.decode
     assert str(decode([int(token) for token in asked.tokens])).endswith(ends)
     assert asked.constraint == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("left", "asked", "thoughts"),
+    [
+        (1000, Reasoning(), 128),
+        (1000, Reasoning(200), 200),
+        (210, Reasoning(200), 200),
+        # What the prompt leaves is less than half of the default, or than the thoughts may have.
+        (100, Reasoning(), 50),
+        (100, Reasoning(200), 50),
+    ],
+)
+def test_thoughts_have_a_part_of_the_budget_that_the_prompt_leaves(
+    left: int, asked: Reasoning, thoughts: int
+) -> None:
+    prompt_length = len(prepared("qwen3", "qwen3", asked).tokens)
+    room = replace(ROOM, context_window=prompt_length + left)
+    constraint = prepared("qwen3", "qwen3", asked, room=room).constraint
+    assert isinstance(constraint, AfterThoughts)
+    assert constraint.max_tokens == thoughts
 
 
 def test_thoughts_that_a_template_always_begins_end_at_once_without_a_budget() -> None:
@@ -250,7 +276,7 @@ def test_what_a_template_writes_besides_contents_is_bounded_before_it_is_tokenis
     assert bound is not None
     monkeypatch.setattr(ChatEncoder, "encode_messages", lambda *_, **__: pytest.fail("tokenised"))
     prompts = Prompts(
-        partial(render_prompt, model, bound=bound), bound, HERMES, lambda: 0.0,
+        partial(render_prompt, model, bound=bound), bound, HERMES, ROOM, lambda: 0.0,
         ChatThoughts(model, bound),
     )  # fmt: skip
     request = GenerationRequest(**{"prompt": ASKED, "reasoning": reasoning} | asked)

@@ -237,6 +237,21 @@ def test_whatever_a_template_raises_is_a_refusal(template: str, shown: str) -> N
     assert shown in str(caught.value)
 
 
+@pytest.mark.parametrize("fault", [ImportError("no jinja2"), MemoryError()])
+def test_what_the_server_lacks_is_no_refusal_of_messages(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = templated("{{ messages[0].content }}")
+    render_prompt(texts, (Message("user", "a"),))  # what the template can do is known by now
+
+    def lacks(*_: object, **__: object) -> str:
+        raise fault
+
+    monkeypatch.setattr(texts.tokenizer, "apply_chat_template", lacks)
+    with pytest.raises(type(fault)):
+        render_prompt(texts, (Message("user", "a"),))
+
+
 def templated(template: str) -> ModelTexts:
     tokenizer = copy.copy(real_tokenizer("smollm2"))
     tokenizer.chat_template = template
