@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
+from threading import Lock
 from typing import Generic, Protocol, Self, TypeVar
 
 import grpc
@@ -146,8 +147,16 @@ class Stream(_StreamBase[T, _Call]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
     Instead of its text, you may read its values, or the answer itself while it grows. Leaving its
-    ``with`` block before the end cancels the request.
+    ``with`` block before the end cancels the request. Threads that read it together get different
+    pieces.
     """
+
+    def __init__(
+        self, request: Request[T], attempts: Attempts, start: Callable[[float], _Call]
+    ) -> None:
+        super().__init__(request, attempts, start)
+        self._lock = Lock()
+        """Held while a piece is read: the transport has messages read one at a time."""
 
     def values(self) -> Generator[ValueEvent, None, None]:
         """Yield each value of the answer when it is complete, inner values before outer ones.
@@ -190,15 +199,8 @@ class Stream(_StreamBase[T, _Call]):
         ...     for text in recipe:
         ...         show(text)
         """
-        while self._incoming.held is None:
-            try:
-                piece = self._piece()
-            except StopIteration:
-                return
-            if isinstance(piece, _Thought):
-                yield str(piece)
-            else:
-                self._incoming.held = piece
+        while (thought := self._thought()) is not None:
+            yield thought
 
     def close(self) -> None:
         """Cancel the request, unless its answer is complete."""
@@ -209,10 +211,25 @@ class Stream(_StreamBase[T, _Call]):
         return self
 
     def __next__(self) -> str:
-        piece = self._incoming.take_held()
-        while piece is None or isinstance(piece, _Thought):
-            piece = self._piece()
-        return piece
+        with self._lock:
+            piece = self._incoming.take_held()
+            while piece is None or isinstance(piece, _Thought):
+                piece = self._piece()
+            return piece
+
+    def _thought(self) -> str | None:
+        """Return the next piece of thoughts; ``None`` at their end, where a piece may be held."""
+        with self._lock:
+            if self._incoming.held is not None:
+                return None
+            try:
+                piece = self._piece()
+            except StopIteration:
+                return None
+            if isinstance(piece, _Thought):
+                return str(piece)
+            self._incoming.held = piece
+            return None
 
     def _piece(self) -> str:
         while True:
