@@ -147,7 +147,7 @@ def _using() -> Names:
         "prompt": "Nobody can pay by card.",
         "shown": shown,
         "show": lambda *parts: shown.append(parts),
-        "look_up": lambda place: f"{place.city}: wet",
+        "look_up": lambda city, days: f"{city}: wet" if days == 1 else city,
     }
 
 
@@ -168,7 +168,8 @@ def _using_ends(names: Names, server: testing.Server) -> None:
 _OUTAGE: Final = '{"title":"No card payments","severity":"high","affected_users":9000}'
 _SHOWN: Final = "title='No card payments' severity='high' affected_users=9000"
 _RECIPE: Final = '{"title":"Dal","steps":["Rinse.","Boil."]}'
-_CALL: Final = '<tool_call>\n{"name": "Weather", "arguments": {"city":"Oslo"}}\n</tool_call>'
+_CALL: Final = '<tool_call>\n{"name": "weather", "arguments": {"city":"Oslo"}}\n</tool_call>'
+_CANCEL: Final = '<tool_call>\n{{"name": "cancel", "arguments": {{"order":{}}}}}\n</tool_call>'
 _USING: Final = (
     '{"name":"Ada","age":36}',
     *(_CALL, "It rains."),
@@ -186,7 +187,10 @@ STAGES: Final[Mapping[str, Stage]] = {
     "README.md": Stage((_OUTAGE, _OUTAGE), shows=f"{_SHOWN}\ncomplete\n", ends=_readme_ends),
     "docs/adapters.md": Stage(given=_adapters, ends=_adapters_end),
     "docs/client.md": Stage(
-        (guided.InternalServiceError("a bug"),), given=_client, ends=_client_ends
+        (_CANCEL.format(5), _CANCEL.format(7), guided.InternalServiceError("a bug")),
+        given=_client,
+        shows="order 7 is cancelled\n",
+        ends=_client_ends,
     ),
     "docs/grammar-service.md": Stage(given=lambda: {"Ticket": Ticket}, ends=_grammar_service_ends),
     "docs/grammars.md": Stage(given=_grammars),
