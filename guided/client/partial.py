@@ -267,9 +267,7 @@ def _items_of(node: Node, inside: list[Node], read: Callable[[Node], Any]) -> li
     return list(kept.values)
 
 
-def _members_of(
-    node: Node, inside: dict[str, Node], read: Callable[[Node], Any]
-) -> dict[str, Any]:
+def _members_of(node: Node, inside: dict[str, Node], read: Callable[[Node], Any]) -> dict[str, Any]:
     """Return the members of an open object that can be shown, as ``_items_of`` does."""
     kept = node.kept = node.kept or KeptParts(0, {})
     unread = [*islice(reversed(inside.items()), len(inside) - kept.num_read)]

@@ -17,7 +17,6 @@ it; so they are off, and the caller consults ``Attempts`` after each failure.
 from __future__ import annotations
 
 import copy
-import math
 import random
 import time
 from dataclasses import dataclass, replace

@@ -57,9 +57,7 @@ class Tries(Generic[T]):
         return f"{first[:_MOST_NAME]}/{len(self._spent) + 1}" if self._spent else first
 
 
-def _after(
-    request: Request[T], plain: Answer[str], refusal: AnswerValidationError
-) -> Request[T]:
+def _after(request: Request[T], plain: Answer[str], refusal: AnswerValidationError) -> Request[T]:
     """Return the request again, with the refused answer and the reason."""
     asked = request.specification.prompt
     assert not isinstance(asked, str), "a request that may be tried again has messages"

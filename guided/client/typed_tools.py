@@ -63,7 +63,9 @@ def model_tool(kind: type) -> TypedTool:
     """Return the tool of a pydantic model or another class; raises ``RequestError``."""
     adapter, schema = _described(kind, f"the tool {kind.__name__}")
     # The type itself decides whether further members are kept.
-    return TypedTool(Tool(kind.__name__, inspect.cleandoc(kind.__doc__ or ""), schema, False), adapter)
+    return TypedTool(
+        Tool(kind.__name__, inspect.cleandoc(kind.__doc__ or ""), schema, False), adapter
+    )
 
 
 def function_tool(function: Callable[..., object]) -> TypedTool:

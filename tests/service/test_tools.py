@@ -181,10 +181,10 @@ class Open(BaseModel):
     ("options", "message"),
     [
         (
-            {"tools": [{"type": "custom", "custom": {"name": "f"}}]},
-            "tool 0 is a custom tool in the form of OpenAI's API; write guided.Tool(name,",
+            {"tools": [{"type": "custom", "custom": {"name": "f", "strict": True}}]},
+            "the custom tool 0 has a member other than name, description and format",
         ),
-        ({"tools": [3]}, "tool 0 is 3, which is no tool; pass a guided.Tool, a pydantic model"),
+        ({"tools": [3]}, "tool 0 is 3, which is no tool; pass a function, a pydantic model"),
         ({"tools": [Weather, Weather]}, "two tools have the name 'Weather'"),
         ({"tools": [Tool("none")]}, "no tool may have the name 'none'"),
         ({"tool_choice": "required"}, "tool_choice needs tools"),

@@ -43,7 +43,7 @@ def test_a_byte_order_mark_before_the_first_request_says_nothing(tmp_path: Path)
     text = '{"prompt": "x"}\n{"prompt": "y"}\n'
     plain, marked = (_read(tmp_path, mark + text) for mark in ("", "\ufeff"))
     assert marked == plain
-    with pytest.raises(RequestError, match="line 2 of .*: this is not JSON that can be read"):
+    with pytest.raises(RequestError, match=r"line 2 of .*: this is not JSON that can be read"):
         _read(tmp_path, text.replace("\n", "\n\ufeff", 1))
 
 

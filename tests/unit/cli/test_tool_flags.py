@@ -93,5 +93,5 @@ def test_what_is_no_list_of_tools_is_refused(tmp_path: Path, content: Any, messa
 def test_a_custom_tool_of_no_grammar_is_refused_by_its_number(tmp_path: Path) -> None:
     custom = {"name": "a", "format": {"type": "grammar", "grammar": {"syntax": "gbnf"}}}
     file = _file(tmp_path, [{"name": "a"}, {"type": "custom", "custom": custom}])
-    with pytest.raises(RequestError, match="the custom tool 2 of .* has a grammar that is not of"):
+    with pytest.raises(RequestError, match=r"the custom tool 2 of .* has a grammar that is not of"):
         read_tool_flags(file, Calls.AUTO, _OPTIONS, single=False)

@@ -144,7 +144,11 @@ def test_the_arguments_of_a_function_are_held_to_its_types() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "value"),
     [
-        (City, '{"name":"Oslo","founded":"1048-01-01"}', City(name="Oslo", founded=date(1048, 1, 1))),
+        (
+            City,
+            '{"name":"Oslo","founded":"1048-01-01"}',
+            City(name="Oslo", founded=date(1048, 1, 1)),
+        ),
         (Tool("f", parameters={"type": "object"}), '{"a":[1]}', {"a": [1]}),
         (Tool("f", input=Regex("a+")), '{"input":"aa"}', {"input": "aa"}),
         (
@@ -362,9 +366,9 @@ class Strict(BaseModel):
     @field_validator("text")
     @classmethod
     def is_short(cls, text: str) -> str:
-        raise TypeError("no")
+        raise TypeError(f"no {text}")
 
 
 def test_whatever_a_validator_raises_refuses_its_call() -> None:
-    with pytest.raises(AnswerValidationError, match="in the call of Strict, TypeError: no"):
+    with pytest.raises(AnswerValidationError, match="in the call of Strict, TypeError: no a"):
         Request("?", tools=[Strict]).read(calling(ToolCall("Strict", '{"text":"a"}', "1")))
