@@ -53,12 +53,14 @@ def _grammar(form: object, subject: str) -> Lark | Regex | None:
             return None
         case {"type": "text", **more} if not more:
             return None
-        case {"type": "grammar", "grammar": Mapping() as grammar, **more} if not more:
-            pass
-        case {"type": "grammar", **grammar}:
-            pass
-        case _:
-            raise _fault(subject, f"has the format {form!r:.80}, which is neither text nor grammar")
+        case {"type": "grammar", "grammar": Mapping() as inner, **more} if not more:
+            return _constraint(inner, subject)
+        case {"type": "grammar", **members}:
+            return _constraint(members, subject)
+    raise _fault(subject, f"has the format {form!r:.80}, which is neither text nor grammar")
+
+
+def _constraint(grammar: Mapping[str, Any], subject: str) -> Lark | Regex:
     match grammar:
         case {"syntax": str(syntax), "definition": str(definition), **more} if not more:
             if syntax in _SYNTAXES:
