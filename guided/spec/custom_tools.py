@@ -60,7 +60,7 @@ def _grammar(form: object, subject: str) -> Lark | Regex | None:
     raise _fault(subject, f"has the format {form!r:.80}, which is neither text nor grammar")
 
 
-def _constraint(grammar: Mapping[str, Any], subject: str) -> Lark | Regex:
+def _constraint(grammar: Mapping[Any, Any], subject: str) -> Lark | Regex:
     match grammar:
         case {"syntax": str(syntax), "definition": str(definition), **more} if not more:
             if syntax in _SYNTAXES:
