@@ -7,48 +7,36 @@ model was trained with, and held to the given tools.
 from __future__ import annotations
 
 import sys
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 import guided
 
 DOLLARS = {"EUR": 1.1, "USD": 1.0, "JPY": 0.007}
 
 
-class Weather(BaseModel):
+def weather(city: Annotated[str, Field(max_length=40)]) -> str:
     """Tell how warm it is in a city."""
-
-    city: str = Field(max_length=40)
-
-    def result(self) -> str:
-        return f"{len(self.city)} degrees in {self.city}"  # your own look-up
+    return f"{len(city)} degrees in {city}"  # your own look-up
 
 
-class Convert(BaseModel):
+def convert(amount: float, to: Literal["EUR", "USD", "JPY"]) -> str:
     """Convert dollars to a currency."""
-
-    amount: float
-    to: Literal["EUR", "USD", "JPY"]
-
-    def result(self) -> str:
-        return f"{self.amount / DOLLARS[self.to]:.2f} {self.to}"
-
-
-TOOLS = {tool.__name__: tool for tool in (Weather, Convert)}
+    return f"{amount / DOLLARS[to]:.2f} {to}"
 
 
 def result_of(call: guided.ToolCall) -> guided.Message:
-    """Run the called tool; its arguments fit its type."""
-    tool = TOOLS[call.name].model_validate_json(call.arguments)
-    print(f"{call.name} {call.arguments}: {tool.result()}")
-    return guided.Message("tool", tool.result(), tool_call_id=call.id)
+    """Call the function with its arguments, which fit its types."""
+    result = call.value()
+    print(f"{call.name} {call.arguments}: {result}")
+    return guided.Message("tool", result, tool_call_id=call.id)
 
 
 def main(address: str) -> None:
     question = "How warm is it in Oslo, and how many euros are 20 dollars?"
     asked = [guided.Message("user", question)]
-    tools = [*TOOLS.values()]
+    tools = [weather, convert]
     with guided.Client(address) as client:
         try:
             # A call that the budget had to close, e.g. {"city":""}, is valid but should not be

@@ -67,6 +67,8 @@ Piece = Content | CallBegun | Argument
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 """A JSON string, or the beginning of one."""
+_PART: Final = 1 << 12
+"""Characters of a whole text that are read at once."""
 _CONTENT, _HEADER, _ARGUMENTS, _PLAIN = range(4)
 
 
@@ -302,7 +304,9 @@ def calls_in(
     """
     content: list[str] = []
     calls: list[tuple[str, list[str]]] = []
-    for piece in (*reader.read(text), *reader.end()):
+    # In parts, as a call read cuts itself off the text that the reader holds.
+    parts = (text[begin : begin + _PART] for begin in range(0, len(text), _PART))
+    for piece in chain(chain.from_iterable(map(reader.read, parts)), reader.end()):
         match piece:
             case Content(said):
                 content.append(said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -18,6 +17,7 @@ from pydantic_settings import (
 )
 
 from guided.errors import RequestError
+from guided.spec.closest import close_names
 
 __all__ = ["Group", "ManyValues", "ServerConfig", "read_config"]
 
@@ -320,7 +320,7 @@ def _check_file(file: Path) -> None:
     known = ServerConfig.model_fields
     for name in settings:
         if name not in known:
-            close = get_close_matches(name, known, 1) or sorted(known)
+            close = close_names(name, known, 1) or sorted(known)
             raise RequestError(
                 f"{file} sets {name!r}, which is no setting of a server",
                 hint=f"there is {', '.join(close)}",

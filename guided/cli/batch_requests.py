@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.cli.common import check_regular
 from guided.errors import GuidedError, RequestError
 from guided.spec import Beams, Choice, Ebnf, Lark, Reasoning, Regex, Structure
+from guided.spec.closest import close_names
 from guided.spec.json_options import json_options_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def read_lines(file: Path) -> Iterator[BatchLine]:
     """Yield the requests in order, skipping blank lines. Errors name the line and the field."""
     check_regular(file, hint="write the requests to one, as they are read twice")
     try:
-        with file.open(encoding="utf-8") as lines:
+        # Editors of Windows begin files with a byte order mark.
+        with file.open(encoding="utf-8-sig") as lines:
             for number, text in enumerate(lines, start=1):
                 if text.strip():
                     with _at(file, number):
@@ -126,7 +127,7 @@ def _check_known(given: Mapping[str, Any]) -> None:
     known = {*_PROMPTS, "id", "schema", "regex", "choice", *OPTIONS}
     for name in given:
         if name not in known:
-            close = get_close_matches(name, known, 1) or sorted(known)
+            close = close_names(name, known, 1) or sorted(known)
             raise RequestError(
                 "there is no such field", field=name, hint=f"there is {', '.join(close)}"
             )

@@ -17,7 +17,10 @@ from guided.cli.common import read_text
 from guided.cli.flags import DocumentFlag, file_flag, flag
 from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import Template
+from guided.spec.custom_tools import custom_tool
 from guided.spec.tagged import Calls, Tag, Tagged
+from guided.spec.tool_calls import arguments_constraint
+from guided.spec.tool_format import HERMES
 
 __all__ = [
     "GrammarFlag",
@@ -84,7 +87,7 @@ def constraint_flags() -> Iterator[Parameter]:
     yield file_flag(
         "tools",
         "File with the tools that the answer may call, as in OpenAI's API: a JSON list of"
-        " objects with name and parameters, either directly or under function.",
+        " objects with name and parameters, either directly or under function, or custom tools.",
     )
     yield flag(
         "tool_choice",
@@ -186,6 +189,9 @@ def read_tool_flags(
 
 
 def _tag(file: Path, number: int, tool: Any, options: JsonOptions) -> Tag:
+    if isinstance(tool, dict) and tool.get("type") == "custom":
+        custom = custom_tool(tool, f"tool {number} of {file}")
+        return Tag(HERMES.header(custom.name), arguments_constraint(custom, HERMES), HERMES.end)
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(name, str) or not name:

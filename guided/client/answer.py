@@ -79,8 +79,9 @@ class Answer(Generic[T]):
     """How often it was requested until its type accepted it (``max_retries``); ``usage`` is that of
     all tries, everything else that of the last one."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """Its calls of the request's tools. A call that the budget cut short fits its schema but should
-    not be made: see ``finish_reason``. A call that a stop breaks off is only in ``text``."""
+    """Its calls of the request's tools, each with the ``value`` that its type makes of its
+    arguments. A call that the budget cut short fits its schema but should not be made: see
+    ``finish_reason``. A call that a stop breaks off is only in ``text``."""
     content: str = ""
     """Its text outside calls; only if the request gave tools."""
     reasoning: str = ""

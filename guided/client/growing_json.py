@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from guided.errors import InternalServiceError, LimitExceededError
 
-__all__ = ["GrowingJson", "Node", "ValueEvent"]
+__all__ = ["GrowingJson", "KeptParts", "Node", "ValueEvent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,18 @@ class Node:
     """The parts of an object or array that has not ended, by name or in order."""
     typed: Any = None
     """What a reader that knows types has made of the complete value."""
+    kept: KeptParts | None = None
+    """What it has made of the complete parts of an object or array that has not ended."""
+
+
+@dataclass(slots=True, eq=False)
+class KeptParts:
+    """The values of the complete parts of an open object or array, made once."""
+
+    num_read: int
+    """The number of parts that were read; those without a value are not among the values."""
+    values: Any
+    """By name or in order."""
 
 
 class _Due(Enum):
@@ -246,7 +258,7 @@ class GrowingJson:
         return self._ended(node, end, self._loads(self.text[node.start : end]))
 
     def _ended(self, node: Node, end: int, value: Any) -> ValueEvent:
-        node.end, node.value, node.inside = end, value, None
+        node.end, node.value, node.inside, node.kept = end, value, None, None
         self._growing = None
         self._at = end
         self._due = _Due.COMMA_OR_END if self._open else _Due.NOTHING

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
+from threading import Lock
 from typing import Generic, Protocol, Self, TypeVar
 
 import grpc
@@ -169,8 +170,15 @@ class Stream(_StreamBase[T, _Call]):
 
     Instead of its text, you may read its values, or the answer itself while it grows, or its
     events. Several answers have events alone: their texts come mixed. Leaving its ``with`` block
-    before the end cancels the request.
+    before the end cancels the request. Threads that read it together get different pieces.
     """
+
+    def __init__(
+        self, request: Request[T], attempts: Attempts, start: Callable[[float], _Call]
+    ) -> None:
+        super().__init__(request, attempts, start)
+        self._lock = Lock()
+        """Held while a piece is read: the transport has messages read one at a time."""
 
     def values(self) -> Generator[ValueEvent, None, None]:
         """Yield each value of the answer when it is complete, inner values before outer ones.
@@ -229,15 +237,8 @@ class Stream(_StreamBase[T, _Call]):
         ...     for text in recipe:
         ...         show(text)
         """
-        while self._incoming.held is None:
-            try:
-                piece = self._piece()
-            except StopIteration:
-                return
-            if isinstance(piece, _Thought):
-                yield str(piece)
-            else:
-                self._incoming.held = piece
+        while (thought := self._thought()) is not None:
+            yield thought
 
     def close(self) -> None:
         """Cancel the request, unless its answer is complete."""
@@ -248,10 +249,25 @@ class Stream(_StreamBase[T, _Call]):
         return self
 
     def __next__(self) -> str:
-        piece = self._incoming.take_held()
-        while piece is None or isinstance(piece, _Thought):
-            piece = self._piece()
-        return piece
+        with self._lock:
+            piece = self._incoming.take_held()
+            while piece is None or isinstance(piece, _Thought):
+                piece = self._piece()
+            return piece
+
+    def _thought(self) -> str | None:
+        """Return the next piece of thoughts; ``None`` at their end, where a piece may be held."""
+        with self._lock:
+            if self._incoming.held is not None:
+                return None
+            try:
+                piece = self._piece()
+            except StopIteration:
+                return None
+            if isinstance(piece, _Thought):
+                return str(piece)
+            self._incoming.held = piece
+            return None
 
     def _piece(self) -> str:
         while (message := self._message()) is not None:

@@ -6,7 +6,6 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache, partial, reduce, wraps
 from numbers import Integral, Real
@@ -24,6 +23,7 @@ from guided.spec import (
     Tool,
     word_of,
 )
+from guided.spec.closest import closest
 from guided.spec.option import options_of
 from guided.spec.request import RequestOptions
 
@@ -58,9 +58,9 @@ class Options(RequestOptions, total=False):
     """How JSON is written where its schema leaves a choice; compact, in the schema's order."""
     documents: Mapping[str, Schema]
     """Other schemas that the schema may refer to, by URI; nothing is ever fetched."""
-    tools: Iterable[Tool | type | Mapping[str, object]]
-    """Functions that the answer may call: a ``guided.Tool``; a pydantic model, with its name and
-    its docstring as the description; or a mapping as in OpenAI's API."""
+    tools: Iterable[Tool | type | Callable[..., Any] | Mapping[str, object]]
+    """What the answer may call: a function or a pydantic model, with its name, and its docstring as
+    the description; a ``guided.Tool``; or a mapping as in OpenAI's API."""
     tool_choice: str
     """``"auto"``, ``"required"``, ``"none"``, or the name of the tool that must be called."""
     parallel_tool_calls: bool
@@ -71,6 +71,9 @@ class Options(RequestOptions, total=False):
     max_retries: int
     """How often an answer that its type refuses is tried again; 0. The model gets the refused
     answer and the reason as further messages, and ``answer.usage`` is the cost of all tries."""
+    context: Any
+    """What the validators of the response model, and of the tools' types, get as
+    ``info.context``."""
     request_id: str | None
     """Name of the request in the server's log; at most 128 visible ASCII characters. The name
     identifies the request: sent again within two minutes, it gets the same answer."""
@@ -94,6 +97,7 @@ _WRITTEN_OTHERWISE: Final[Mapping[str, str]] = {
 """Names of options elsewhere, and what to write here."""
 
 _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
+    Any: (object, "anything"),
     bool: (bool, "True or False"),
     int: (Integral, "an integer"),
     float: (Real, "a number"),
@@ -103,7 +107,10 @@ _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
     Reasoning | int: (Reasoning | Integral, "a number of tokens, or a guided.Reasoning"),
     str | Iterable[str]: (Iterable, "a string, or several"),
     Iterable[int]: (Iterable, "a collection of integers"),
-    Iterable[Tool | type | Mapping[str, object]]: (Iterable, "a collection of tools"),
+    Iterable[Tool | type | Callable[..., Any] | Mapping[str, object]]: (
+        Iterable,
+        "a collection of tools",
+    ),
     Mapping[int, float]: (Mapping, "a mapping of token ids to numbers"),
     Mapping[str, Schema]: (Mapping, "a mapping of URIs to schemas"),
     Structure | re.Pattern[str]: (
@@ -126,6 +133,7 @@ def with_options(kind: AnyClass) -> AnyClass:
         "json_options": JsonOptions(),
         "request_id": None,
         "max_retries": 0,
+        "context": None,
         "reasoning": None,
         "tools": (),
         "tool_choice": "auto",
@@ -149,8 +157,8 @@ def naming_misspelt_options(kind: AnyClass) -> AnyClass:
         for name in given:
             if name not in known:
                 hint = _WRITTEN_OTHERWISE.get(name, "")
-                if not hint and (close := get_close_matches(name, known, 1)):
-                    hint = f"did you mean {close[0]!r}?"
+                if not hint and (close := closest(name, known)):
+                    hint = f"did you mean {close!r}?"
                 raise TypeError(f"there is no option {name!r}" + (f"; {hint}" if hint else ""))
         initialise(self, *arguments, **given)
 
@@ -203,7 +211,8 @@ def _checked(name: str, value: Any) -> Any:
     if form.word is not None:
         return word_of(form.word, value, name, within="")
     # In Python True is an integer, but a caller who passes it does not mean 1.
-    if not isinstance(value, form.kind) or (isinstance(value, bool) and form.kind is not bool):
+    takes_bool = form.kind in (bool, object)
+    if not isinstance(value, form.kind) or (isinstance(value, bool) and not takes_bool):
         raise RequestError(
             f"{name} {value!r} is not {form.described}",
             field=_path(name),

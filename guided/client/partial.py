@@ -3,19 +3,24 @@
 Complete values are read by their part of the type, with all of its validators. For incomplete
 values no user code runs: models, dataclasses, typed dictionaries, lists and dictionaries hold what
 has come of them, strings the text so far, and everything else waits for its end.
+
+What is complete stays as it is, so of an open list only the last item is made anew::
+
+    [{"a": 1}, {"a": 2}, {"a": 3    kept: the first two items; made now: the third, and a list
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticUndefined, SchemaValidator, core_schema
 
-from guided.client.growing_json import GrowingJson, Node
+from guided.client.growing_json import GrowingJson, KeptParts, Node
 from guided.errors import LimitExceededError
 from guided.response_types.core_schema import CoreSchema, parts
 
@@ -33,8 +38,8 @@ _HAS_OWN_FIELDS: Final = frozenset({"model-fields", "dataclass-args", "typed-dic
 class Partials(Generic[T]):
     """The answer of one type at any moment of its growth."""
 
-    def __init__(self, adapter: TypeAdapter[T] | None) -> None:
-        """Without an adapter the answer is the JSON itself."""
+    def __init__(self, adapter: TypeAdapter[T] | None, context: Any = None) -> None:
+        """Without an adapter the answer is the JSON itself; ``context`` is for validators."""
         schema: CoreSchema = _ANY if adapter is None else adapter.core_schema
         self._definitions: list[Any] = []
         if schema["type"] == "definitions":
@@ -43,6 +48,7 @@ class Partials(Generic[T]):
         self._named = {part["ref"]: part for part in self._definitions}
         self._root = schema
         self._adapter = adapter
+        self._context = context
         self._validators: dict[int, SchemaValidator | None] = {}
         self._document = GrowingJson()
 
@@ -96,15 +102,17 @@ class Partials(Generic[T]):
                 text = self._document.growing_text(node)
                 return _MISSING if text is None else text
         if isinstance(node.inside, dict):
-            return self._object(schema, node.inside, config)
+            return self._object(schema, node, node.inside, config)
         if isinstance(node.inside, list):
-            return self._array(schema, node.inside, config)
+            return self._array(schema, node, config)
         return _MISSING
 
-    def _object(self, schema: CoreSchema, inside: dict[str, Node], config: CoreSchema) -> Any:
+    def _object(
+        self, schema: CoreSchema, node: Node, inside: dict[str, Node], config: CoreSchema
+    ) -> Any:
         match schema["type"]:
             case "function-after":
-                return self._object(self._resolved(schema["schema"]), inside, config)
+                return self._object(self._resolved(schema["schema"]), node, inside, config)
             case "model":
                 return self._model(schema, inside)
             case "dataclass":
@@ -114,18 +122,16 @@ class Partials(Generic[T]):
                 return dict(self._fields(schema["fields"].items(), inside, config))
             case "dict" if schema.get("keys_schema", _ANY)["type"] in ("any", "str"):
                 values = schema.get("values_schema", _ANY)
-                found = {name: self._of(values, one, config) for name, one in inside.items()}
-                return {name: value for name, value in found.items() if value is not _MISSING}
+                return _members_of(node, inside, lambda one: self._of(values, one, config))
         return _MISSING
 
-    def _array(self, schema: CoreSchema, inside: list[Node], config: CoreSchema) -> Any:
+    def _array(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
         if schema["type"] == "function-after":
-            return self._array(self._resolved(schema["schema"]), inside, config)
-        if schema["type"] != "list":
+            return self._array(self._resolved(schema["schema"]), node, config)
+        if schema["type"] != "list" or not isinstance(node.inside, list):
             return _MISSING
         items = schema.get("items_schema", _ANY)
-        found = [self._of(items, one, config) for one in inside]
-        return [value for value in found if value is not _MISSING]
+        return _items_of(node, node.inside, lambda one: self._of(items, one, config))
 
     # Objects with fields. None of their own code runs: their state is set as by unpickling.
 
@@ -186,9 +192,11 @@ class Partials(Generic[T]):
         text = self._document.text[node.start : node.end]
         try:
             if schema is self._root and self._adapter is not None:
-                return self._adapter.validate_json(text)
+                return self._adapter.validate_json(text, context=self._context)
             validator = self._validator(schema, config)
-            return _MISSING if validator is None else validator.validate_json(text)
+            if validator is None:
+                return _MISSING
+            return validator.validate_json(text, context=self._context)
         except Exception:  # a validator may raise anything; the whole answer reports it
             return _MISSING
 
@@ -236,12 +244,41 @@ class Partials(Generic[T]):
         if node.end is not None:
             return node.value
         if isinstance(node.inside, dict):
-            found = {name: self._raw(one) for name, one in node.inside.items()}
-            return {name: value for name, value in found.items() if value is not _MISSING}
+            return _members_of(node, node.inside, self._raw)
         if isinstance(node.inside, list):
-            return [value for value in map(self._raw, node.inside) if value is not _MISSING]
+            return _items_of(node, node.inside, self._raw)
         text = self._document.growing_text(node)
         return _MISSING if text is None else text
+
+
+# Open objects and arrays of any length: all of their parts but the last are complete.
+
+
+def _items_of(node: Node, inside: list[Node], read: Callable[[Node], Any]) -> list[Any]:
+    """Return the values of an open array that can be shown; ``read`` makes that of an item."""
+    kept = node.kept = node.kept or KeptParts(0, [])
+    for one in inside[kept.num_read :]:
+        value = read(one)
+        if one.end is None:
+            return list(kept.values) if value is _MISSING else [*kept.values, value]
+        kept.num_read += 1
+        if value is not _MISSING:
+            kept.values.append(value)
+    return list(kept.values)
+
+
+def _members_of(node: Node, inside: dict[str, Node], read: Callable[[Node], Any]) -> dict[str, Any]:
+    """Return the members of an open object that can be shown, as ``_items_of`` does."""
+    kept = node.kept = node.kept or KeptParts(0, {})
+    unread = [*islice(reversed(inside.items()), len(inside) - kept.num_read)]
+    for name, one in reversed(unread):
+        value = read(one)
+        if one.end is None:
+            return dict(kept.values) if value is _MISSING else {**kept.values, name: value}
+        kept.num_read += 1
+        if value is not _MISSING:
+            kept.values[name] = value
+    return dict(kept.values)
 
 
 def _made(

@@ -6,6 +6,7 @@ import time
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from guided.client.retry import check_amount
 from guided.client.security import Endpoint, TlsChoice
 from guided.client.status import raising_guided_errors
 from guided.errors import ServiceError, ServiceUnavailableError
@@ -23,6 +24,7 @@ def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) 
 
     Raises ``ServiceUnavailableError`` if it does not within ``timeout`` seconds.
     """
+    check_amount(timeout, "timeout", hint="pass seconds")
     deadline = time.monotonic() + timeout
     with Endpoint.of(address, tls).open() as channel:
         health = health_pb2_grpc.HealthStub(channel)

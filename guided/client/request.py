@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Candidate
@@ -23,8 +23,10 @@ from guided.client.options import (
 )
 from guided.client.partial import Partials
 from guided.client.prompt import Prompt, RawPrompt, spoken_prompt
-from guided.client.tools import tool_use
-from guided.errors import AnswerValidationError, RequestError
+from guided.client.reasons import reasons_of
+from guided.client.tools import given_tools, tool_use
+from guided.client.typed_tools import TypedTool, typed_calls
+from guided.errors import AnswerValidationError, InternalServiceError, RequestError
 from guided.response_types.schema_text import (
     adapter_of,
     document_texts,
@@ -75,6 +77,7 @@ class Request(Generic[T]):
     specification: GenerationRequest = field(init=False, repr=False, compare=False)
     """The request as the engine knows it."""
     _adapter: TypeAdapter[T] | None = field(init=False, repr=False, compare=False)
+    _tools: Mapping[str, TypedTool] = field(init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:
         # One signature, so that an error names a mistyped option. Checkers infer the type of the
@@ -120,8 +123,10 @@ class Request(Generic[T]):
         if adapter is not None and self.grammar is None:
             text = schema_of_adapter(adapter, self.json_options.spelling)
         constraint = self._constraint(text, written or self.grammar)
+        typed = given_tools(self.tools)
+        self._check_context(adapter, typed)
         tools = tool_use(
-            self.tools, self.tool_choice, parallel=self.parallel_tool_calls, beside=constraint
+            typed, self.tool_choice, parallel=self.parallel_tool_calls, beside=constraint
         )
         specification = GenerationRequest(
             prompt=spoken_prompt(self.prompt),
@@ -132,6 +137,7 @@ class Request(Generic[T]):
         )
         # The only way to set attributes of a frozen dataclass.
         object.__setattr__(self, "_adapter", adapter)
+        object.__setattr__(self, "_tools", {each.tool.name: each for each in typed})
         object.__setattr__(self, "specification", specification)
 
     def _keep_iterators(self) -> None:
@@ -149,6 +155,16 @@ class Request(Generic[T]):
                 "max_retries needs a conversation, in which the model is told what was wrong",
                 field="max_retries",
                 hint="pass the prompt as a string or as messages",
+            )
+
+    def _check_context(
+        self, adapter: TypeAdapter[Any] | None, tools: tuple[TypedTool, ...]
+    ) -> None:
+        if self.context is not None and adapter is None and not any(one.adapter for one in tools):
+            raise RequestError(
+                "context needs a response_model, or a tool of a type: no other validators take it",
+                field="context",
+                hint="leave it out",
             )
 
     def without_retries(self) -> Self:
@@ -227,7 +243,7 @@ class Request(Generic[T]):
                 field="n",
                 hint="read the events() of the stream instead, or ask for one answer",
             )
-        return Partials(self._adapter)
+        return Partials(self._adapter, self.context)
 
     def with_validators(self, report: SchemaReport) -> SchemaReport:
         """Return the server's report with the response model's validators, which it cannot know."""
@@ -237,14 +253,18 @@ class Request(Generic[T]):
 
     def candidate(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
         """Return one answer, likewise; ``usage`` is the cost that the error tells."""
-        if plain.tool_calls:
-            return replace(cast("Candidate[Any]", plain), value=None)
+        candidate = cast("Candidate[Any]", plain)
         try:
-            return replace(cast("Candidate[Any]", plain), value=self._value(plain.text))
+            if plain.tool_calls:
+                calls = typed_calls(plain.tool_calls, self._tools, self.context)
+                return replace(candidate, value=None, tool_calls=calls)
+            return replace(candidate, value=self._value(plain.text))
+        except InternalServiceError:
+            raise
         except (
             Exception
         ) as error:  # a validator may raise anything, and other candidates may be accepted
-            reason = _reasons(error)
+            reason = reasons_of(error, "the answer")
             refusal = AnswerValidationError(
                 f"the answer {plain.text!r} is refused by its type: {reason}",
                 text=plain.text,
@@ -253,11 +273,11 @@ class Request(Generic[T]):
                 reason=reason,
             )
             refusal.__cause__ = error
-            return replace(cast("Candidate[Any]", plain), value=None, error=refusal)
+            return replace(candidate, value=None, error=refusal)
 
     def _value(self, text: str) -> T:
         if self._adapter is not None:
-            return self._adapter.validate_json(text)
+            return self._adapter.validate_json(text, context=self.context)
         return cast("T", text if self.schema is None else json.loads(text))
 
 
@@ -275,13 +295,4 @@ def _only_candidate(plain: Answer[str]) -> Candidate[str]:
         content=plain.content,
         reasoning=plain.reasoning,
         usage=plain.usage,
-    )
-
-
-def _reasons(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    return "; ".join(
-        f"{'.'.join(map(str, fault['loc'])) or 'the answer'}: {fault['msg']}"
-        for fault in error.errors(include_url=False)
     )

@@ -17,7 +17,6 @@ it; so they are off, and the caller consults ``Attempts`` after each failure.
 from __future__ import annotations
 
 import copy
-import math
 import random
 import time
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ from guided.errors import (
     RequestError,
 )
 
-__all__ = ["Attempts", "Connection", "Terms"]
+__all__ = ["Attempts", "Connection", "Terms", "check_amount"]
 
 _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
@@ -69,15 +68,9 @@ class Terms:
     """Most requests of a batch that are in flight together."""
 
     def __post_init__(self) -> None:
-        for name, what in (("timeout", "seconds"), ("retries", "how often"), ("concurrency", "")):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or math.isnan(value):
-                raise RequestError(
-                    f"{name} {value!r} is not a number", field=name, hint=f"pass {what or 'one'}"
-                )
-        for name in ("timeout", "retries"):
-            if (value := getattr(self, name)) < 0:
-                raise RequestError(f"{name} {value!r} is below 0", field=name)
+        check_amount(self.timeout, "timeout", hint="pass seconds")
+        check_amount(self.retries, "retries", hint="pass how often")
+        check_amount(self.concurrency, "concurrency", hint="pass one")
         if not isinstance(self.concurrency, int) or self.concurrency < 1:
             raise RequestError(
                 f"concurrency {self.concurrency!r} is not a whole number of at least 1",
@@ -87,6 +80,20 @@ class Terms:
     def changed(self, **given: Any) -> Self:
         """Return the terms with some changed; ``None`` keeps a term."""
         return replace(self, **{name: each for name, each in given.items() if each is not None})
+
+
+def check_amount(value: object, name: str, *, hint: str) -> None:
+    """Raise ``RequestError`` unless a value is a number from 0 up, perhaps infinite."""
+    if not isinstance(value, Real) or isinstance(value, bool) or value != value:
+        raise RequestError(f"{name} {value!r} is not a number", field=name, hint=hint)
+    try:
+        amount = float(value)
+    except OverflowError:
+        raise RequestError(
+            f"{name} is above 1e308, beyond all numbers", field=name, hint="pass math.inf"
+        ) from None
+    if amount < 0:
+        raise RequestError(f"{name} {value!r} is below 0", field=name)
 
 
 @dataclass(slots=True)

@@ -36,8 +36,11 @@ DEFAULT_PORT: Final = 50051
 _RESOLVERS = ("dns:", "unix:", "unix-abstract:")
 """Schemes of addresses that the transport itself understands."""
 
-_HOST_AND_PORT: Final = re.compile(r"(\[[^\[\]]+\]|[^:\[\]]*):[^:]+|(ipv[46]|vsock):.+")
-_BARE_HOST: Final = re.compile(r"\[?([^\[\]]+?)\]?:?")
+_OTHER_ADDRESS: Final = re.compile(r"(unix|unix-abstract|ipv[46]|vsock):.+", re.DOTALL)
+_HOST_AND_PORT: Final = re.compile(r"(\[[^\[\]]+\]|[^:,\[\]]*):([^:,]+)")
+_BARE_HOST: Final = re.compile(r"\[?([^\[\],]+?)\]?:?")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+_LARGEST_PORT: Final = 65535
 
 _READ_WHERE_THEY_ARE_ASKED_FOR: Final = (ChannelOptions.SingleThreadedUnaryStream, 1)
 """Reads streams in the calling thread: passing messages between threads doubles the time."""
@@ -141,18 +144,37 @@ def checked_address(address: str) -> str:
         )
     scheme, separator, rest = address.partition("://")
     if separator and f"{scheme}:" not in _RESOLVERS:
-        fault, close = "without a scheme", rest.strip("/").partition("/")[0]
-    elif "/" in address and not address.startswith(_RESOLVERS):
-        is_socket = address.startswith("/")
-        fault = "without a path"
-        close = f"unix:{address}" if is_socket else address.partition("/")[0]
-    elif address.startswith(_RESOLVERS) or _HOST_AND_PORT.fullmatch(address):
+        raise _misread("without a scheme", rest.strip("/").partition("/")[0])
+    if _OTHER_ADDRESS.fullmatch(address):
         return address
-    else:  # the transport would take the port of HTTPS
-        fault, host = "not a host alone", _BARE_HOST.fullmatch(address)
-        close = f"{_bracketed(host[1])}:{DEFAULT_PORT}" if host else ""
+    resolver = address[: address.rfind("/") + 1] or "dns:" if address.startswith("dns:") else ""
+    name = address.removeprefix(resolver)
+    if "/" in name:
+        is_socket = address.startswith("/")
+        close = f"unix:{address}" if is_socket else address.partition("/")[0]
+        raise _misread("without a path", close)
+    if "," in name:
+        raise RequestError(
+            "an address is that of one server", field="address", hint="make a client for each"
+        )
+    found = _HOST_AND_PORT.fullmatch(name)
+    if found is None:  # the transport would take the port of HTTPS
+        host = _BARE_HOST.fullmatch(name)
+        close = f"{resolver}{_bracketed(host[1])}:{DEFAULT_PORT}" if host else ""
+        raise _misread("not a host alone", close)
+    port = found[2]
+    if not (_PORT.fullmatch(port) and 1 <= int(port) <= _LARGEST_PORT):
+        raise RequestError(
+            f"the port {port!r:.40} of the address is not a number from 1 to {_LARGEST_PORT}",
+            field="address",
+            hint=f"a server that was told no other has {DEFAULT_PORT}",
+        )
+    return address
+
+
+def _misread(fault: str, close: str) -> RequestError:
     hint = f"write {close!r}" if close else None
-    raise RequestError(f"an address is host:port, {fault}", field="address", hint=hint)
+    return RequestError(f"an address is host:port, {fault}", field="address", hint=hint)
 
 
 def _bracketed(host: str) -> str:

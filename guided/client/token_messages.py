@@ -25,6 +25,13 @@ def tokens_message(request: Request[Any], *, texts: bool) -> model_pb2.TokenizeR
 
 def text_message(tokens: Iterable[int], model: str) -> model_pb2.DetokenizeRequest:
     """Return the message that asks for the text of tokens; raises RequestError for other things."""
+    # Text would be taken for a collection, and bytes even for one of integers.
+    if not isinstance(tokens, Iterable) or isinstance(tokens, str | bytes | bytearray):
+        raise RequestError(
+            f"tokens is {tokens!r:.80}, which is not a collection of integers",
+            field="tokens",
+            hint="pass a list of tokens",
+        )
     ids = []
     for index, token in enumerate(tokens):
         check_kind(token, int, f"tokens[{index}]")

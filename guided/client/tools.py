@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from guided.client.typed_tools import TypedTool, function_tool, model_tool
 from guided.errors import RequestError
-from guided.response_types.schema_text import adapter_of, schema_of_adapter, schema_text
+from guided.response_types.schema_text import schema_text
 from guided.spec import Constraint, Tool, ToolUse
+from guided.spec.custom_tools import custom_tool
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
 
-__all__ = ["tool_use"]
+__all__ = ["given_tools", "tool_use"]
+
+
+def given_tools(tools: Iterable[object]) -> tuple[TypedTool, ...]:
+    """Return the tools of a request in the form of the engine; raises ``RequestError``."""
+    return tuple([_tool(number, subject) for number, subject in enumerate(tools)])
 
 
 def tool_use(
-    tools: Iterable[object], choice: str, *, parallel: bool, beside: Constraint
+    tools: Iterable[TypedTool], choice: str, *, parallel: bool, beside: Constraint
 ) -> ToolUse | None:
     """Return the checked tools of a request; ``beside`` constrains answers that call none."""
-    listed = tuple(_tool(number, subject) for number, subject in enumerate(tools))
+    listed = tuple([each.tool for each in tools])
     if listed:
         use = ToolUse(listed, choice, parallel)
         # The server repeats this with its model's format; here it reports faults before sending.
@@ -31,26 +37,24 @@ def tool_use(
     return None
 
 
-def _tool(number: int, subject: object) -> Tool:
+def _tool(number: int, subject: object) -> TypedTool:
     match subject:
         case Tool():
-            return subject
+            return TypedTool(subject)
         case {"type": "function", "function": {"name": str(name), **others}, **more} if not more:
-            return _function(number, name, {str(key): value for key, value in others.items()})
+            named = {str(key): value for key, value in others.items()}
+            return TypedTool(_function(number, name, named))
         case {"type": "custom"}:
-            raise RequestError(
-                f"tool {number} is a custom tool in the form of OpenAI's API",
-                field="tools",
-                hint="write guided.Tool(name, description, input=guided.Lark(...))",
-            )
+            return TypedTool(custom_tool(subject, f"tool {number}"))
         case type():
-            text = schema_of_adapter(adapter_of(subject))
-            # The type itself decides whether further members are kept.
-            return Tool(subject.__name__, inspect.cleandoc(subject.__doc__ or ""), text, False)
+            return model_tool(subject)
+    if callable(subject):
+        return function_tool(subject)
     raise RequestError(
         f"tool {number} is {subject!r}, which is no tool",
         field="tools",
-        hint="pass a guided.Tool, a pydantic model, or a mapping as OpenAI's API has it",
+        hint="pass a function, a pydantic model, a guided.Tool, or a mapping as OpenAI's API has "
+        "it",
     )
 
 

@@ -5,6 +5,8 @@
     user: Invent a person.              the request
     assistant: {"age": -1}              an answer of its schema
     user: … age: negative …             what the type says of it, in the request that follows
+
+A call whose arguments are refused is told so as its result.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Tries(Generic[T]):
             if not self.request.max_retries:
                 refusal.usage, refusal.tries = usage, tries
                 raise
-            self.request = _after(self.request, refusal)
+            self.request = _after(self.request, plain, refusal)
             return None
         return replace(answer, usage=usage, tries=tries)
 
@@ -55,12 +57,21 @@ class Tries(Generic[T]):
         return f"{first[:_MOST_NAME]}/{len(self._spent) + 1}" if self._spent else first
 
 
-def _after(request: Request[T], refusal: AnswerValidationError) -> Request[T]:
+def _after(request: Request[T], plain: Answer[str], refusal: AnswerValidationError) -> Request[T]:
     """Return the request again, with the refused answer and the reason."""
     asked = request.specification.prompt
     assert not isinstance(asked, str), "a request that may be tried again has messages"
-    told = f"This answer is refused: {refusal.reason}\nAnswer again, with that put right."
-    prompt = (*asked, Message("assistant", refusal.text), Message("user", told))
+    prompt = (*asked, *_told(plain, refusal))
     # Options are fields that checkers do not see.
     changes: dict[str, Any] = {"prompt": prompt, "max_retries": request.max_retries - 1}
     return replace(request, **changes)
+
+
+def _told(plain: Answer[str], refusal: AnswerValidationError) -> tuple[Message, ...]:
+    """Return the turns that tell the model of its refused answer; calls get it as their result."""
+    if not plain.tool_calls:
+        told = f"This answer is refused: {refusal.reason}\nAnswer again, with that put right."
+        return Message("assistant", refusal.text), Message("user", told)
+    told = f"Nothing was called: {refusal.reason}\nCall again, with that put right."
+    results = [Message("tool", told, tool_call_id=call.id) for call in plain.tool_calls]
+    return plain.message, *results

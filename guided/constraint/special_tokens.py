@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
 from guided.errors import InvalidConstraintError, UnsatisfiableError
 from guided.masks.vocabulary import Vocabulary
+from guided.spec.closest import close_names
 
 __all__ = ["check_special_tokens"]
 
@@ -38,7 +38,7 @@ def _hint(name: str, vocabulary: Vocabulary) -> str:
     known = sorted(set(vocabulary.named).difference(_end_names(vocabulary)))
     if not known:
         return "it has none at all; write a text"
-    close = get_close_matches(name, known, n=_MAX_SUGGESTED) or known[:_MAX_SUGGESTED]
+    close = close_names(name, known, _MAX_SUGGESTED) or known[:_MAX_SUGGESTED]
     return f"name one that it has, such as {', '.join(map(repr, close))}, or write a text"
 
 

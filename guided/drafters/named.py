@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from guided.decoding.drafter import Drafter
@@ -13,6 +12,7 @@ from guided.drafters.suffix import SuffixDrafter
 from guided.drafters.suffix_pools import MAX_BYTES
 from guided.errors import RequestError
 from guided.masks.vocabulary import Vocabulary
+from guided.spec.closest import closest
 
 __all__ = [
     "DRAFTER_NAMES",
@@ -39,11 +39,11 @@ def check_drafters(names: Sequence[str]) -> None:
     """Raise RequestError for an unknown name, or one that is given twice."""
     for index, name in enumerate(names):
         if name not in DRAFTER_NAMES:
-            close = get_close_matches(name, DRAFTER_NAMES, 1)
+            close = closest(name, DRAFTER_NAMES)
             raise RequestError(
                 f"drafters names {name!r}, which is none of {', '.join(map(repr, DRAFTER_NAMES))}",
                 field="drafters",
-                hint=f"name {close[0]!r}" if close else "name some of these",
+                hint=f"name {close!r}" if close else "name some of these",
             )
         if name in names[:index]:
             raise RequestError(f"drafters names {name!r} twice", field="drafters")

@@ -33,8 +33,9 @@ from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.device import CPU
 from guided.model.loading_class import loading_class, make_pruned_class
 from guided.model.model_files import ModelFiles, find_model, read_config
-from guided.model.plain_config import PlainConfig
+from guided.model.plain_config import PlainConfig, read_plain_config
 from guided.model.progress import Progress, RichProgress
+from guided.model.resolve import resolve_texts
 from guided.model.transformers_calls import quiet_transformers, reading
 
 if TYPE_CHECKING:
@@ -173,22 +174,28 @@ def load_stored_decoder(
 
 def load_tokenizer(model: str | None = None) -> PreTrainedTokenizerBase:
     """Load the tokenizer alone; ``None`` is that of the default model."""
-    return _tokenizer(find_model(model))
+    folder = resolve_texts(model, RichProgress())
+    return _read_tokenizer(folder, is_plain=read_plain_config(folder) is not None)
 
 
 def _tokenizer(files: ModelFiles) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a model's folder."""
-    with reading("tokenizer", files.folder):
+    """Load the tokenizer of a model that was found."""
+    return _read_tokenizer(files.folder, is_plain=isinstance(files.config, PlainConfig))
+
+
+def _read_tokenizer(folder: Path, *, is_plain: bool) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a folder; ``is_plain``: whether its config is a ``PlainConfig``."""
+    with reading("tokenizer", folder):
         found: PreTrainedTokenizerBase
-        if isinstance(files.config, PlainConfig) and _is_plain_tokenizer(files.folder):
+        if is_plain and _is_plain_tokenizer(folder):
             # The class that the other would choose, after importing all that reads a config.
             from transformers import TokenizersBackend
 
-            found = TokenizersBackend.from_pretrained(files.folder)
+            found = TokenizersBackend.from_pretrained(folder)
         else:
             from transformers import AutoTokenizer
 
-            found = AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
+            found = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         return found
 
 

@@ -22,7 +22,7 @@ from guided.model.gguf_texts import REASON, write_texts
 from guided.model.progress import Progress
 from guided.model.transformers_calls import reading
 
-__all__ = ["resolve_model", "resolve_stored"]
+__all__ = ["resolve_model", "resolve_stored", "resolve_texts"]
 
 # A name that ends like a GGUF file is one of a file that does not exist.
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.gguf)")
@@ -84,6 +84,18 @@ def resolve_stored(name: str | None, progress: Progress) -> tuple[Path, Path] | 
     return reason.read_text("utf-8") if reason.is_file() else (file, folder)
 
 
+def resolve_texts(name: str | None, progress: Progress) -> Path:
+    """Return the folder of a model's config and tokenizer; weights may be missing from it.
+
+    None are fetched or converted for it, unless a GGUF file's are not used as stored: the folder of
+    such a file is that of ``resolve_model``.
+    """
+    if isinstance(stored := resolve_stored(name, progress), tuple):
+        return stored[1]
+    is_on_hub = name is not None and _HUB_ID.fullmatch(name) and not Path(name).exists()
+    return _fetch_texts(name, progress) if is_on_hub else resolve_model(name, progress)
+
+
 def _write_texts(work: Path, file: Path, progress: Progress) -> Path:
     remove_all_but(work)
     write_texts(file, work / "texts", progress)
@@ -105,6 +117,16 @@ def _fetch_folder(name: str, progress: Progress) -> Path:
     """Return the folder of a model in the hub's own cache; fetch what is missing."""
     from huggingface_hub import snapshot_download
 
+    folder = _fetch_texts(name, progress)
+    with reading("weights", name):
+        files = [*weight_files(folder), *_TEXTS]
+        return Path(snapshot_download(name, allow_patterns=files, ignore_patterns=["*/*"]))
+
+
+def _fetch_texts(name: str, progress: Progress) -> Path:
+    """Return the folder of a model in the hub's own cache, where weights may be missing."""
+    from huggingface_hub import snapshot_download
+
     # Otherwise a typo in a folder's name would give a puzzling message of the hub.
     progress.note(f"there is no folder {name!r} here; asking the hub for that id")
     with reading("config", name):
@@ -116,9 +138,7 @@ def _fetch_folder(name: str, progress: Progress) -> Path:
             f"{name} on the hub is not a model of transformers: it has no config.json",
             hint=f"if it has GGUF files, name one: {name}/FILE.gguf",
         )
-    with reading("weights", name):
-        files = [*weight_files(folder), *_TEXTS]
-        return Path(snapshot_download(name, allow_patterns=files, ignore_patterns=["*/*"]))
+    return folder
 
 
 def _fetch_file(name: str, file: str, progress: Progress) -> Path:

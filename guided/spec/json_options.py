@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from guided.errors import RequestError
+from guided.spec.closest import close_names
 from guided.spec.option import Option, at_least, between, check_rules, word_of
 
 __all__ = [
@@ -147,7 +147,7 @@ def json_options_of(given: Mapping[str, object]) -> JsonOptions:
     options: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:
-            close = get_close_matches(name[:100], known, 1) or [*known]
+            close = close_names(name, known, 1) or [*known]
             raise RequestError(
                 f"there is no JSON option {name[:100]!r}",
                 field=f"json_options.{name[:100]}",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
 from guided.errors import InvalidConstraintError
+from guided.spec.closest import close_names
 
 __all__ = ["LibraryGrammar", "grammar_names", "read_grammar", "read_grammar_file"]
 
@@ -41,7 +41,7 @@ def read_grammar(name: str) -> LibraryGrammar:
     """Return the grammar of a name; raises InvalidConstraintError if there is none."""
     known = grammar_names()
     if name not in known:
-        close = ", ".join(get_close_matches(name, known)) or ", ".join(known)
+        close = ", ".join(close_names(name, known)) or ", ".join(known)
         raise InvalidConstraintError(
             f"the library has no grammar {name!r}", hint=f"there is {close}"
         )

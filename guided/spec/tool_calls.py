@@ -15,7 +15,7 @@ from guided.spec.tool_literals import literals_of
 from guided.spec.tool_members import members_of
 from guided.spec.tools import INPUT, Tool, ToolUse, input_field
 
-__all__ = ["arguments_of", "with_calls"]
+__all__ = ["arguments_constraint", "arguments_of", "with_calls"]
 
 
 def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure:
@@ -43,7 +43,7 @@ def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure
             field="json_options.whitespace",
             hint="set it to 0",
         )
-    arguments = [(form.header(tool.name), _arguments_constraint(tool, form)) for tool in tools]
+    arguments = [(form.header(tool.name), arguments_constraint(tool, form)) for tool in tools]
     is_free = use.choice == "auto" and content is None and form.separator is not None
     if is_free and not form.special_tokens:
         tags = [Tag(header, body, form.end) for header, body in arguments]
@@ -60,7 +60,7 @@ def with_calls(use: ToolUse, content: Constraint, form: ToolFormat) -> Structure
     return AnyOf([_content(content, form), calls])
 
 
-def _arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
+def arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
     """Return the constraint of a tool's arguments as the format writes them."""
     if tool.input is not None:
         return _input_constraint(tool.input, input_field(tool.name), form)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 from guided.spec.constraints import Lark, Regex
@@ -127,8 +127,14 @@ class ToolCall:
     """A JSON object that fits the schema of the tool."""
     id: str = ""
     """The id by which a message of role ``tool`` names the call it answers."""
+    value: Any = field(default=None, compare=False, repr=False)
+    """In an answer of the client, its arguments as their type reads them: an instance of the model,
+    or the function with its arguments, a ``functools.partial`` to be called; for a tool without a
+    type their parsed JSON."""
 
-    def __init__(self, name: str, arguments: str | Mapping[str, object], id: str = "") -> None:
+    def __init__(
+        self, name: str, arguments: str | Mapping[str, object], id: str = "", value: Any = None
+    ) -> None:
         """``arguments`` are text or a mapping, which is stored as text; raises RequestError."""
         field = "messages.tool_calls"
         _check_type(name, str, "the name of a call", field)
@@ -137,6 +143,7 @@ class ToolCall:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "arguments", text)
         object.__setattr__(self, "id", id)
+        object.__setattr__(self, "value", value)
 
 
 def check_call(call: object) -> None:

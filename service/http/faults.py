@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic_core import ErrorDetails
 
 from guided.errors import LimitExceededError, RequestError
+from guided.spec.closest import closest
 from guided_service.http.unions import NO_MEMBER
 
 __all__ = ["MANY_UNKNOWN", "refused"]
@@ -42,8 +42,8 @@ def refused(
             hint = hint or _lack_beside(fault, faults, body)
             is_of_body = len(fault["loc"]) == 1
             if is_of_body and hint is None:
-                close = get_close_matches(path, names, 1, _LIKENESS)
-                hint = f"did you mean {close[0]!r}?" if close else None
+                close = closest(path, names, _LIKENESS)
+                hint = f"did you mean {close!r}?" if close else None
             hint = hint or _WAY_OUT
             return RequestError(f"{path} is not honoured by this server", field=path, hint=hint)
         case "missing":

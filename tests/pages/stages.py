@@ -148,7 +148,7 @@ def _using() -> Names:
         "prompt": "Nobody can pay by card.",
         "shown": shown,
         "show": lambda *parts: shown.append(parts),
-        "look_up": lambda place: f"{place.city}: wet",
+        "look_up": lambda city, days: f"{city}: wet" if days == 1 else city,
     }
 
 
@@ -169,7 +169,8 @@ def _using_ends(names: Names, server: testing.Server) -> None:
 _OUTAGE: Final = '{"title":"No card payments","severity":"high","affected_users":9000}'
 _SHOWN: Final = "title='No card payments' severity='high' affected_users=9000"
 _RECIPE: Final = '{"title":"Dal","steps":["Rinse.","Boil."]}'
-_CALL: Final = '<tool_call>\n{"name": "Weather", "arguments": {"city":"Oslo"}}\n</tool_call>'
+_CALL: Final = '<tool_call>\n{"name": "weather", "arguments": {"city":"Oslo"}}\n</tool_call>'
+_CANCEL: Final = '<tool_call>\n{{"name": "cancel", "arguments": {{"order":{}}}}}\n</tool_call>'
 _USING: Final = (
     '{"name":"Ada","age":36}',
     *(_CALL, "It rains."),
@@ -184,6 +185,8 @@ _USING_SHOWS: Final = (
 )
 
 _CLIENT: Final[Sequence[Reply]] = (
+    *(_CANCEL.format(5), _CANCEL.format(7)),
+    *[Ticket(title="Cards", urgent=True)] * 3,
     guided.InternalServiceError("a bug"),
     *[Ticket(title="Cards", urgent=True)] * 3,
     HERMES.call("Weather", '{"city":"Oslo"}'),
@@ -196,7 +199,7 @@ STAGES: Final[Mapping[str, Stage]] = {
     "docs/client.md": Stage(
         _CLIENT,
         given=_client,
-        shows="0: calls Weather\n0: city='Oslo'\n0: stop, 74 tokens\n",
+        shows="order 7 is cancelled\n0: calls Weather\n0: city='Oslo'\n0: stop, 74 tokens\n",
         ends=_client_ends,
     ),
     "docs/grammar-service.md": Stage(given=lambda: {"Ticket": Ticket}, ends=_grammar_service_ends),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import AfterValidator, BaseModel, field_validator
 
 import guided
 from guided import testing
 from guided.client import AsyncClient, Client, RawPrompt, Request
 from guided.errors import AnswerValidationError, DeadlineExceededError, RequestError
 from guided.spec import Message
+from guided.spec.tool_format import HERMES
 
 
 class Age(BaseModel):
@@ -78,6 +79,27 @@ def test_without_a_try_left_the_error_tells_what_all_of_them_cost(
     with pytest.raises(AnswerValidationError) as alone:
         asking.generate("How old?", Age)
     assert alone.value.tries == 1
+
+
+def age_of(years: Annotated[int, AfterValidator(Age.is_odd)]) -> str:
+    """Guess."""
+    return f"{years} years"
+
+
+def test_the_model_is_told_of_refused_calls_as_their_results(
+    model_free: testing.Server, asking: Client
+) -> None:
+    refused = "\n".join(HERMES.call("age_of", years) for years in (FIRST, GOOD))
+    model_free.reply(refused, HERMES.call("age_of", GOOD))
+    answer = asking.generate("How old?", tools=[age_of], tool_choice="required", max_retries=1)
+    (call,) = answer.tool_calls
+    assert (answer.tries, call.value()) == (2, "7 years")
+    asked, said, *results = model_free.requests[1].prompt
+    assert asked == Message("user", "How old?")
+    assert isinstance(said, Message)
+    assert [call.arguments for call in said.tool_calls] == [FIRST, GOOD]
+    told = f"Nothing was called: in the call of age_of, {REASON}\nCall again, with that put right."
+    assert results == [Message("tool", told, tool_call_id=call.id) for call in said.tool_calls]
 
 
 def test_each_request_of_a_batch_is_tried_again_by_itself(

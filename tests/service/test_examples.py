@@ -9,8 +9,8 @@ from examples import stream, tools
 from guided import testing
 
 CALLS = (
-    '<tool_call>\n{"name": "Weather", "arguments": {"city":"Oslo"}}\n</tool_call>\n'
-    '<tool_call>\n{"name": "Convert", "arguments": {"amount":22,"to":"EUR"}}\n</tool_call>'
+    '<tool_call>\n{"name": "weather", "arguments": {"city":"Oslo"}}\n</tool_call>\n'
+    '<tool_call>\n{"name": "convert", "arguments": {"amount":22,"to":"EUR"}}\n</tool_call>'
 )
 RECIPE = '{"title":"Dal","minutes":30,"ingredients":["lentils","salt"]}'
 
@@ -20,8 +20,8 @@ def test_tools_are_called_and_told_what_they_gave(capsys: pytest.CaptureFixture[
         tools.main(server.address)
         told = server.requests[-1].prompt
     assert capsys.readouterr().out == (
-        'Weather {"city":"Oslo"}: 4 degrees in Oslo\n'
-        'Convert {"amount":22,"to":"EUR"}: 20.00 EUR\n'
+        'weather {"city":"Oslo"}: 4 degrees in Oslo\n'
+        'convert {"amount":22,"to":"EUR"}: 20.00 EUR\n'
         "Not very, and 20.\n"
     )
     results = [one for one in told if isinstance(one, guided.Message) and one.role == "tool"]

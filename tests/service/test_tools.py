@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -38,7 +38,7 @@ from guided.spec import (
 )
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import FORMATS, HERMES, LLAMA, MARK, ToolFormat, strip_marks
-from guided_service.call_reader import Argument, CallReader, calls_in
+from guided_service.call_reader import Argument, CallReader, Piece, calls_in
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 
@@ -181,10 +181,10 @@ class Open(BaseModel):
     ("options", "message"),
     [
         (
-            {"tools": [{"type": "custom", "custom": {"name": "f"}}]},
-            "tool 0 is a custom tool in the form of OpenAI's API; write guided.Tool(name,",
+            {"tools": [{"type": "custom", "custom": {"name": "f", "strict": True}}]},
+            "the custom tool 0 has a member other than name, description and format",
         ),
-        ({"tools": [3]}, "tool 0 is 3, which is no tool; pass a guided.Tool, a pydantic model"),
+        ({"tools": [3]}, "tool 0 is 3, which is no tool; pass a function, a pydantic model"),
         ({"tools": [Weather, Weather]}, "two tools have the name 'Weather'"),
         ({"tools": [Tool("none")]}, "no tool may have the name 'none'"),
         ({"tool_choice": "required"}, "tool_choice needs tools"),
@@ -404,6 +404,31 @@ def test_calls_are_read_as_they_were_written_however_they_are_cut(
     whole_told = "".join(getattr(piece, "text", "") for piece in told)
     assert whole_told == "".join(arguments for _, arguments in written) + content
     assert not reader.is_in_call
+
+
+class Watching(CallReader):
+    """Notes how much text it held."""
+
+    most = 0
+
+    def read(self, text: str) -> Iterator[Piece]:
+        self.most = max(self.most, len(self._text) + len(text))
+        return super().read(text)
+
+
+@pytest.mark.parametrize("name", JSON_FORMATS)
+def test_of_a_long_text_little_is_held_at_once(name: str) -> None:
+    """Cutting each call off all the rest would take the square of the length."""
+    form = FORMATS[name]
+    if form.separator is None:
+        return
+    written = [("f", json.dumps({"a": number})) for number in range(2000)]
+    text = form.separator.join(form.call(*each) for each in written)
+    reader = Watching(form)
+    content, found = calls_in(text, reader)
+    assert [(call.name, call.arguments) for call in found] == written
+    assert content == ""
+    assert reader.most < 10_000 < len(text)
 
 
 def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:

@@ -18,11 +18,12 @@ from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
 
 _CLIENT_ONLY = {
-    *("grammar", "json_options", "documents", "request_id", "max_retries"),
+    *("grammar", "json_options", "documents", "request_id", "max_retries", "context"),
     *("tools", "tool_choice", "parallel_tool_calls", "reasoning"),
 }
-"""The client makes the constraint of the first three, an id is a name, tries are its own; it makes
-the tools of those about tools, and the reasoning of a number or nothing."""
+"""The client makes the constraint of the first three; an id is a name; tries, and what validators
+get, are its own; it makes the tools of those about tools, and the reasoning of a number or
+nothing."""
 _WORDS = {"rank", "on_incomplete", "verification"}
 """Enumerations whose members may be given as plain words."""
 _BESIDE = {"prompt", "constraint", "sampling", "tools", "reasoning"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +15,7 @@ from guided.json_schema.reader.schema_index import SchemaIndex
 from guided.json_schema.reader.text import child_pointer
 from guided.runtime.work_budget import spend
 from guided.spec import JsonOptions
+from guided.spec.closest import closest
 
 __all__ = ["note_on_unknown", "refuse_unknown"]
 
@@ -98,5 +98,4 @@ def _meaningless(location: Location, keyword: str) -> str:
 def _closest(name: str, known: Sequence[str]) -> str | None:
     """Return the known name that one resembles most, if it resembles one."""
     spend(100)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-    return close[0] if close else None
+    return closest(name, known, 0.8)

@@ -39,6 +39,14 @@ def _read(tmp_path: Path, text: str) -> list[Any]:
     return list(read_lines(file))
 
 
+def test_a_byte_order_mark_before_the_first_request_says_nothing(tmp_path: Path) -> None:
+    text = '{"prompt": "x"}\n{"prompt": "y"}\n'
+    plain, marked = (_read(tmp_path, mark + text) for mark in ("", "\ufeff"))
+    assert marked == plain
+    with pytest.raises(RequestError, match=r"line 2 of .*: this is not JSON that can be read"):
+        _read(tmp_path, text.replace("\n", "\n\ufeff", 1))
+
+
 @pytest.mark.parametrize(
     ("line", "request_"),
     [

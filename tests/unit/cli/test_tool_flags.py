@@ -11,6 +11,7 @@ import typer
 
 from guided.cli.constraint_flags import read_tool_flags
 from guided.constraint import ConstraintCompiler
+from guided.errors import RequestError
 from guided.spec import JsonOptions
 from guided.spec.tagged import Calls
 from tests.kit.walks import BYTES, accepts
@@ -44,6 +45,27 @@ def test_tools_are_called_as_they_are_listed(tmp_path: Path) -> None:
         assert not accepts(start, text), text
 
 
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_custom_tools_are_called_with_texts_of_their_grammars(
+    tmp_path: Path, *, is_flat: bool
+) -> None:
+    grammar = {"syntax": "regex", "definition": "a+\\n"}
+    custom: dict[str, Any] = {"name": "patch", "format": {"type": "grammar", "grammar": grammar}}
+    if is_flat:
+        custom["format"] = {"type": "grammar", **grammar}
+    tools = [
+        {"type": "custom", **custom} if is_flat else {"type": "custom", "custom": custom},
+        {"name": "now", "parameters": {}},
+        {"type": "custom", "custom": {"name": "say"}},
+    ]
+    tagged = read_tool_flags(_file(tmp_path, tools), Calls.AUTO, _OPTIONS, single=False)
+    assert tagged is not None
+    start = ConstraintCompiler(BYTES).start(tagged)
+    for arguments in (r'{"input":"aa\n"}', r'{"input":"b"}', "{}"):
+        assert accepts(start, _call("patch", arguments)) is ("aa" in arguments)
+    assert accepts(start, _call("say", r'{"input":"b\"\n"}') + _call("now", "{}"))
+
+
 def test_without_tools_there_is_nothing_to_call() -> None:
     assert read_tool_flags(None, Calls.AUTO, _OPTIONS, single=False) is None
     for choice, single in ((Calls.REQUIRED, False), (Calls.AUTO, True)):
@@ -66,3 +88,10 @@ def test_without_tools_there_is_nothing_to_call() -> None:
 def test_what_is_no_list_of_tools_is_refused(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(typer.BadParameter, match=message):
         read_tool_flags(_file(tmp_path, content), Calls.AUTO, _OPTIONS, single=False)
+
+
+def test_a_custom_tool_of_no_grammar_is_refused_by_its_number(tmp_path: Path) -> None:
+    custom = {"name": "a", "format": {"type": "grammar", "grammar": {"syntax": "gbnf"}}}
+    file = _file(tmp_path, [{"name": "a"}, {"type": "custom", "custom": custom}])
+    with pytest.raises(RequestError, match=r"the custom tool 2 of .* has a grammar that is not of"):
+        read_tool_flags(file, Calls.AUTO, _OPTIONS, single=False)

@@ -33,6 +33,22 @@ from guided.errors import RequestCancelledError, RequestError
         ("", "an address is host:port, not a host alone"),
         ("xds:///", "an address is host:port, without a scheme"),
         (50051, "50051 is not an address; pass host:port as a string"),
+        *(
+            (
+                f"{host}:{port}",
+                f"the port '{port}' of the address is not a number from 1 to 65535; a server that "
+                "was told no other has 50051",
+            )
+            for host, port in (
+                *(("localhost", port) for port in ("99999", "-1", "0", "http", "5_0", "٣")),
+                *(("[::1]", "65536"), ("dns:///host", "65536"), ("dns:host", "1.5")),
+            )
+        ),
+        ("dns:///h", "an address is host:port, not a host alone; write 'dns:///h:50051'"),
+        ("dns:h", "an address is host:port, not a host alone; write 'dns:h:50051'"),
+        ("dns://8.8.8.8/", "an address is host:port, not a host alone"),
+        ("h:1,h:2", "an address is that of one server; make a client for each"),
+        ("dns:///h:1,h:2", "an address is that of one server; make a client for each"),
     ],
 )
 def test_an_address_that_would_be_misread_is_refused(address: Any, text: str) -> None:
@@ -55,6 +71,10 @@ def test_an_address_that_would_be_misread_is_refused(address: Any, text: str) ->
         "localhost:50051",
         "[::1]:1",
         "dns:///host:1",
+        "dns://8.8.8.8/host:1",
+        "dns:host:1",
+        "localhost:65535",
+        "ipv4:1.2.3.4:5,1.2.3.5:5",
         "unix:///tmp/socket",
         "unix:socket",
         "unix-abstract:a/b",
@@ -76,6 +96,38 @@ def test_a_timeout_that_is_no_number_is_refused() -> None:
     ):
         client.generate("x", timeout=wrong)
     assert caught.value.field == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "text"),
+    [
+        (float("nan"), "timeout nan is not a number; pass seconds"),
+        (10**400, "timeout is above 1e308, beyond all numbers; pass math.inf"),
+        (-1, "timeout -1 is below 0"),
+        (None, "timeout None is not a number; pass seconds"),
+    ],
+)
+def test_no_wait_is_of_no_time(timeout: Any, text: str) -> None:
+    asks: list[Callable[[], object]] = [lambda: wait_until_serving("localhost:1", timeout)]
+    if timeout is not None:
+        asks += [
+            lambda: Client("localhost:1", timeout=timeout),
+            lambda: Client("localhost:1").generate("x", timeout=timeout),
+        ]
+    for ask in asks:
+        with pytest.raises(RequestError) as caught:
+            ask()
+        assert (str(caught.value), caught.value.field) == (text, "timeout")
+
+
+@pytest.mark.parametrize("tokens", [5, "5", b"5", None])
+def test_tokens_are_a_collection_of_integers(tokens: Any) -> None:
+    with Client("localhost:1") as client, pytest.raises(RequestError) as caught:
+        client.detokenize(tokens)
+    assert str(caught.value) == (
+        f"tokens is {tokens!r}, which is not a collection of integers; pass a list of tokens"
+    )
+    assert caught.value.field == "tokens"
 
 
 class ClosedMeanwhile:

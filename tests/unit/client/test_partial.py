@@ -98,6 +98,45 @@ def test_a_model_grows_field_by_field_and_code_runs_on_what_is_complete() -> Non
     assert partials.end() == []
 
 
+class Counted(Partials[Any]):
+    """Counts the values that are looked at."""
+
+    looks = 0
+
+    def _of(self, *arguments: Any) -> Any:
+        self.looks += 1
+        return super()._of(*arguments)
+
+    def _raw(self, *arguments: Any) -> Any:
+        self.looks += 1
+        return super()._raw(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "part", "end"),
+    [
+        (list[Step], "[", '{"title":"a","minutes":1},', "null]"),
+        (list[list[int]], "[", "[1,2],", "[]]"),
+        (dict[str, int], "{", '"%d":1,', '"":1}'),
+        (Any, "[", '{"a":"b"},', "1]"),
+        (Any, '{"a":{', '"%d":[1],', '"":1}}'),
+    ],
+    ids=str,
+)
+def test_of_a_long_answer_only_what_is_new_is_looked_at(
+    kind: Any, first: str, part: str, end: str
+) -> None:
+    partials, num_parts = Counted(TypeAdapter(kind)), 200
+    partials.feed(first)
+    for number in range(num_parts):
+        text = part.replace("%d", str(number))
+        shown = [one for piece in (text[:3], text[3:]) for one in partials.feed(piece)]
+        values = shown[-1]["a"] if first == '{"a":{' else shown[-1]
+        assert len(values) == number + 1
+    assert partials.looks < 20 * num_parts
+    partials.feed(end)
+
+
 def test_what_its_type_refuses_is_left_to_the_answer() -> None:
     (partial,) = seen(Recipe, '{"Name":"Soup","steps":[{"title":"a","minutes":-1},{"title":"b"')
     assert [step.title for step in partial.steps] == ["b"]

@@ -29,7 +29,7 @@ from guided.errors import ModelError
 from guided.model.cpu import BLOCK_TYPES, CpuDecoder, WeightFormat, take_decoder
 from guided.model.device import CPU
 from guided.model.gguf_reader import read_once
-from guided.model.load import load_stored_decoder, load_texts
+from guided.model.load import load_stored_decoder, load_texts, load_tokenizer
 from guided.model.model_files import ModelFiles, find_stored
 from guided.model.progress import SilentProgress
 from tests.kit.gguf_files import BYTE_TOKENS, rounded, write_gguf
@@ -203,6 +203,21 @@ def test_a_matrix_that_is_embedding_and_head_is_there_once(tmp_path: Path) -> No
     numbers = model.get_input_embeddings().weight
     assert isinstance(numbers, torch.Tensor)
     assert torch.equal(decoder.embedding, numbers.to(torch.bfloat16))
+
+
+def test_the_tokenizer_of_a_file_is_loaded_without_its_weights(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, _ = written(tmp_path, "qwen3", "Q8_0")
+    with monkeypatch.context() as patched:
+        patched.setattr("guided.model.resolve.convert_gguf", None)
+        tokenizer = load_tokenizer(str(file))
+    assert tokenizer.encode("hello", add_special_tokens=False) == [BYTE_TOKENS.index("hello")]
+    assert not [*cache.glob("*/*.safetensors")]
+    plain, _ = written(tmp_path, "llama", None)
+    converted = load_tokenizer(str(plain))
+    assert converted.get_vocab() == tokenizer.get_vocab()
+    assert len([*cache.glob("*/*.safetensors")]) == 1
 
 
 def test_a_file_of_plain_numbers_is_converted(tmp_path: Path) -> None:
