@@ -80,11 +80,13 @@ def _adapters_end(names: Names, server: testing.Server) -> None:
 def _client() -> Names:
     prompts = ["Nobody can pay by card.", "The printer burns."]
     requests = [guided.Request(prompt, Ticket) for prompt in prompts]
-    return {"Ticket": Ticket, "prompts": prompts, "requests": requests}
+    return {"Ticket": Ticket, "prompt": prompts[0], "prompts": prompts, "requests": requests}
 
 
 def _client_ends(names: Names, _: testing.Server) -> None:
     (remaining,) = names["remaining"]
+    (cancelled,) = names["answer"].tool_calls
+    assert cancelled.value() == "order 7 is cancelled"
     failed = names["requests"].index(remaining)
     assert isinstance(names["outcomes"][1 - failed].value, Ticket)
     assert names["one"].index in (0, 1)
@@ -185,8 +187,8 @@ _USING_SHOWS: Final = (
 )
 
 _CLIENT: Final[Sequence[Reply]] = (
-    *(_CANCEL.format(5), _CANCEL.format(7)),
     *[Ticket(title="Cards", urgent=True)] * 3,
+    *(_CANCEL.format(5), _CANCEL.format(7)),
     guided.InternalServiceError("a bug"),
     *[Ticket(title="Cards", urgent=True)] * 3,
     HERMES.call("Weather", '{"city":"Oslo"}'),
@@ -199,7 +201,7 @@ STAGES: Final[Mapping[str, Stage]] = {
     "docs/client.md": Stage(
         _CLIENT,
         given=_client,
-        shows="order 7 is cancelled\n0: calls Weather\n0: city='Oslo'\n0: stop, 74 tokens\n",
+        shows="0: calls Weather\n0: city='Oslo'\n0: stop, 74 tokens\n",
         ends=_client_ends,
     ),
     "docs/grammar-service.md": Stage(given=lambda: {"Ticket": Ticket}, ends=_grammar_service_ends),
