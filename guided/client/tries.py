@@ -60,7 +60,10 @@ def _after(request: Request[T], refusal: AnswerValidationError) -> Request[T]:
     asked = request.specification.prompt
     assert not isinstance(asked, str), "a request that may be tried again has messages"
     told = f"This answer is refused: {refusal.reason}\nAnswer again, with that put right."
-    prompt = (*asked, Message("assistant", refusal.text), Message("user", told))
+    again = Message("assistant", refusal.text), Message("user", told)
+    # The refused answer has the whole of a message that was continued, which is begun once more.
+    is_begun = bool(request.specification.begun)
+    prompt = (*asked[:-1], *again, asked[-1]) if is_begun else (*asked, *again)
     # Options are fields that checkers do not see.
     changes: dict[str, Any] = {"prompt": prompt, "max_retries": request.max_retries - 1}
     return replace(request, **changes)

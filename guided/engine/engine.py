@@ -115,7 +115,7 @@ class Engine:
         self.vocabulary_size = len(vocabulary)
         self.prompt_bound = prompt_bound
         """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
-        self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
+        self._prompts = Prompts(render, vocabulary, prompt_bound, tool_format, clock, thinking)
         self._now = clock
         self._counters = EngineCounters(constraint_stats)
         self._deadlines = Deadlines()

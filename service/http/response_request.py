@@ -81,6 +81,7 @@ class StreamOptions(Given):
 
 _BUDGETS: Final = ("max_completion_tokens", "max_new_tokens", "max_tokens", "n_predict")
 """What others call the bound of an answer."""
+_CONTINUING: Final = ("add_generation_prompt", "continue_final_message", "heal")
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 """Allowed without thoughts, where it is empty."""
 
@@ -98,6 +99,7 @@ class ResponseRequest(ThinkingFields):
         "conversation": "send what was said as input",
         "messages": "use input, or send them to /v1/chat/completions",
         "previous_response_id": "send what was said as input; nothing is kept between calls",
+        **dict.fromkeys(_CONTINUING, "use /v1/chat/completions to continue a message"),
         "reasoning_effort": "use reasoning.effort",
         "response_format": "use text.format",
     }

@@ -112,7 +112,10 @@ def prepared(
     tools: ToolUse | None = None,
 ) -> PreparedPrompt:
     model = texts_of(template, tokenizer)
-    prompts = Prompts(partial(render_prompt, model), None, HERMES, lambda: 0.0, ChatThoughts(model))
+    prompts = Prompts(
+        partial(render_prompt, model), model.vocabulary, None, HERMES, lambda: 0.0,
+        ChatThoughts(model),
+    )  # fmt: skip
     request = GenerationRequest(ASKED, constraint, reasoning=reasoning, tools=tools)
     return prompts.prepare(request, None)
 
@@ -250,7 +253,7 @@ def test_what_a_template_writes_besides_contents_is_bounded_before_it_is_tokenis
     assert bound is not None
     monkeypatch.setattr(ChatEncoder, "encode_messages", lambda *_, **__: pytest.fail("tokenised"))
     prompts = Prompts(
-        partial(render_prompt, model, bound=bound), bound, HERMES, lambda: 0.0,
+        partial(render_prompt, model, bound=bound), model.vocabulary, bound, HERMES, lambda: 0.0,
         ChatThoughts(model, bound),
     )  # fmt: skip
     request = GenerationRequest(**{"prompt": ASKED, "reasoning": reasoning} | asked)
