@@ -164,6 +164,8 @@ def item_of_call(watch: WatchesRequests, index: int, request: pb.GenerateRequest
         except Exception as error:
             failure = shown(error)
             note_failure(failure, status_code_of(failure).name)
+            if failure is error:
+                raise
             raise failure from error
 
 

@@ -134,7 +134,7 @@ def healed_prompts() -> tuple[tuple[str, str], ...]:
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), DRAWN])
-@pytest.mark.parametrize("pattern", ["[a-z]{4}", r"\w+ \w+!", "(me|x|//)[0-9]*y"])
+@pytest.mark.parametrize("pattern", ["[a-z]{4}", "(me|x|//)[0-9]*y"])
 def test_a_healed_prompt_is_answered_as_by_masked_decoding_of_the_shorter_one(
     pattern: str, sampling: Sampling
 ) -> None:
