@@ -27,6 +27,7 @@ __all__ = [
     "OK",
     "Moment",
     "RequestRecord",
+    "current_record",
     "current_request_id",
     "note_admitted",
     "note_answered",
@@ -115,6 +116,11 @@ class RequestRecord:
 
 
 _current: ContextVar[RequestRecord | None] = ContextVar("request_record", default=None)
+
+
+def current_record() -> RequestRecord | None:
+    """Return the running task's record, if it has one."""
+    return _current.get()
 
 
 def current_request_id() -> str | None:

@@ -18,13 +18,27 @@ from guided.v1 import generation_pb2 as pb
 from guided_service.handlers import Wraps, kind_of
 from guided_service.request_ids import is_name, name_of
 from guided_service.request_log import RequestLog
-from guided_service.request_record import OK, RequestRecord, note_name, recorded
-from guided_service.status import REQUEST_ID_TRAILER, Context
+from guided_service.request_record import (
+    OK,
+    RequestRecord,
+    current_record,
+    note_failure,
+    note_name,
+    recorded,
+)
+from guided_service.status import REQUEST_ID_TRAILER, Context, shown, status_code_of
 
 if TYPE_CHECKING:
     from guided_service.tracing import RequestTracer
 
-__all__ = ["UNREAD", "WatchesRequests", "is_past_deadline", "note_message", "watched_item"]
+__all__ = [
+    "UNREAD",
+    "WatchesRequests",
+    "is_past_deadline",
+    "item_of_call",
+    "note_message",
+    "watched_item",
+]
 
 UNREAD = "unreadable"
 """The operation of a call whose message was not read yet, and may never be."""
@@ -130,8 +144,33 @@ def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
     if call is None:  # not watched
         yield
         return
-    whole = call.record
-    record = RequestRecord(
+    with call.watch.watching(_item_record(call.record, index, request), request):
+        yield
+
+
+@contextmanager
+def item_of_call(watch: WatchesRequests, index: int, request: pb.GenerateRequest) -> Iterator[None]:
+    """Assign the running task a record for one of several requests that it makes of one call.
+
+    Raises the error of the block as the caller gets it.
+    """
+    whole = current_record()
+    if whole is None:
+        yield
+        return
+    with watch.watching(_item_record(whole, index, request), request):
+        try:
+            yield
+        except Exception as error:
+            failure = shown(error)
+            note_failure(failure, status_code_of(failure).name)
+            if failure is error:
+                raise
+            raise failure from error
+
+
+def _item_record(whole: RequestRecord, index: int, request: pb.GenerateRequest) -> RequestRecord:
+    return RequestRecord(
         service=whole.service,
         method=whole.method,
         peer=whole.peer,
@@ -141,9 +180,8 @@ def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
         index=index,
         client=whole.client,
         request_id=name_of(request.request_id),
+        route=whole.route,
     )
-    with call.watch.watching(record, request):
-        yield
 
 
 def _request_in(message: object) -> pb.GenerateRequest | None:

@@ -89,12 +89,15 @@ class Answer(Generic[T]):
     counted in ``usage.reasoning_tokens`` and come first in ``logprobs``."""
     report: SchemaReport | None = None
     """How far the answer was held to its schema; only if requested."""
+    begun: str = ""
+    """The beginning of the message that it continues (``continue_final_message``), which ``text``
+    leaves out and ``value`` has, unless that is text."""
 
     @property
     def message(self) -> Message:
         """The answer, with its thoughts and calls, as a turn of the conversation that continues
         after it."""
-        said = self.content or ("" if self.tool_calls else self.text)
+        said = self.content or ("" if self.tool_calls else self.begun + self.text)
         return Message("assistant", said, self.tool_calls, reasoning=self.reasoning)
 
 

@@ -134,6 +134,11 @@ class Incoming(Generic[T]):
                 hint="begin with its values, partials or events",
             )
 
+    @property
+    def begun(self) -> str:
+        """The message that the answer continues, which is not sent."""
+        return self._request.specification.begun
+
     def take_held(self) -> str | None:
         """Return the held text and drop it."""
         text, self.held = self.held, None
@@ -191,6 +196,7 @@ class Stream(_StreamBase[T, _Call]):
         ...         print(event.pointer, event.value)
         """
         document = self._incoming.document()
+        yield from document.feed(self._incoming.begun)
         for text in self:
             yield from document.feed(text)
         yield from document.end()
@@ -206,6 +212,7 @@ class Stream(_StreamBase[T, _Call]):
         ...         show(partial.title, partial.steps)
         """
         partials = self._incoming.partials()
+        yield from partials.feed(self._incoming.begun)
         for text in self:
             yield from partials.feed(text)
         yield from partials.end()
@@ -321,6 +328,8 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
     async def values(self) -> AsyncGenerator[ValueEvent, None]:
         """Yield each value of the answer when it is complete, as in ``Stream``."""
         document = self._incoming.document()
+        for event in document.feed(self._incoming.begun):
+            yield event
         async for text in self:
             for event in document.feed(text):
                 yield event
@@ -330,6 +339,8 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
     async def partials(self) -> AsyncGenerator[T, None]:
         """Yield the answer's value so far after each piece of its text, as in ``Stream``."""
         partials = self._incoming.partials()
+        for partial in partials.feed(self._incoming.begun):
+            yield partial
         async for text in self:
             for partial in partials.feed(text):
                 yield partial

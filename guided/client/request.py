@@ -209,6 +209,7 @@ class Request(Generic[T]):
                     content=candidate.content,
                     reasoning=candidate.reasoning,
                     candidates=candidates,
+                    begun=self.specification.begun,
                     report=None if plain.report is None else self.with_validators(plain.report),
                 )
         refused = candidates[0].error
@@ -264,10 +265,10 @@ class Request(Generic[T]):
         except (
             Exception
         ) as error:  # a validator may raise anything, and other candidates may be accepted
-            reason = reasons_of(error, "the answer")
+            reason, whole = reasons_of(error, "the answer"), self.specification.begun + plain.text
             refusal = AnswerValidationError(
-                f"the answer {plain.text!r} is refused by its type: {reason}",
-                text=plain.text,
+                f"the answer {whole!r} is refused by its type: {reason}",
+                text=whole,
                 finish_reason=plain.finish_reason,
                 usage=usage,
                 reason=reason,
@@ -276,9 +277,10 @@ class Request(Generic[T]):
             return replace(candidate, value=None, error=refusal)
 
     def _value(self, text: str) -> T:
+        whole = self.specification.begun + text
         if self._adapter is not None:
-            return self._adapter.validate_json(text, context=self.context)
-        return cast("T", text if self.schema is None else json.loads(text))
+            return self._adapter.validate_json(whole, context=self.context)
+        return cast("T", text if self.schema is None else json.loads(whole))
 
 
 def _only_candidate(plain: Answer[str]) -> Candidate[str]:

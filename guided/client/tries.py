@@ -61,7 +61,10 @@ def _after(request: Request[T], plain: Answer[str], refusal: AnswerValidationErr
     """Return the request again, with the refused answer and the reason."""
     asked = request.specification.prompt
     assert not isinstance(asked, str), "a request that may be tried again has messages"
-    prompt = (*asked, *_told(plain, refusal))
+    again = _told(plain, refusal)
+    # The refused answer has the whole of a message that was continued, which is begun once more.
+    is_begun = bool(request.specification.begun)
+    prompt = (*asked[:-1], *again, asked[-1]) if is_begun else (*asked, *again)
     # Options are fields that checkers do not see.
     changes: dict[str, Any] = {"prompt": prompt, "max_retries": request.max_retries - 1}
     return replace(request, **changes)

@@ -11,6 +11,7 @@ from typing import Final
 
 from guided.constraint.compile_counts import CompileCounts
 from guided.constraint.compiled_cache import CompiledCache
+from guided.constraint.continued import start_continued, start_free
 from guided.constraint.machine import build_machine
 from guided.constraint.special_tokens import check_special_tokens
 from guided.errors import (
@@ -30,6 +31,7 @@ from guided.masks.vocabulary import Vocabulary
 from guided.runtime.digest import digest_with_pauses
 from guided.runtime.work_budget import limited_work
 from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
+from guided.spec.continued import Continued
 from guided.spec.thoughts import AfterThoughts
 from guided.stats import ConstraintStats
 
@@ -116,7 +118,18 @@ class ConstraintCompiler:
             return self._free_text
         if isinstance(constraint, AfterThoughts):
             return self._start_thinking(constraint)
+        if isinstance(constraint, Continued):
+            return self._start_continued(constraint)
         return self._get_or_compile(constraint, self._compile_and_complete).start()
+
+    def _start_continued(self, constraint: Continued) -> Matcher:
+        """Return the matcher after what has begun; raises what ``start`` raises, and RequestError
+        for a beginning that does not fit.
+        """
+        if constraint.whole is None:
+            return start_free(constraint, self.binding, self._free_text)
+        compiled = self._get_or_compile(constraint.whole, self._compile_and_complete)
+        return start_continued(constraint, compiled)
 
     def _start_thinking(self, constraint: AfterThoughts) -> ThinkingMatcher:
         """Return the matcher before the first token of thoughts; raises what ``start`` raises."""

@@ -28,16 +28,20 @@ class StopSearch:
         tokens: Sequence[TokenId],
         include: bool,
         opening: str = "",
+        skip: int = 0,
     ) -> None:
-        """Stops count after the first ``opening`` in the text; empty: from its beginning."""
+        """Stops count after the first ``opening`` in the text; empty: from its beginning, which is
+        after ``skip`` bytes of the tokens that are read.
+        """
         self._token_bytes = token_bytes
         self._strings = tuple(string.encode() for string in strings)
         self._tokens = frozenset(tokens)
         self._include = include
         self._opening = opening.encode()
-        self._start: int | None = None if opening else 0
+        self._start: int | None = None if opening else skip
         """Where the searched part of the text begins, once that is known."""
         self._text = bytearray()
+        self._skip = skip
         self.length: int | None = None
         """Bytes of the answer's text, once it has ended."""
 
@@ -50,10 +54,11 @@ class StopSearch:
             return False
         found = self._find(before)
         # A string inside a stop token ends the answer first, so it is searched for first.
-        if found is None and token in self._tokens:
+        if found is None and token in self._tokens and len(self._text) > self._skip:
             found = (before, len(self._text))
         if found is not None:
-            self.length = found[1] if self._include else found[0]
+            # A stop token may have begun before the text.
+            self.length = max(0, (found[1] if self._include else found[0]) - self._skip)
         return found is not None
 
     def _find_opening(self, before: int) -> bool:

@@ -25,6 +25,7 @@ from guided.masks.thinking import ThinkingMatcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import NO_DRAFTER, Constraint, GenerationRequest
 from guided.spec.composition import Text
+from guided.spec.continued import Continued, answer_constraint
 from guided.spec.thoughts import AfterThoughts
 from guided.spec.tool_format import HERMES, ToolFormat, mark
 
@@ -69,10 +70,8 @@ class Admission:
         budget = self._checked_budget(submission, matcher)
         if request.min_tokens:
             matcher = _held_back(matcher, request.min_tokens, vocabulary)
-        constraint = request.constraint
         # Thoughts have a budget and an end to respect; the answer after them may still be free.
-        answer = constraint.answer if isinstance(constraint, AfterThoughts) else constraint
-        is_constrained = answer is not None
+        is_constrained = answer_constraint(request.constraint) is not None
         # Beams choose by score alone: they have no sampling, and are not streamed.
         if request.beams is not None:
             search = BeamSearch(
@@ -83,7 +82,7 @@ class Admission:
                 end_ids=vocabulary.end_ids,
                 is_constrained=is_constrained,
             )
-            return BeamGroup(submission, search, self._texts_of(request))
+            return BeamGroup(submission, search, self._texts_of(request), _skip_of(request))
         answers = [
             self._make_answer(submission, matcher, budget, seed, is_constrained=is_constrained)
             for seed in _seeds(request)
@@ -109,6 +108,7 @@ class Admission:
         """Make one sampled answer, with what its request wants of it."""
         request, vocabulary, start = submission.request, self._vocabulary, len(submission.prompt)
         has_calls, texts = request.tools is not None, self._texts_of(request)
+        skip = _skip_of(request)
         # Candidates are compared by the log-probabilities of their tokens.
         default_top = 0 if request.has_candidates else None
         chooser = Chooser(
@@ -127,6 +127,7 @@ class Admission:
                 tokens=request.stop_tokens,
                 include=request.include_stop,
                 opening=self._opening if has_calls else "",
+                skip=skip,
             )
         if submission.is_streamed:
             # What may still turn out to be a stop string is held back.
@@ -138,6 +139,7 @@ class Admission:
                 start=start,
                 held_back=[string.encode() for string in held_back],
                 errors="replace" if may_be_cut else "strict",
+                skip=skip,
             )
         return AnswerState(
             submission.prompt,
@@ -151,6 +153,7 @@ class Admission:
             thoughts=_make_thoughts_reader(
                 request.constraint, matcher, vocabulary, start, is_streamed=submission.is_streamed
             ),
+            skip=skip,
         )
 
     def _checked_budget(self, submission: Submission, matcher: Matcher) -> int:
@@ -252,6 +255,12 @@ def _mark_special_tokens(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[b
     for name in form.special_tokens:
         texts[vocabulary.named[name]] = mark(name).encode()
     return tuple(texts)
+
+
+def _skip_of(request: GenerationRequest) -> int:
+    """Return how many bytes the tokens of an answer spell before its text."""
+    constraint = request.constraint
+    return len(constraint.respelled.encode()) if isinstance(constraint, Continued) else 0
 
 
 def _held_back(matcher: Matcher, least: int, vocabulary: Vocabulary) -> Matcher:

@@ -57,8 +57,9 @@ class AnswerState:
         stops: StopSearch | None = None,
         text_stream: TextStream | None = None,
         thoughts: ThoughtsReader | None = None,
+        skip: int = 0,
     ) -> None:
-        """``texts`` is the text of each token; ``None`` takes the vocabulary's."""
+        """``texts`` is by token, or the vocabulary's; its first ``skip`` bytes are left out."""
         self.prompt_length = len(prompt)
         self.tokens: list[TokenId] = list(prompt)
         """Prompt and answer so far."""
@@ -72,6 +73,7 @@ class AnswerState:
         self._texts = texts
         self._text_stream = text_stream
         self._thoughts = thoughts
+        self._skip = skip
         """Reads the thoughts before the answer, where it has any."""
         self._token_array = GrowingTokenArray()
         self._logprobs: list[ChoiceLogprobs | None] = []
@@ -235,7 +237,7 @@ class AnswerState:
             answer = vocabulary.decode(tokens)
         else:
             answer = b"".join([self._texts[token] or b"" for token in tokens])
-        text = answer[: self._stops.length if self._stops else None]
+        text = answer[self._skip :][: self._stops.length if self._stops else None]
         # A free or stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"
         return text.decode("utf-8", errors)

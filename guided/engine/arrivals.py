@@ -73,7 +73,7 @@ class Arrivals:
         adapter = self._adapters.number_of(request.adapter)
         if prompt is None:
             prompt = self._prompts.prepare(request, received)
-        if request.tools is not None or request.reasoning is not None:
+        if prompt.constraint is not request.constraint:
             # The prompt already shows the schema.
             request = replace(request, constraint=prompt.constraint, show_schema=False)
         matcher = self._compiling.work_for(request.constraint)

@@ -13,6 +13,7 @@ from guided.engine.submission import Submission
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import SegmentOutput
 from guided.spec import CandidateResult, TokenId, Usage
+from guided.spec.continued import answer_constraint
 
 __all__ = ["BeamGroup"]
 
@@ -21,12 +22,15 @@ class BeamGroup(Group):
     """All beams of one request, which run together."""
 
     def __init__(
-        self, submission: Submission, search: BeamSearch, texts: Sequence[bytes | None]
+        self, submission: Submission, search: BeamSearch, texts: Sequence[bytes | None], skip: int
     ) -> None:
-        """``texts`` has by token its text in an answer; ``None`` for none."""
+        """``texts`` has by token its text in an answer; ``None`` for none. The text of an answer
+        begins after ``skip`` bytes of its tokens.
+        """
         super().__init__(submission)
         self._search = search
         self._texts = texts
+        self._skip = skip
         self._beams = BeamsRunnable(submission, search)
 
     @property
@@ -50,7 +54,8 @@ class BeamGroup(Group):
 
     def candidates(self) -> list[CandidateResult]:
         """Return the best answers found, best first."""
-        errors = "replace" if self.submission.request.constraint is None else "strict"
+        is_free = answer_constraint(self.submission.request.constraint) is None
+        errors = "replace" if is_free else "strict"
         return [
             CandidateResult(
                 index=index,
@@ -63,7 +68,8 @@ class BeamGroup(Group):
         ]
 
     def _text(self, tokens: Sequence[TokenId], errors: str) -> str:
-        return b"".join([self._texts[token] or b"" for token in tokens]).decode("utf-8", errors)
+        text = b"".join([self._texts[token] or b"" for token in tokens])
+        return text[self._skip :].decode("utf-8", errors)
 
     def own_usage(self) -> Usage:
         """The tokens of the answers that are returned, once the search is over; none before.

@@ -118,7 +118,9 @@ class Engine:
         self.prompt_bound = prompt_bound
         """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
         room = TokenRoom.of(self.context_window, self._cache, limits)
-        self._prompts = Prompts(render, prompt_bound, tool_format, room, clock, thinking)
+        self._prompts = Prompts(
+            render, vocabulary, prompt_bound, tool_format, room, clock, thinking
+        )
         self._now = clock
         self._counters = EngineCounters(constraint_stats)
         self._deadlines = Deadlines()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from guided.engine.request_clock import RequestClock
 from guided.engine.submission import ServiceOrder
 from guided.engine.token_room import TokenRoom
 from guided.errors import RequestError
+from guided.masks.healing import OpenEnds
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import (
     Choice,
     Constraint,
@@ -20,6 +23,8 @@ from guided.spec import (
     TokenId,
     Tool,
 )
+from guided.spec.composition import Sequence, Text
+from guided.spec.continued import Continued
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.thoughts import AfterThoughts
 from guided.spec.tool_calls import with_calls
@@ -30,11 +35,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PreparedPrompt", "Prompts", "Render"]
 
-Render: TypeAlias = Callable[
-    [str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...]], tuple[TokenId, ...]
+RenderArgs: TypeAlias = tuple[
+    str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...], bool
 ]
-"""Turns a prompt, the schema to show if any, ``allow_special_tokens``, and the tools to describe
-into tokens."""
+"""A prompt, the schema to show if any, ``allow_special_tokens``, the tools to describe, and whether
+the last message is continued."""
+
+Render: TypeAlias = Callable[
+    [str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...], bool],
+    tuple[TokenId, ...],
+]
+"""Turns ``RenderArgs`` into tokens."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +65,7 @@ class Prompts:
     def __init__(
         self,
         render: Render,
+        vocabulary: Vocabulary,
         bound: PromptBound | None,
         tool_format: ToolFormat,
         room: TokenRoom,
@@ -69,6 +81,7 @@ class Prompts:
         self._room = room
         self.bound = bound
         self._now = clock
+        self._vocabulary = vocabulary
 
     def prepare(self, request: GenerationRequest, received: float | None) -> PreparedPrompt:
         """Prepare the prompt of a request; raises its errors, and DeadlineExceededError.
@@ -81,12 +94,15 @@ class Prompts:
         if self.bound is not None:
             self.bound.check(request.prompt)
         tools = () if request.tools is None else request.tools.callable_tools
-        render_args = (
+        render_args: RenderArgs = (
             request.prompt,
             _find_shown_schema(request),
             request.allow_special_tokens,
             tools,
+            request.continue_final_message,
         )
+        if request.continue_final_message or request.heal:
+            return PreparedPrompt(*self._continue(request, render_args), clock)
         constraint = self._constraint(request)
         # A call format with words before an answer has them in its grammar.
         constraint_begins_answer = request.tools is not None and bool(
@@ -116,6 +132,32 @@ class Prompts:
         # A budget that the room has lowered may be smaller than what the thoughts may have.
         thoughts = budget // 2 if most is None or most >= budget else most
         return PreparedPrompt(tokens, AfterThoughts(end, constraint, thoughts), clock)
+
+    def _continue(
+        self, request: GenerationRequest, render_args: RenderArgs
+    ) -> tuple[tuple[TokenId, ...], Constraint]:
+        """Return the tokens of a text that is continued, and the constraint on what follows."""
+        if self._thinking is not None and request.reasoning is not None:
+            tokens = self._thinking.render(*render_args, thinks=False)
+        else:
+            tokens = self._render(*render_args)
+        text = request.begun
+        if not text:
+            assert isinstance(request.prompt, str), "messages that are answered have no end to heal"
+            text = request.prompt
+        num_open = 0 if request.heal is False else self._open_ends.count(tokens, text)
+        respelled = self._open_ends.text_of(tokens[len(tokens) - num_open :])
+        tokens, constraint = tokens[: len(tokens) - num_open], request.constraint
+        begun = request.begun.removesuffix(respelled)
+        if not request.begun and respelled and constraint is not None:
+            # The constraint is on what follows the prompt, and tokens are taken off before that.
+            constraint = Sequence([Text(respelled), constraint])
+        is_continued = begun or respelled
+        return tokens, Continued(constraint, begun, respelled) if is_continued else constraint
+
+    @cached_property
+    def _open_ends(self) -> OpenEnds:
+        return OpenEnds(self._vocabulary)
 
     def _constraint(self, request: GenerationRequest) -> Constraint:
         if request.tools is None:

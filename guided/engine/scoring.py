@@ -42,12 +42,14 @@ def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Voca
             hint="start the server with --reward-model, or rank by likelihood",
         )
     # Before the answers are made, so that an unreadable prompt costs nothing.
-    judge.check(request.prompt)
+    begun = request.begun
+    prompt = request.prompt[:-1] if begun else request.prompt
+    judge.check(prompt)
     # For the type checker: within the closure ``judge`` could be ``None`` again.
     chosen = judge
 
     def by_reward(answers: Sequence[AnswerState]) -> list[float]:
-        return chosen.scores(request.prompt, [answer.text(vocabulary) for answer in answers])
+        return chosen.scores(prompt, [begun + answer.text(vocabulary) for answer in answers])
 
     return by_reward
 

@@ -30,8 +30,10 @@ class TextStream:
         start: int,
         held_back: Iterable[bytes],
         errors: str,
+        skip: int = 0,
     ) -> None:
-        """The answer begins at token ``start``, and no part of a ``held_back`` string may be sent.
+        """The answer begins at token ``start``, after ``skip`` bytes of it, and no part of a
+        ``held_back`` string may be sent.
 
         ``errors`` says how to decode bytes that are not text, as for ``bytes.decode``.
         """
@@ -42,6 +44,8 @@ class TextStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
         self._num_decoded = 0
         """Bytes of the answer that were passed to the decoder."""
+        self._skip = skip
+        """Bytes still to come before the answer."""
         self._held_back = bytearray()
         """Bytes after them, which are held back."""
 
@@ -69,6 +73,9 @@ class TextStream:
     def _read_tokens(self, tokens: Sequence[TokenId]) -> bytes:
         piece = b"".join([self._token_bytes[token] or b"" for token in tokens[self._num_read :]])
         self._num_read = len(tokens)
+        if self._skip:
+            skipped = min(self._skip, len(piece))
+            self._skip, piece = self._skip - skipped, piece[skipped:]
         self._held_back += piece
         return piece
 

@@ -78,7 +78,7 @@ def lower_composition(constraint: Structure) -> Composition:
     keep their names, what is ignored stays separate, and look-arounds see the whole text.
     ``_Composer`` lowers all other constraints; it keeps each grammar separate from what surrounds
     it. A ``JsonSchema`` on its own would become a grammar of one hole, but ``constraint.machine``
-    builds its recogniser without a grammar. Not for ``AfterThoughts``, which
+    builds its recogniser without a grammar. Not for ``AfterThoughts`` and ``Continued``, which
     ``ConstraintCompiler.start`` takes apart. Recursive, as deep as the parts nest.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the

@@ -24,7 +24,13 @@ from guided.masks.token_completions import TokenCompletions
 from guided.masks.token_steps import TokenSteps
 from guided.masks.walker import Walker
 from guided.runtime.at_drop import AtDrop
-from guided.runtime.work_budget import LimitedSteps, limited_work, pause_if_due, take_lock
+from guided.runtime.work_budget import (
+    LimitedSteps,
+    limited_work,
+    pause_if_due,
+    take_lock,
+    with_pauses,
+)
 from guided.spec import Forcing, TokenId
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher", "Position"]
@@ -127,6 +133,22 @@ class CompiledConstraint:
     def start(self) -> ConstraintMatcher:
         """Return the position before the first token."""
         return ConstraintMatcher(self, self.position(self.machine.start))
+
+    def start_after(self, text: str) -> tuple[ConstraintMatcher, int]:
+        """Return the position after as much of a text as fits, and how many bytes that is.
+
+        The tokens of the answer follow there. Raises LimitExceededError.
+        """
+        machine, data = self.machine, text.encode()
+        state, count = machine.start, 0
+        with limited_work(self._limits.compile_work, "reading what has begun", self.lock):
+            for byte in with_pauses(data):
+                reached = machine.step(state, byte)
+                if reached is None:
+                    break
+                state, count = reached, count + 1
+        context = self.binding.speller.left_context_of(text)
+        return ConstraintMatcher(self, self.position(state), (context, ())), count
 
     @property
     def nbytes(self) -> int:

@@ -46,6 +46,10 @@ class FewestTokens:
         assert count <= len(text), f"no tokens spell {text!r}"
         return count
 
+    def spells(self, text: bytes) -> bool:
+        """Return whether any tokens spell ``text``."""
+        return int(self._counts[self._locate(text)]) <= len(text)
+
     def tokens(self, text: bytes) -> tuple[TokenId, ...]:
         """Return the fewest tokens that spell ``text``; of equally few, the longest first."""
         place, spelled = self._locate(text), np.empty(self.count(text), np.int32)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from guided.errors import ModelError
 from guided.machine.recognizer import Recognizer, State
 from guided.machine.special_bytes import SPECIAL_MARK
 from guided.masks.left_context import UNKNOWN_CONTEXT, LeftContexts
@@ -59,6 +60,14 @@ class RunSpeller:
     def left_context(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
         """Return what the answer means for a run after more tokens, see ``LeftContexts``."""
         return self._left_contexts.after(before, tokens)
+
+    def left_context_of(self, text: str) -> bytes:
+        """Return what an answer that begins with this text means for a run after it."""
+        try:
+            tokens = self._vocabulary.spell(text)
+        except ModelError:  # no tokens spell it, so it is not known how it was split
+            return UNKNOWN_CONTEXT
+        return self._left_contexts.after(b"", [TokenId(token) for token in tokens])
 
     def run(self, walker: Walker, state: State, context: bytes) -> Tokens:
         """Return the tokens forced from ``state`` on, after a left context; often none.

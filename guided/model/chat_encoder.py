@@ -27,7 +27,15 @@ from guided.model.template_tools import (
     template_format,
 )
 from guided.model.text_encoder import TextEncoder
-from guided.model.turns import change_texts, change_thoughts, texts_in, turn_of
+from guided.model.turns import (
+    Ending,
+    change_texts,
+    change_thoughts,
+    changed_content,
+    end_in_content,
+    texts_in,
+    turn_of,
+)
 from guided.model.untemplated_tools import describe_tool
 from guided.spec import Message, Tool
 from guided.spec.thoughts import FORMATS as REASONING_FORMATS
@@ -99,7 +107,7 @@ class ChatEncoder:
         tools: Tools = (),
         *,
         allow_special_tokens: bool,
-        add_generation_prompt: bool = True,
+        ending: Ending = Ending.NEXT_TURN,
         longest: int | None = None,
     ) -> list[int]:
         """Return the tokens of messages that were ``rendered`` to this text.
@@ -111,9 +119,7 @@ class ChatEncoder:
         if not allow_special_tokens and any(
             map(self._control.may_be_spelled, texts_in(messages, tools))
         ):
-            named = self._rename_control_tokens(
-                messages, rendered, tools, add_generation_prompt=add_generation_prompt
-            )
+            named = self._rename_control_tokens(messages, rendered, tools, ending)
         # The template has already put in the special tokens.
         if named is None:
             return self._encoder.encode(rendered, longest=longest)
@@ -157,11 +163,11 @@ class ChatEncoder:
         return has_template and self.tool_format is None and knows_tools(self.render)
 
     def render(
-        self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True
+        self, messages: Messages, tools: Tools = (), ending: Ending = Ending.NEXT_TURN
     ) -> str:
         """Render the messages with the chat template; RequestError if there is none."""
         described = [describe_tool(tool) for tool in tools]
-        return self._render_turns(self._turns(messages), described, add_generation_prompt)
+        return self._render_turns(self._turns(messages), described, ending)
 
     def _turns(self, messages: Messages) -> list[dict[str, Any]]:
         """Return messages as the template takes them."""
@@ -178,13 +184,13 @@ class ChatEncoder:
         for as_text in (False, True):
             turns = [turn_of(turn, arguments_as_text=as_text) for turn in PROBE]
             with suppress(RequestError):
-                text = self._render_turns(turns, [describe_tool(PROBE_TOOL)], True)
+                text = self._render_turns(turns, [describe_tool(PROBE_TOOL)], Ending.NEXT_TURN)
                 if as_text or PROBE_ARGUMENTS_IN_PYTHON not in text:
                     return as_text
         return False
 
     def _render_turns(
-        self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
+        self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], ending: Ending
     ) -> str:
         """Render a conversation with the chat template; RequestError if the template raises.
 
@@ -196,7 +202,8 @@ class ChatEncoder:
             text = self._tokenizer.apply_chat_template(
                 turns,
                 tools=tools or None,  # type: ignore[arg-type] # schemas are dicts, too
-                add_generation_prompt=add_generation_prompt,
+                add_generation_prompt=ending is Ending.NEXT_TURN,
+                continue_final_message=ending is Ending.INSIDE,
                 tokenize=False,
                 **self._thinks,
             )
@@ -206,15 +213,18 @@ class ChatEncoder:
         # A template raises TemplateError to refuse messages, and anything else where it was not
         # written for what they or the tools contain.
         except Exception as error:
+            if ending is Ending.INSIDE and isinstance(error, ValueError):
+                # Of transformers, which does not find the last message in what was rendered.
+                raise changed_content() from error
             raise RequestError(
                 f"the chat template of {self._name} refuses these messages: {error}",
                 field="messages",
             ) from error
         assert isinstance(text, str), f"a rendered template is a {type(text).__name__}"
-        return text
+        return end_in_content(text, turns[-1]["content"]) if ending is Ending.INSIDE else text
 
     def _rename_control_tokens(
-        self, messages: Messages, plain: str, tools: Tools, *, add_generation_prompt: bool
+        self, messages: Messages, plain: str, tools: Tools, ending: Ending
     ) -> str | None:
         """Return the rendered text with private names for control tokens of the template.
 
@@ -231,7 +241,7 @@ class ChatEncoder:
                 )
             ]
             described = [change_texts(describe_tool(tool), change) for tool in tools]
-            return self._render_turns(turns, described, add_generation_prompt)
+            return self._render_turns(turns, described, ending)
 
         defused = render_changed(control.defuse, control.defuse)
         own = control.find_own(defused)
@@ -310,10 +320,10 @@ class ChatEncoder:
             return ""
         written = "" if self.tool_format is None else render_with_tools(self.render)
         with suppress(RequestError):
-            written += self.render(_THOUGHTFUL, add_generation_prompt=False)
+            written += self.render(_THOUGHTFUL, ending=Ending.LAST_TURN)
         for probe in _PROBES:
             with suppress(RequestError):
-                return written + self.render(probe, add_generation_prompt=False)
+                return written + self.render(probe, ending=Ending.LAST_TURN)
         return written
 
     def _check_template(self) -> None:

@@ -34,6 +34,7 @@ class ChatThoughts:
         schema: str | None,
         allow_special_tokens: bool | None,
         tools: tuple[Tool, ...],
+        continues: bool = False,
         *,
         thinks: bool = True,
     ) -> tuple[TokenId, ...]:
@@ -44,6 +45,7 @@ class ChatThoughts:
             schema,
             allow_special_tokens,
             tools,
+            continues,
             thinks=thinks,
             bound=self._bound,
         )

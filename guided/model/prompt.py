@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from guided.errors import RequestError
 from guided.model.chat_encoder import ChatEncoder
+from guided.model.turns import Ending
 from guided.model.untemplated_tools import without_tools
 from guided.spec import Message, TokenId, Tool
 from guided.spec.tool_format import HERMES, ToolFormat
@@ -28,6 +29,7 @@ def render_prompt(
     schema: str | None = None,
     allow_special_tokens: bool | None = None,
     tools: tuple[Tool, ...] = (),
+    continues: bool = False,
     *,
     thinks: bool | None = None,
     bound: PromptBound | None = None,
@@ -38,9 +40,10 @@ def render_prompt(
     shown in the system message, or in the first user message if the template has no system role.
     ``allow_special_tokens`` is the request's option of that name. ``tools`` are described by the
     template if it supports tools, else by words of ours; RequestError if it writes calls in a
-    format that is unknown here. ``thinks`` tells a template with a switch whether the model thinks
-    before its answer. ``bound`` refuses messages that are too long before they are tokenised, as
-    rendered with calls, tools and a schema. May be called from any thread.
+    format that is unknown here. ``continues`` ends the prompt inside of the last message.
+    ``thinks`` tells a template with a switch whether the model thinks before its answer. ``bound``
+    refuses messages that are too long before they are tokenised, as rendered with calls, tools and
+    a schema. May be called from any thread.
     """
     encoder, longest = encoder_of(model, thinks=thinks), model.context_window
     if isinstance(prompt, str):
@@ -59,13 +62,14 @@ def render_prompt(
         if tools:
             encoder.check_tools()
         messages, tools = without_tools(messages, tools), ()
-    messages, text = _render_messages(encoder, model, messages, tools)
+    ending = Ending.INSIDE if continues else Ending.NEXT_TURN
+    messages, text = _render_messages(encoder, model, messages, tools, ending)
     if bound is not None:
         bound.check(text)
     allowed = bool(allow_special_tokens)
     return _ids(
         encoder.encode_messages(
-            messages, text, tools, allow_special_tokens=allowed, longest=longest
+            messages, text, tools, allow_special_tokens=allowed, ending=ending, longest=longest
         )
     )
 
@@ -102,17 +106,18 @@ def _render_messages(
     model: ModelTexts,
     messages: tuple[Message, ...],
     tools: tuple[Tool, ...],
+    ending: Ending,
 ) -> tuple[tuple[Message, ...], str]:
     """Render the messages; a system message joins the user's if the template has no such role."""
     if messages[0].role not in ("system", "developer"):
-        return messages, encoder.render(messages, tools)
+        return messages, encoder.render(messages, tools, ending)
     system = messages[0].content.strip()
     # A template without a system role refuses the message or leaves it out.
     with suppress(RequestError):
-        if system in (text := encoder.render(messages, tools)):
+        if system in (text := encoder.render(messages, tools, ending)):
             return messages, text
     joined = _system_in_user(model, messages)
-    text = encoder.render(joined, tools)
+    text = encoder.render(joined, tools, ending)
     if system not in text:
         raise RequestError(
             f"the chat template of {model.name} leaves out the system message", field="messages"

@@ -15,6 +15,7 @@ from guided.model.chat_encoder import ChatEncoder
 from guided.model.device import CPU
 from guided.model.load import native_dtype
 from guided.model.transformers_calls import quiet_transformers, reading
+from guided.model.turns import Ending
 from guided.spec import Message
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ class RewardModel:
                     hint="pass a plain prompt, or rank by likelihood",
                 )
             turns = (*prompt, Message("assistant", answer))
-            text = self._texts.render(turns, add_generation_prompt=False)
+            text = self._texts.render(turns, ending=Ending.LAST_TURN)
             # Neither a message nor an answer can fake the beginning of a turn.
             tokens = self._texts.encode_messages(
-                turns, text, allow_special_tokens=False, add_generation_prompt=False
+                turns, text, allow_special_tokens=False, ending=Ending.LAST_TURN
             )
         if self._longest is not None and len(tokens) > self._longest:
             raise LimitExceededError(

@@ -4,15 +4,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Any, Final
 
+from guided.errors import RequestError
 from guided.spec import Message, Tool
 
-__all__ = ["change_texts", "change_thoughts", "texts_in", "turn_of"]
+__all__ = [
+    "Ending",
+    "change_texts",
+    "change_thoughts",
+    "changed_content",
+    "end_in_content",
+    "texts_in",
+    "turn_of",
+]
 
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
 """The names by which templates know the thoughts of a turn: those of Qwen, GLM and Nemotron, of
 Gemma 4, and of gpt-oss and LFM."""
+
+
+class Ending(Enum):
+    """How a rendered conversation ends."""
+
+    NEXT_TURN = "next turn"
+    """With the beginning of the model's turn."""
+    LAST_TURN = "last turn"
+    """With the last turn, which is over."""
+    INSIDE = "inside"
+    """With the content of the last turn, which the model continues."""
+
+
+def end_in_content(text: str, content: str) -> str:
+    """Return a conversation that was rendered up to the content of its last turn.
+
+    It ends as the content does: white space that the template has trimmed there is put back. Raises
+    RequestError for a template that changes the content otherwise.
+    """
+    if not text.endswith((content.lstrip(), content.strip())):
+        raise changed_content()
+    return text if text.endswith(content.lstrip()) else text + content[len(content.rstrip()) :]
+
+
+def changed_content() -> RequestError:
+    """Return the error for a template that does not leave the content of the last turn as it is."""
+    return RequestError(
+        "the chat template changes the last message, so that it cannot be continued",
+        field="messages",
+        hint="leave out what the template takes for a sign, or end with a message of the user",
+    )
 
 
 def turn_of(turn: Message, *, arguments_as_text: bool = False) -> dict[str, Any]:

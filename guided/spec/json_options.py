@@ -72,6 +72,8 @@ class UnknownKeywords(StrEnum):
     of OpenAPI."""
 
 
+_UNBOUNDED: Final = ("max_array_items", "max_additional_members")
+"""The options that bound nothing by default."""
 _WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}
 
 
@@ -108,6 +110,19 @@ class JsonOptions:
         UnknownKeywords | None,
         Option("What becomes of unknown keywords and formats. Default: the server's, or note."),
     ] = None
+    max_array_items: Annotated[
+        int | None,
+        Option("Maximum number of items in an array that the schema does not bound.", at_least(1)),
+    ] = None
+    """An array that may not end there goes on until it may; so does an object."""
+    max_additional_members: Annotated[
+        int | None,
+        Option(
+            "Maximum number of members that the schema does not name, in an object that it does not"
+            " bound.",
+            at_least(1),
+        ),
+    ] = None
 
     if TYPE_CHECKING:
         # Arguments may have wider types than the fields that store them.
@@ -120,6 +135,8 @@ class JsonOptions:
             max_string_length: int | None = ...,
             max_number_digits: int | None = ...,
             unknown_keywords: UnknownKeywords | Literal["note", "refuse"] | None = ...,
+            max_array_items: int | None = ...,
+            max_additional_members: int | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -133,7 +150,7 @@ class JsonOptions:
                 value = _WHITESPACE.get(value, value)
             # The only way to set attributes of a frozen dataclass.
             object.__setattr__(self, each.name, value)
-            if isinstance(each.default, int):
+            if isinstance(each.default, int) or each.name in _UNBOUNDED:
                 _check_integer(value, each.name)
         check_rules(self, "json_options.")
 
@@ -153,7 +170,8 @@ def json_options_of(given: Mapping[str, object]) -> JsonOptions:
                 field=f"json_options.{name[:100]}",
                 hint=f"there is {', '.join(close)}",
             )
-        is_lifted = value == UNBOUNDED and isinstance(known[name].default, int)
+        is_bound = isinstance(known[name].default, int) or name in _UNBOUNDED
+        is_lifted = value == UNBOUNDED and is_bound
         options[name] = None if is_lifted else value
     return JsonOptions(**options)
 

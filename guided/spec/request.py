@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from guided.errors import LimitExceededError, RequestError
-from guided.spec.constraints import JsonSchema
 from guided.spec.draft_options import check_draft_widths, check_drafters
 from guided.spec.message import Message
 from guided.spec.option import (
@@ -21,9 +20,15 @@ from guided.spec.option import (
     check_rules,
 )
 from guided.spec.reasoning import Reasoning
+from guided.spec.request_checks import (
+    check_beams,
+    check_continued,
+    check_drawing,
+    check_shown,
+)
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
-from guided.spec.stored import Stored, check_salt
+from guided.spec.stored import check_salt
 from guided.spec.structure import Constraint
 from guided.spec.tools import ToolUse
 
@@ -261,6 +266,19 @@ class GenerationRequest:
     ] = None
     """``None``: a plain text is written by the program, which replaces the template, while the
     content of messages is mostly written by others. See docs/intake.md."""
+    continue_final_message: Annotated[
+        bool,
+        Option("Continue the last message, which is the assistant's, instead of answering it."),
+    ] = False
+    """The answer is what follows; it and the message together fit the constraint. See
+    docs/continuing.md."""
+    heal: Annotated[
+        bool | None,
+        Option(
+            "Let the answer respell the last tokens of the text that it continues. Default: only"
+            " with continue-final-message."
+        ),
+    ] = None
     report: Annotated[
         bool, Option("Report with the answer how far it is held to each keyword of its schema.")
     ] = False
@@ -280,6 +298,12 @@ class GenerationRequest:
     def drawn(self) -> int:
         """The number of answers that are drawn."""
         return self.n if self.best_of is None else self.best_of
+
+    @property
+    def begun(self) -> str:
+        """The message that the answer continues; empty where it is a turn of its own."""
+        last = self.prompt[-1] if self.continue_final_message else ""
+        return last if isinstance(last, str) else last.content
 
     @property
     def has_candidates(self) -> bool:
@@ -307,7 +331,8 @@ class GenerationRequest:
             )
         check_rules(self)
         if self.show_schema:
-            _check_shown(self)
+            check_shown(self)
+        check_continued(self)
         if self.tools is not None and isinstance(self.prompt, str):
             raise RequestError(
                 "tools need messages, in which the model is told of them",
@@ -331,9 +356,9 @@ class GenerationRequest:
                 field="min_tokens",
             )
         if self.beams is not None:
-            self._check_beams()
+            check_beams(self)
         elif self.drawn > 1:
-            self._check_drawing()
+            check_drawing(self)
 
     def _check_reasoning(self, reasoning: Reasoning) -> None:
         if self.beams is not None:
@@ -402,50 +427,6 @@ class GenerationRequest:
                 field="rank",
             )
 
-    def _check_drawing(self) -> None:
-        """Raise RequestError if several drawn answers would all be the same."""
-        if self.sampling.is_contrastive:
-            raise RequestError(
-                f"contrastive search gives one answer, not {self.drawn}",
-                field="sampling.penalty_alpha",
-                hint="leave penalty_alpha out, or ask for one answer",
-            )
-        if self.sampling.temperature == 0:
-            raise RequestError(
-                f"{self.drawn} answers of temperature 0 are all the same",
-                field="sampling.temperature",
-                hint="set a temperature, or ask for beams",
-            )
-
-    def _check_beams(self) -> None:
-        """Raise RequestError for options that have no part in beams."""
-        for each in fields(Sampling):
-            if getattr(self.sampling, each.name) != each.default:
-                raise RequestError(
-                    f"{each.name} does not apply to beams, which keep the likeliest beginnings",
-                    field=f"sampling.{each.name}",
-                    hint="leave it out, or draw answers with n and best_of",
-                )
-        for name in ("stop", "stop_tokens", "top_logprobs", "min_tokens"):
-            if getattr(self, name) not in ((), None):
-                raise RequestError(
-                    f"{name} is not known to beams", field=name, hint="leave it or the beams out"
-                )
-
-
-def _check_shown(request: GenerationRequest) -> None:
-    if isinstance(request.prompt, str):
-        raise RequestError(
-            "show_schema needs messages",
-            field="show_schema",
-            hint="pass the prompt as messages, or write the schema into it",
-        )
-    if request.constraint is None:
-        raise RequestError("show_schema needs a constraint", field="show_schema")
-    # What a stored constraint is, only the server knows; it checks again.
-    if not isinstance(request.constraint, JsonSchema | Stored):
-        raise RequestError("show_schema needs a JSON Schema", field="show_schema")
-
 
 class RequestOptions(SamplingOptions, total=False):
     """The options of a ``GenerationRequest`` as keyword arguments, for type checkers."""
@@ -474,4 +455,6 @@ class RequestOptions(SamplingOptions, total=False):
     draft_widths: Iterable[int]
     verification: Verification | Literal["coupled", "rejection", "typical"]
     allow_special_tokens: bool | None
+    continue_final_message: bool
+    heal: bool | None
     report: bool

@@ -32,6 +32,7 @@ from guided.spec import (
     TokenId,
     Usage,
 )
+from guided.spec.continued import Continued
 from guided.spec.delta import Delta, can_stream
 from guided.spec.findings import Finding
 from guided.spec.model_name import check_model
@@ -182,7 +183,10 @@ class WalkingModel:
         if request.tools is not None:
             constraint = with_calls(request.tools, request.constraint, HERMES)
             request = replace(request, constraint=constraint, show_schema=False)
-        matcher = self._compiler.start(request.constraint)
+        begun = request.begun
+        matcher = self._compiler.start(
+            Continued(request.constraint, begun, "") if begun else request.constraint
+        )
         with self._lock:
             self.requests.append(asked)
             replies = [self._replies.popleft() if self._replies else None for _ in _seeds(request)]
@@ -258,11 +262,12 @@ def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
     """Return why a reply ends; raises RequestError for one that no server would give."""
     if request.constraint is None:
         return FinishReason.STOP
-    report = read_text(request.constraint, reply.encode())
+    whole = (request.begun + reply).encode()
+    report = read_text(request.constraint, whole)
     if report.fit is not TextFit.COMPLETE:
-        there = reply.encode()[: report.offset].decode(errors="ignore")
-        end = there + report.shortest_end.decode(errors="replace")
-        is_blank = reply.encode()[report.offset :][:1].isspace()
+        there = whole[: report.offset].decode(errors="ignore")
+        end = there.removeprefix(request.begun) + report.shortest_end.decode(errors="replace")
+        is_blank = whole[report.offset :][:1].isspace()
         raise RequestError(
             f"the reply {reply!r} is no answer to this request: it leaves the constraint after "
             f"{there!r}" + (", with white space" if is_blank else ""),

@@ -407,6 +407,8 @@ class GenerateRequest(_message.Message):
     DRAFT_WIDTHS_FIELD_NUMBER: _builtins.int
     MIN_TOKENS_FIELD_NUMBER: _builtins.int
     DEFAULT_MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    CONTINUE_FINAL_MESSAGE_FIELD_NUMBER: _builtins.int
+    HEAL_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """A text that is passed to the model unchanged."""
     max_tokens: _builtins.int
@@ -483,6 +485,18 @@ class GenerateRequest(_message.Message):
     default_max_tokens: _builtins.int
     """Budget of an answer without max_tokens, lowered to what the context leaves beside the prompt; at
     least 1. Absent: 256.
+    """
+    continue_final_message: _builtins.bool
+    """Continue the last message, which is the assistant's, instead of answering it with a new one. The
+    text of the answer is what follows; it and the message together fit the constraint. Not together
+    with tools, nor with thoughts, which come before a message. Absent: false.
+    """
+    heal: _builtins.bool
+    """Where a text is continued, leave out the last tokens of it in whose place the model may write a
+    longer one, and begin the answer with tokens that spell them again: "http:" is then continued by
+    the token "://". The text of the answer leaves out what the prompt has; its tokens and their
+    log-probabilities are those that were written. Absent: only with continue_final_message. Not for
+    conversations that are answered.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -582,10 +596,12 @@ class GenerateRequest(_message.Message):
         draft_widths: _abc.Iterable[_builtins.int] | None = ...,
         min_tokens: _builtins.int | None = ...,
         default_max_tokens: _builtins.int | None = ...,
+        continue_final_message: _builtins.bool = ...,
+        heal: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_heal", b"_heal", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "heal", b"heal", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_heal", b"_heal", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "continue_final_message", b"continue_final_message", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "heal", b"heal", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_special_tokens: _TypeAlias = _typing.Literal["allow_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__allow_special_tokens: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens"]  # noqa: Y015
@@ -593,6 +609,8 @@ class GenerateRequest(_message.Message):
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
     _WhichOneofReturnType__default_max_tokens: _TypeAlias = _typing.Literal["default_max_tokens"]  # noqa: Y015
     _WhichOneofArgType__default_max_tokens: _TypeAlias = _typing.Literal["_default_max_tokens", b"_default_max_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__heal: _TypeAlias = _typing.Literal["heal"]  # noqa: Y015
+    _WhichOneofArgType__heal: _TypeAlias = _typing.Literal["_heal", b"_heal"]  # noqa: Y015
     _WhichOneofReturnType__max_drafted: _TypeAlias = _typing.Literal["max_drafted"]  # noqa: Y015
     _WhichOneofArgType__max_drafted: _TypeAlias = _typing.Literal["_max_drafted", b"_max_drafted"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
@@ -611,6 +629,8 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__best_of) -> _WhichOneofReturnType__best_of | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__default_max_tokens) -> _WhichOneofReturnType__default_max_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__heal) -> _WhichOneofReturnType__heal | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_drafted) -> _WhichOneofReturnType__max_drafted | None: ...
     @_typing.overload
@@ -2056,6 +2076,8 @@ class JsonOptions(_message.Message):
     MAX_STRING_LENGTH_FIELD_NUMBER: _builtins.int
     MAX_NUMBER_DIGITS_FIELD_NUMBER: _builtins.int
     UNKNOWN_KEYWORDS_FIELD_NUMBER: _builtins.int
+    MAX_ARRAY_ITEMS_FIELD_NUMBER: _builtins.int
+    MAX_ADDITIONAL_MEMBERS_FIELD_NUMBER: _builtins.int
     key_order: Global___KeyOrder.ValueType
     """The order in which the members of an object are written. Unspecified: that of the schema."""
     format: Global___FormatMode.ValueType
@@ -2065,6 +2087,15 @@ class JsonOptions(_message.Message):
     unknown_keywords: Global___UnknownKeywords.ValueType
     """What becomes of keywords that the draft of their schema does not define. Unspecified: the
     server's choice.
+    """
+    max_array_items: _builtins.int
+    """Maximum number of items in an array that the schema does not bound; at least 1. An array that
+    may not end there goes on until it may. Absent: no bound.
+    """
+    max_additional_members: _builtins.int
+    """Maximum number of members that the schema does not name, in an object of which it does not bound
+    the number of members; at least 1. An object that may not end there goes on until it may.
+    Absent: no bound.
     """
     @_builtins.property
     def whitespace(self) -> Global___Bound:
@@ -2094,12 +2125,21 @@ class JsonOptions(_message.Message):
         max_string_length: Global___Bound | None = ...,
         max_number_digits: Global___Bound | None = ...,
         unknown_keywords: Global___UnknownKeywords.ValueType = ...,
+        max_array_items: _builtins.int | None = ...,
+        max_additional_members: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "whitespace", b"whitespace"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_additional_members", b"_max_additional_members", "_max_array_items", b"_max_array_items", "max_additional_members", b"max_additional_members", "max_array_items", b"max_array_items", "max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "whitespace", b"whitespace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "key_order", b"key_order", "max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "spelling", b"spelling", "unknown_keywords", b"unknown_keywords", "whitespace", b"whitespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_additional_members", b"_max_additional_members", "_max_array_items", b"_max_array_items", "format", b"format", "key_order", b"key_order", "max_additional_members", b"max_additional_members", "max_array_items", b"max_array_items", "max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "spelling", b"spelling", "unknown_keywords", b"unknown_keywords", "whitespace", b"whitespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__max_additional_members: _TypeAlias = _typing.Literal["max_additional_members"]  # noqa: Y015
+    _WhichOneofArgType__max_additional_members: _TypeAlias = _typing.Literal["_max_additional_members", b"_max_additional_members"]  # noqa: Y015
+    _WhichOneofReturnType__max_array_items: _TypeAlias = _typing.Literal["max_array_items"]  # noqa: Y015
+    _WhichOneofArgType__max_array_items: _TypeAlias = _typing.Literal["_max_array_items", b"_max_array_items"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_additional_members) -> _WhichOneofReturnType__max_additional_members | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_array_items) -> _WhichOneofReturnType__max_array_items | None: ...
 
 Global___JsonOptions: _TypeAlias = JsonOptions  # noqa: Y015
 

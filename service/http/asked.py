@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from guided.spec import CandidateResult, GenerationRequest, GenerationResult, To
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided_service.http.errors import JsonObject
 
-__all__ = ["Asked", "Form", "Shown"]
+__all__ = ["Asked", "Form", "FormOfSeveral", "Shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,24 @@ class Form(Protocol):
         """Return the last events of a stream that ends with an error."""
 
 
+class FormOfSeveral(Form, Protocol):
+    """The form of the answers to several prompts, as one body or one stream."""
+
+    def beside(self, number: int) -> FormOfSeveral:
+        """Return the form of the answer to the prompt of this number, from 0."""
+
+    def together(
+        self, results: Sequence[GenerationResult], report: JsonObject | None = None
+    ) -> JsonObject:
+        """Return the body of all answers, in the order of their prompts."""
+
+    def last(self, result: GenerationResult) -> bytes:
+        """Return the last events of one answer, which are not the end of the stream."""
+
+    def end(self, results: Sequence[GenerationResult], report: JsonObject | None = None) -> bytes:
+        """Return the end of the stream, after the last events of each answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One call's request."""
@@ -70,8 +88,16 @@ class Asked:
     """The field of the body that bounds the answer."""
     prompt_field: str = "prompt"
     """The field of the body that the prompt came from."""
+    others: tuple[GenerationRequest, ...] = ()
+    """Requests for further prompts, which are answered beside the first; only with a form that is
+    ``FormOfSeveral``."""
     input_fields: Mapping[str, str] = field(default_factory=dict)
     """The fields of the body that the inputs of custom tools came from, by those of the request."""
+
+    @property
+    def requests(self) -> tuple[GenerationRequest, ...]:
+        """All requests."""
+        return (self.request, *self.others)
 
     @property
     def came_from(self) -> dict[str, str | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from guided.bearer import token_of
 from guided.errors import RequestCancelledError, UnauthenticatedError
-from guided.spec import GenerationResult, SchemaReport
+from guided.spec import GenerationRequest, GenerationResult, SchemaReport
 from guided.spec.tool_format import FORMATS
 from guided.stats import ModelInfo
 from guided.v1 import generation_pb2 as pb
@@ -31,10 +31,11 @@ from guided_service.config import ServerConfig
 from guided_service.door import Admitted, Caller, Door
 from guided_service.grammar_servicer import report_beside, unreported
 from guided_service.held_bytes import count_held
-from guided_service.http.asked import Asked, Form, Shown
+from guided_service.http.asked import Asked, Form, FormOfSeveral, Shown
 from guided_service.http.body import read_body, read_json
 from guided_service.http.connection import cut, identity_of
 from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
+from guided_service.http.side_by_side import OneAtATime, all_or_none
 from guided_service.intake import Readers
 from guided_service.large_answers import encoded_answer
 from guided_service.object_sizes import memory_of
@@ -42,7 +43,7 @@ from guided_service.request_record import (
     RequestRecord,
     note_client,
 )
-from guided_service.request_watch import UNREAD, WatchesRequests
+from guided_service.request_watch import UNREAD, WatchesRequests, item_of_call
 from guided_service.servicers import Engine
 from guided_service.token_book import TokenBook
 
@@ -62,6 +63,9 @@ SERVICE: Final = "openai.v1"
 
 Reads: TypeAlias = Callable[[dict[str, Any], ServerConfig], Asked]
 """Turns the body of a call into what it requests; raises RequestError."""
+
+Made: TypeAlias = tuple[GenerationResult, JsonObject | None]
+"""An answer, and the report on its constraint if one was requested."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -192,12 +196,18 @@ class Answers:
         face.watch.note_message(record, message)
         return asked, len(body)
 
-    def _read_body(self, body: bytes) -> tuple[Asked, pb.GenerateRequest, int]:
+    def _read_body(
+        self, body: bytes
+    ) -> tuple[Asked, pb.GenerateRequest | pb.GenerateBatchRequest, int]:
         """Return what the body requests, as a message too, and the memory that both take."""
         config = self._face.config
         asked = self._read(read_json(body, config.max_message_fields), config)
-        message = encode_request(asked.request)
-        return asked, message, memory_of(asked.request) + message.ByteSize()
+        messages = [encode_request(request) for request in asked.requests]
+        size = sum([memory_of(request) for request in asked.requests])
+        size += sum([message.ByteSize() for message in messages])
+        if len(messages) > 1:
+            return asked, pb.GenerateBatchRequest(requests=messages), size
+        return asked, messages[0], size
 
     async def _answer(
         self,
@@ -212,8 +222,10 @@ class Answers:
         model = face.engine.model()
         check_model(asked.model, model, face.config)
         if asked.model in model.adapters:
-            asked = replace(asked, request=replace(asked.request, adapter=asked.model))
-        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
+            first, *others = [replace(each, adapter=asked.model) for each in asked.requests]
+            asked = replace(asked, request=first, others=tuple(others))
+        for request in asked.requests:
+            await face.readers.do(partial(face.engine.check_prompt, request), size)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
             int(time.time()),
@@ -221,10 +233,12 @@ class Answers:
             FORMATS[model.tool_format],
         )
         form = asked.form(shown)
+        make: Callable[..., Coroutine[Any, Any, None]] = (
+            self._made_several if asked.others else self._made
+        )
+        making = make(asked, caller, form, response, size, received)
         try:
-            await while_connected(
-                receive, self._made(asked, caller, form, response, size, received)
-            )
+            await while_connected(receive, making)
         except Exception as error:
             await fail(response, error, face, asked.came_from, form)
 
@@ -238,18 +252,8 @@ class Answers:
         received: float,
     ) -> None:
         """Generate an answer and send it; a stream holds its place until its last text is taken."""
-        name, engine = caller.client.name, self._face.engine
-        async with (
-            self._face.door.admitted(caller, asked.request, size, received) as admitted,
-            report_beside(engine, asked.request, name) as report,
-        ):
-            if asked.is_streamed:
-                result = await self._grown(admitted, name, form, response)
-            else:
-                request = unreported(admitted.request)
-                result = await engine.generate(request, admitted.received, name)
-            admitted.answered(result)
-            told: JsonObject | None = None if report is None else _told(await report)
+        piece = response.piece if asked.is_streamed else None
+        result, told = await self._one(asked.request, caller, form, piece, size, received)
         # The place is free by now: an answer that waits to be read delays nobody else.
         if asked.is_streamed:
             async with encoded_answer(partial(form.ended, report=told), result) as encoded:
@@ -260,8 +264,70 @@ class Answers:
             async with encoded_answer(lambda answer: _encode(whole(answer)), result) as encoded:
                 await response.content(encoded, "application/json")
 
+    async def _made_several(
+        self,
+        asked: Asked,
+        caller: Caller,
+        form: FormOfSeveral,
+        response: Response,
+        size: int,
+        received: float,
+    ) -> None:
+        """Generate an answer to each prompt, and send them together or as they grow."""
+        requests = asked.requests
+        # Admit the prompts together or not at all.
+        self._face.door.admission.check_room(len(requests), caller.client)
+        piece = OneAtATime(response.piece) if asked.is_streamed else None
+
+        async def one(number: int, request: GenerationRequest) -> Made:
+            with item_of_call(self._face.watch, number, encode_request(request)):
+                of_prompt = form.beside(number)
+                made = await self._one(
+                    request, caller, of_prompt, piece, size // len(requests), received
+                )
+                if piece is not None:
+                    async with encoded_answer(of_prompt.last, made[0]) as last:
+                        await piece(last)
+                return made
+
+        made = await all_or_none([one(*each) for each in enumerate(requests)])
+        results, told = [result for result, _ in made], made[0][1]
+        if piece is not None:
+            await piece(form.end(results, told))
+            await response.end()
+        else:
+            encoded = await asyncio.to_thread(lambda: _encode(form.together(results, told)))
+            await response.content(encoded, "application/json")
+
+    async def _one(
+        self,
+        request: GenerationRequest,
+        caller: Caller,
+        form: Form,
+        piece: Callable[[bytes], Awaitable[None]] | None,
+        size: int,
+        received: float,
+    ) -> Made:
+        """Return a request's answer, and the report on it; ``piece`` sends its text as it grows."""
+        name, engine = caller.client.name, self._face.engine
+        async with (
+            self._face.door.admitted(caller, request, size, received) as admitted,
+            report_beside(engine, request, name) as report,
+        ):
+            if piece is not None:
+                result = await self._grown(admitted, name, form, piece)
+            else:
+                asked = unreported(admitted.request)
+                result = await engine.generate(asked, admitted.received, name)
+            admitted.answered(result)
+            return result, None if report is None else _told(await report)
+
     async def _grown(
-        self, admitted: Admitted, client: str, form: Form, response: Response
+        self,
+        admitted: Admitted,
+        client: str,
+        form: Form,
+        piece: Callable[[bytes], Awaitable[None]],
     ) -> GenerationResult:
         stream = self._face.engine.stream(
             unreported(admitted.request), admitted.received, client, is_watched=self._is_watched
@@ -274,17 +340,12 @@ class Answers:
                     grown = form.thought(event.text, event.index)
                 else:
                     grown = form.grown(event.text, event.logprobs, event.index)
-                if event.ended is None:
-                    await _send_grown(response, grown)
-                    continue
-                async with encoded_answer(form.closed, event.ended) as closed:
-                    await _send_grown(response, grown + closed)
+                if event.ended is not None:
+                    async with encoded_answer(form.closed, event.ended) as closed:
+                        await piece(grown + closed)
+                elif grown:
+                    await piece(grown)
         raise AssertionError("a stream ended without its answer")
-
-
-async def _send_grown(response: Response, grown: bytes) -> None:
-    if grown:
-        await response.piece(grown)
 
 
 def _told(report: SchemaReport) -> JsonObject:

@@ -17,7 +17,8 @@ from guided_service.defaults import filled_tools
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
-from guided_service.http.fields import Body, Budget, Given, Listed, Off, On, given
+from guided_service.http.continuing import ContinuingFields
+from guided_service.http.fields import Body, Budget, Given, Listed, Off, given
 from guided_service.http.hints import answer_hints
 from guided_service.http.messages import Turn, conversation, described
 from guided_service.http.thinking import Effort, Thinking, ThinkingFields
@@ -44,7 +45,7 @@ class StreamOptions(Given):
     """No padding is added to hide the length of tokens."""
 
 
-class ChatRequest(ConstraintFields, ThinkingFields):
+class ChatRequest(ConstraintFields, ThinkingFields, ContinuingFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
@@ -72,9 +73,6 @@ class ChatRequest(ConstraintFields, ThinkingFields):
     parallel_tool_calls: bool = True
     modalities: Listed[Literal["text"]] | None = None
     """Answers are always text."""
-    add_generation_prompt: On | None = None
-    continue_final_message: Off | None = None
-    """An answer is always a turn of its own."""
     reasoning_effort: Effort | None = None
 
     # Ours
@@ -88,6 +86,7 @@ class ChatRequest(ConstraintFields, ThinkingFields):
         if self.stream_options is not None and not self.stream:
             raise RequestError("stream_options needs stream", field="stream_options")
         self._check_budgets()
+        self.check_ending()
         if self.tool_choice not in (None, "none") and not self.tools:
             raise RequestError("tool_choice needs tools", field="tool_choice")
         return self
@@ -141,6 +140,8 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
+        continue_final_message=chat.continue_final_message,
+        heal=chat.heal,
         **chat.common(config, chat.budget, DEFAULT_BUDGET, chat.budget_field),
     )
     custom = custom_names(chat.tools)

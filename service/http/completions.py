@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
-from guided.errors import RequestError
+from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
     MAX_TOP_LOGPROBS,
     CandidateResult,
     GenerationRequest,
     GenerationResult,
     TokenLogprobs,
+    Usage,
 )
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
@@ -23,7 +24,7 @@ from guided_service.http.chat_answer import ChunkForm, One, answers_of, finish_o
 from guided_service.http.chat_request import StreamOptions
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
-from guided_service.http.fields import Body, Budget, GenerationFields, Off, given
+from guided_service.http.fields import Body, Budget, GenerationFields, Listed, given
 from guided_service.http.hints import answer_hints
 from guided_service.http.logprobs import completion_logprobs
 from guided_service.http.unions import OneOfKinds
@@ -49,8 +50,8 @@ _OF_CHATS: Final = (
 )
 """Fields that mean nothing without a chat template."""
 
-OnePrompt: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=1)]
-"""One prompt; several prompts take several calls here."""
+Prompts: TypeAlias = Annotated[Listed[str], Field(min_length=1)]
+"""Several prompts, each of which is answered by itself."""
 
 
 class CompletionRequest(ConstraintFields, GenerationFields):
@@ -62,17 +63,34 @@ class CompletionRequest(ConstraintFields, GenerationFields):
         **answer_hints(budgets=("max_tokens",), top_logprobs="logprobs", several="n"),
         **dict.fromkeys(_OF_CHATS, "send messages to /v1/chat/completions"),
         "messages": "send them to /v1/chat/completions",
-        "prompt": "send one text; several are several calls",
+        **dict.fromkeys(("prompt", "prompt[0]"), "send texts; token ids are not taken"),
         "suffix": "leave it out; texts are only continued",
     }
 
-    prompt: Annotated[str | OnePrompt, OneOfKinds()]
+    prompt: Annotated[str | Prompts, OneOfKinds()]
     max_tokens: Budget | None = None
     best_of: Annotated[int, Field(ge=1)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
-    echo: Off | None = None
-    """The prompt is never repeated."""
+    echo: bool = False
+    """Begin the text of each answer with its prompt."""
     stream_options: StreamOptions | None = None
+
+    # Ours
+    heal: bool | None = None
+    """Let the answer replace the last tokens of the prompt."""
+
+    def prompts(self, config: ServerConfig) -> list[str]:
+        """Return the prompts; raises LimitExceededError for more than one call may have."""
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        if len(self.prompt) > config.max_batch_size:
+            raise LimitExceededError(
+                f"prompt has {len(self.prompt)} texts, above the limit of {config.max_batch_size}",
+                limit=config.max_batch_size,
+                field="prompt",
+                hint="split them over several calls",
+            )
+        return self.prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +98,10 @@ class _Style:
     is_structured: bool
     tells_usage: bool
     tells_logprobs: bool
+    prompts: tuple[str, ...]
+    num_answers: int
+    """To each prompt."""
+    echoes: bool
 
 
 def read_completion(body: Body, config: ServerConfig) -> Asked:
@@ -87,6 +109,18 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
     asked = given(CompletionRequest, body)
     if asked.stream_options is not None and not asked.stream:
         raise RequestError("stream_options needs stream", field="stream_options")
+    if asked.echo and asked.logprobs is not None:
+        raise RequestError(
+            "log-probabilities of a prompt are not computed, so they cannot be echoed with it",
+            field="logprobs",
+            hint="leave out logprobs or echo",
+        )
+    if asked.heal and asked.logprobs is not None:
+        raise RequestError(
+            "tokens of a healed answer begin in the prompt, and their text_offset says nothing",
+            field="logprobs",
+            hint="leave one out, or ask over gRPC, where they have no offsets",
+        )
     wanted = asked.wanted(config)
     if wanted is not None and wanted.description:
         raise RequestError(
@@ -94,18 +128,23 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
             field="response_format.json_schema.description",
             hint="write it into the prompt, or use /v1/chat/completions",
         )
+    prompts = asked.prompts(config)
     request = GenerationRequest(
-        prompt=asked.prompt if isinstance(asked.prompt, str) else asked.prompt[0],
+        prompt=prompts[0],
         constraint=None if wanted is None else wanted.structure,
         top_logprobs=asked.logprobs,
         # If all drawn answers are returned, nothing more is drawn.
         best_of=None if asked.best_of == asked.n else asked.best_of,
+        heal=asked.heal,
         **asked.common(config, asked.max_tokens, _DEFAULT_BUDGET),
     )
     style = _Style(
         is_structured=wanted is not None,
         tells_usage=asked.stream_options is not None and asked.stream_options.include_usage,
         tells_logprobs=asked.logprobs is not None,
+        prompts=tuple(prompts),
+        num_answers=asked.n,
+        echoes=asked.echo,
     )
     return Asked(
         asked.model,
@@ -113,25 +152,41 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
         partial(CompletionForm, style),
         is_streamed=asked.stream,
         constraint_field=None if wanted is None else wanted.field,
+        others=tuple([replace(request, prompt=prompt, report=False) for prompt in prompts[1:]]),
     )
 
 
 class CompletionForm(ChunkForm):
-    """Forms one completion; with ``n``, each is one of its choices."""
+    """Forms the answers to prompts; choice ``i * n + j`` is answer j to prompt i."""
 
     _whole = _part = "text_completion"
 
-    def __init__(self, style: _Style, shown: Shown) -> None:
+    def __init__(self, style: _Style, shown: Shown, number: int = 0) -> None:
+        """``number`` is that of the prompt whose answer is formed, of several."""
         super().__init__(shown, tells_usage=style.tells_usage)
         self._style = style
+        self._first = number * style.num_answers
+        """The index of the first of its choices."""
+        self._prompt = style.prompts[number] if style.echoes else ""
+        self._begun: set[int] = set()
+        """The answers whose first chunk was formed."""
         self._closed: set[int] = set()
         """The answers whose last chunk was formed."""
 
+    def beside(self, number: int) -> CompletionForm:
+        return CompletionForm(self._style, self._shown, number)
+
     def whole(self, result: GenerationResult, report: JsonObject | None = None) -> JsonObject:
-        choices = [
-            self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
-        ]
-        return self._body(choices, result.usage, report)
+        return self.together([result], report)
+
+    def together(
+        self, results: Sequence[GenerationResult], report: JsonObject | None = None
+    ) -> JsonObject:
+        choices: list[JsonObject] = []
+        for number, result in enumerate(results):
+            of_prompt = self.beside(number)
+            choices += of_prompt._choices(result, with_text=True)
+        return self._body(choices, Usage.total(result.usage for result in results), report)
 
     def thought(self, text: str, index: int = 0) -> bytes:  # noqa: ARG002
         """Never called: nothing here requests thoughts."""
@@ -144,24 +199,46 @@ class CompletionForm(ChunkForm):
         index: int = 0,
     ) -> bytes:
         """Return the chunk of more text; log-probabilities come with the last one."""
-        return self._chunks([self._choice(index, text, None)] if text else [])
+        told = self._beginning(index) + text
+        return self._chunks([self._choice(index, told, None)] if told else [])
 
     def closed(self, one: CandidateResult) -> bytes:
         """Return the last chunk of one of several answers."""
         self._closed.add(one.index)
-        return self._chunks([self._choice(one.index, "", one)])
+        return self._chunks([self._choice(one.index, self._beginning(one.index), one)])
+
+    def last(self, result: GenerationResult) -> bytes:
+        """Return the last chunks: ranked answers as a whole, or what is left of a single one."""
+        return self._chunks(self._choices(result, with_text=bool(result.candidates)))
+
+    def end(self, results: Sequence[GenerationResult], report: JsonObject | None = None) -> bytes:
+        return self._end(Usage.total(result.usage for result in results), report)
 
     def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
-        """Return the last chunks: ranked answers as a whole, or what is left of a single one."""
-        last = [
-            self._choice(index, one.text if result.candidates else "", one)
+        return self.last(result) + self.end([result], report)
+
+    def _beginning(self, index: int) -> str:
+        """Return the prompt if it is repeated, and has not been for this answer."""
+        if index in self._begun:
+            return ""
+        self._begun.add(index)
+        return self._prompt
+
+    def _choices(self, result: GenerationResult, *, with_text: bool) -> list[JsonObject]:
+        """Return the choices of a prompt's answers that have ended."""
+        return [
+            self._choice(index, self._beginning(index) + (one.text if with_text else ""), one)
             for index, one in enumerate(answers_of(result))
             if index not in self._closed
         ]
-        return self._chunks(last) + self._end(result.usage, report)
 
     def _choice(self, index: int, text: str, ended: One | None) -> JsonObject:
-        choice: JsonObject = {"index": index, "text": text, "logprobs": None, "finish_reason": None}
+        choice: JsonObject = {
+            "index": self._first + index,
+            "text": text,
+            "logprobs": None,
+            "finish_reason": None,
+        }
         if ended is None:
             return choice
         if self._style.tells_logprobs:

@@ -11,15 +11,12 @@ from typing import Final
 
 __all__ = ["CONSTRAINT_HINTS", "HINTS", "JSON_HINTS", "THINKING_HINTS", "answer_hints"]
 
-_CONTINUED: Final = "use /v1/completions to continue a text"
 
 HINTS: Final[Mapping[str, str]] = {
     # vLLM's
-    "add_generation_prompt": _CONTINUED,
     "allowed_token_ids": "use a constraint",
     "bad_words": "use logit_bias",
     "chat_template": "leave it out; the model has its own",
-    "continue_final_message": _CONTINUED,
     "guided_decoding_backend": "leave it out; there is one compiler for all constraints",
     # llama.cpp's
     "repeat_penalty": "use repetition_penalty",

@@ -79,6 +79,7 @@ class StreamOptions(Given):
     """No padding is added to hide the length of tokens."""
 
 
+_CONTINUING: Final = ("add_generation_prompt", "continue_final_message", "heal")
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 """Allowed without thoughts, where it is empty."""
 
@@ -96,6 +97,7 @@ class ResponseRequest(ThinkingFields):
         "conversation": "send what was said as input",
         "messages": "use input, or send them to /v1/chat/completions",
         "previous_response_id": "send what was said as input; nothing is kept between calls",
+        **dict.fromkeys(_CONTINUING, "use /v1/chat/completions to continue a message"),
         "reasoning_effort": "use reasoning.effort",
         "response_format": "use text.format",
     }

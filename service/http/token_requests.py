@@ -10,6 +10,7 @@ from pydantic import Field
 
 from guided.spec import MAX_MESSAGES, GenerationRequest
 from guided.spec.tools import MAX_TOOLS
+from guided_service.http.continuing import ContinuingFields
 from guided_service.http.fields import Body, Given, Listed, Off, On, TokenIdField, given
 from guided_service.http.messages import Turn, conversation
 from guided_service.http.tools import ChatTool, Chosen, tool_use
@@ -36,18 +37,17 @@ class TokenizeTextRequest(_TokenizeRequest):
     prompt: str
     add_special_tokens: On | None = None
     """A plain text always gets the tokenizer's usual prefix."""
+    heal: bool | None = None
+    """As in completions."""
 
 
-class TokenizeChatRequest(_TokenizeRequest):
+class TokenizeChatRequest(_TokenizeRequest, ContinuingFields):
     """The body of a call with a conversation, as for chat completions."""
 
     hints: ClassVar[Mapping[str, str]] = {"prompt": "send either prompt or messages"}
 
     messages: Annotated[Listed[Turn], Field(min_length=1, max_length=MAX_MESSAGES)]
     tools: Listed[ChatTool] = Field(default_factory=list, max_length=MAX_TOOLS)
-    add_generation_prompt: On | None = None
-    """An answer always begins a turn of its own."""
-    continue_final_message: Off | None = None
     add_special_tokens: Off | None = None
     """The chat template writes them."""
 
@@ -76,9 +76,15 @@ def read_prompted(body: Body) -> Prompted:
     """Return what a call for the tokens of a prompt requests; raises RequestError."""
     if body.get("messages") is None:
         text = given(TokenizeTextRequest, body)
-        request = GenerationRequest(prompt=text.prompt)
+        request = GenerationRequest(prompt=text.prompt, heal=text.heal)
         return Prompted(text.model, request, text.return_token_strs, "prompt")
     chat = given(TokenizeChatRequest, body)
+    chat.check_ending()
     tools = tool_use(chat.tools, Chosen(), None, is_parallel=True)
-    request = GenerationRequest(prompt=conversation(chat.messages), tools=tools)
+    request = GenerationRequest(
+        prompt=conversation(chat.messages),
+        tools=tools,
+        continue_final_message=chat.continue_final_message,
+        heal=chat.heal,
+    )
     return Prompted(chat.model, request, chat.return_token_strs, "messages")

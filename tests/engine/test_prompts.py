@@ -65,7 +65,9 @@ def test_tools_are_told_in_the_prompt_and_held_by_the_grammar_of_the_models_form
     told: list[object] = []
     held: list[Constraint] = []
 
-    def noted(prompt: object, schema: str | None, _: bool | None, tools: object) -> object:
+    def noted(
+        prompt: object, schema: str | None, _: bool | None, tools: object, *__: object
+    ) -> object:
         told.append((prompt, schema, tools))
         return render("hello", None)
 

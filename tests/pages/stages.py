@@ -204,6 +204,11 @@ STAGES: Final[Mapping[str, Stage]] = {
         shows="0: calls Weather\n0: city='Oslo'\n0: stop, 74 tokens\n",
         ends=_client_ends,
     ),
+    "docs/continuing.md": Stage(
+        (' Lovelace", "age": 36}',),
+        given=lambda: {"Person": Person},
+        shows="name='Ada Lovelace' age=36",
+    ),
     "docs/grammar-service.md": Stage(given=lambda: {"Ticket": Ticket}, ends=_grammar_service_ends),
     "docs/grammars.md": Stage(given=_grammars),
     "docs/mask-api.md": Stage(given=_masks, ends=_masks_end),

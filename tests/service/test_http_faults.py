@@ -23,7 +23,7 @@ ITEMS = (
     "'custom_tool_call_output', 'reasoning'"
 )
 WORDS = "should be 'none', 'auto' or 'required'"
-PROMPTS = "send one text; several are several calls"
+PROMPTS = "send texts; token ids are not taken"
 CALL = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
 
 
@@ -141,7 +141,7 @@ def test_an_item_of_input_is_told_what_its_own_type_lacks(
         ("chat", {"stop": [5]}, "stop[0]: should be a valid string"),
         ("chat", {"stop": ["a"] * 65}, "stop has more than 64 parts"),
         ("chat", {"guided_json": [1]}, "guided_json: should be an object or a text"),
-        ("completions", {"prompt": ["a", "b"]}, f"prompt has more than 1 part; {PROMPTS}"),
+        ("completions", {"prompt": [1, 2]}, f"prompt[0]: should be a valid string; {PROMPTS}"),
         ("completions", {"prompt": []}, f"prompt has fewer than 1 part; {PROMPTS}"),
         ("responses", {"input": []}, "input has fewer than 1 part"),
         ("responses", {"input": {}}, "input: should be a text or a list"),
@@ -189,7 +189,7 @@ def test_a_field_of_another_server_is_told_what_does_the_same(
     ("face", "fields", "told"),
     [
         ("chat", {"use_beam_search": True}, "should be False; use n, which draws several"),
-        ("chat", {"continue_final_message": True}, "should be False; use /v1/completions"),
+        ("chat", {"store": True}, "should be False"),
         (
             "chat",
             {"chat_template_kwargs": {"thinking_budget": 9}},

@@ -91,7 +91,15 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "show_schema": {"guided_json": SCHEMA, "show_schema": True},
         "reasoning_effort": {"reasoning_effort": "low"},
         "add_generation_prompt": {"add_generation_prompt": True},
-        "continue_final_message": {"continue_final_message": False},
+        "continue_final_message": {
+            "messages": [{"role": "assistant", "content": "x"}],
+            "continue_final_message": True,
+        },
+        "heal": {
+            "messages": [{"role": "assistant", "content": "x"}],
+            "continue_final_message": True,
+            "heal": False,
+        },
     },
     "completions": COMMON
     | OWN
@@ -101,7 +109,8 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "max_tokens": {"max_tokens": 5},
         "best_of": {"best_of": 2},
         "logprobs": {"logprobs": 2},
-        "echo": {"echo": False},
+        "echo": {"echo": True},
+        "heal": {"heal": True},
         "stream_options": {"stream": True, "stream_options": {"include_usage": True}},
     },
     "responses": COMMON
@@ -135,9 +144,9 @@ OF_ALL = {
     "use_beam_search",
 }
 NEUTRAL = {
-    "chat": OF_ALL | {"add_generation_prompt", "continue_final_message"},
+    "chat": OF_ALL | {"add_generation_prompt"},
     "responses": OF_ALL | {"n", "truncation", "background", "stream_options"},
-    "completions": OF_ALL | {"echo"},
+    "completions": OF_ALL,
 }
 """Fields of which only the value that changes nothing is accepted."""
 RESULT = GenerationResult("x", (), FinishReason.STOP, Usage(), 1.0)

@@ -224,7 +224,8 @@ def test_messages_of_other_clients_are_checked(
             "/tokenize",
             {"messages": [USER], "add_generation_prompt": False},
             "add_generation_prompt",
-            "add_generation_prompt: should be True",
+            "without a new turn there has to be a message to continue; leave it out, or set "
+            "continue_final_message",
         ),
         (
             "/tokenize",

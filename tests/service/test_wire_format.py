@@ -119,25 +119,38 @@ json_options = st.builds(
     max_string_length=bounds,
     max_number_digits=st.none() | st.integers(1, MAX_DIGITS),
     unknown_keywords=st.sampled_from(UnknownKeywords),
+    max_array_items=st.none() | st.integers(1, 2**31 - 1),
+    max_additional_members=st.none() | st.integers(1, 2**31 - 1),
 )
 documents = st.dictionaries(text, text, max_size=3).map(lambda named: tuple(named.items()))
 constraints = st.builds(JsonSchema, text, json_options | st.just(JsonOptions()), documents)
-requests = st.builds(
-    GenerationRequest,
-    prompt=conversations | text.filter(bool),
-    constraint=st.none() | constraints,
-    max_tokens=st.none() | st.integers(1, 2**31 - 1),
-    default_max_tokens=st.integers(1, 2**31 - 1),
-    sampling=samplings,
-    forcing=st.sampled_from(Forcing),
-    top_logprobs=st.none() | st.integers(0, 20),
-    priority=st.integers(-100, 100),
-    deadline=st.none() | st.integers(1, 86_400_000_000).map(lambda micros: micros / 1e6),
-    cache_salt=text,
-    on_incomplete=st.sampled_from(OnIncomplete),
-    drafters=st.lists(st.sampled_from(["lookup", "draft", "x"]), max_size=3).map(tuple),
-) | st.builds(
-    GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
+requests = (
+    st.builds(
+        GenerationRequest,
+        prompt=conversations | text.filter(bool),
+        constraint=st.none() | constraints,
+        max_tokens=st.none() | st.integers(1, 2**31 - 1),
+        default_max_tokens=st.integers(1, 2**31 - 1),
+        sampling=samplings,
+        forcing=st.sampled_from(Forcing),
+        top_logprobs=st.none() | st.integers(0, 20),
+        priority=st.integers(-100, 100),
+        deadline=st.none() | st.integers(1, 86_400_000_000).map(lambda micros: micros / 1e6),
+        cache_salt=text,
+        on_incomplete=st.sampled_from(OnIncomplete),
+        drafters=st.lists(st.sampled_from(["lookup", "draft", "x"]), max_size=3).map(tuple),
+    )
+    | st.builds(
+        GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
+    )
+    | st.builds(
+        GenerationRequest,
+        prompt=conversations.map(lambda turns: (*turns, Message("assistant", "So"))),
+        constraint=st.none() | constraints,
+        continue_final_message=st.just(True),
+        heal=st.none() | st.booleans(),
+    )
+    | st.builds(GenerationRequest, prompt=text.filter(bool), heal=st.none() | st.booleans())
 )
 beams = st.builds(
     Beams, st.integers(7, 2**31 - 1), st.floats(-10, 10), early_stopping=st.booleans()

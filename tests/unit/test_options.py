@@ -10,9 +10,9 @@ import pytest
 
 from guided.cli.check import check
 from guided.cli.generate import generate
-from guided.client import Client, Request
+from guided.client import Client, RawPrompt, Request
 from guided.client.options import Options
-from guided.spec import Beams, GenerationRequest, JsonOptions, JsonSchema, Sampling
+from guided.spec import Beams, GenerationRequest, JsonOptions, JsonSchema, Message, Sampling
 from guided.spec.option import options_of
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
@@ -82,6 +82,13 @@ DECLARED = (
     Declared(GenerationRequest, "draft_widths", (2, 1)),
     Declared(GenerationRequest, "verification", "rejection"),
     Declared(GenerationRequest, "allow_special_tokens", True),
+    Declared(
+        GenerationRequest,
+        "continue_final_message",
+        True,
+        (("prompt", (Message("user", "x"), Message("assistant", "y"))),),
+    ),
+    Declared(GenerationRequest, "heal", True, (("prompt", RawPrompt("x")),)),
     Declared(GenerationRequest, "report", True),
     Declared(JsonOptions, "whitespace", None),
     Declared(JsonOptions, "key_order", "any"),
@@ -90,6 +97,8 @@ DECLARED = (
     Declared(JsonOptions, "max_string_length", 7),
     Declared(JsonOptions, "max_number_digits", None),
     Declared(JsonOptions, "unknown_keywords", "refuse"),
+    Declared(JsonOptions, "max_array_items", 7),
+    Declared(JsonOptions, "max_additional_members", 7),
 )
 _each_option = pytest.mark.parametrize("option", DECLARED, ids=str)
 _of_requests = pytest.mark.parametrize(
@@ -155,13 +164,14 @@ def test_type_checkers_see_no_other_options() -> None:
 @_each_option
 def test_an_option_reaches_the_engine(option: Declared) -> None:
     """From the client's keyword argument through the message to the engine."""
-    given = dict(option.needs) | {option.name: option.value}
+    given: dict[str, Any] = dict(option.needs) | {option.name: option.value}
+    prompt = given.pop("prompt", "x")
     if option.of is JsonOptions:
-        request = Request("x", schema="{}", json_options=JsonOptions(**given))
+        request = Request(prompt, schema="{}", json_options=JsonOptions(**given))
     else:
         if option.name == "logit_bias":
             given[option.name] = dict(option.value)
-        request = Request("x", schema="{}", **given)
+        request = Request(prompt, schema="{}", **given)
     arrived = decode_request(encode_request(request.specification))
     assert arrived == request.specification
     holder: Any = arrived

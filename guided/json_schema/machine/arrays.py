@@ -44,12 +44,18 @@ class ArrayRules:
     """
 
     def __init__(
-        self, formulas: Formulas, restriction: Restriction, values: ShortestValues
+        self,
+        formulas: Formulas,
+        restriction: Restriction,
+        values: ShortestValues,
+        max_items: int | None = None,
     ) -> None:
+        """``max_items`` bounds arrays that the schema does not bound."""
         self.formulas = formulas
         self.restriction = restriction
         self.inliner = restriction.inliner
         self.values = values
+        self.max_items = max_items
         self._awaited_items: dict[ArrayFrame, AwaitedValue | None] = {}
         """The results of ``expect_item`` by frame."""
         self._without_first_cache: dict[Leaf, Formula] = {}
@@ -103,7 +109,8 @@ class ArrayRules:
         if frame.required and (goals[0] is FALSE or value.formulas[0] is FALSE):
             return None
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
-        inner = ArrayFrame(goals, frame.required, has_items=True)
+        num_items = 0 if self.max_items is None else min(frame.num_items + 1, self.max_items)
+        inner = ArrayFrame(goals, frame.required, has_items=True, num_items=num_items)
         awaited = AwaitedValue(
             inner,
             value.formulas,
@@ -155,6 +162,7 @@ class ArrayRules:
             goals,
             frame.required,
             has_items=True,
+            num_items=frame.num_items,
             has_unknown_item=awaited.has_unknown_item or (awaited.remembers_text and text is None),
         )
 
@@ -169,6 +177,20 @@ class ArrayRules:
                 limit=sys.getrecursionlimit(),
                 hint="bound the depth of the items, or leave out uniqueItems",
             ) from error
+
+    def is_full(self, frame: ArrayFrame) -> bool:
+        """Return whether an array has as many items as the options allow.
+
+        Never where the schema bounds it, or has something to say of the very next item.
+        """
+        if self.max_items is None or frame.num_items < self.max_items:
+            return False
+        assertions = [leaf.assertion for leaf in leaves_of(frame.goals)]
+        return not any(
+            (isinstance(each, ItemCount) and each.high is not None)
+            or (isinstance(each, Items) and bool(each.prefix))
+            for each in assertions
+        )
 
     def closing_vector(self, frame: ArrayFrame) -> int:
         """Return the truth vector of the array if it closes here."""

@@ -66,7 +66,9 @@ class Evaluation:
             AwaitedValue(None, (grammar.root,), required=True), limits.max_stacks
         )
         self.objects: Final = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
-        arrays = ArrayRules(grammar.formulas, self.restriction, self.values)
+        arrays = ArrayRules(
+            grammar.formulas, self.restriction, self.values, options.max_array_items
+        )
         vectors = TruthVectors(self.restriction, self.scalars, self.values)
         self.completions: Final = ContainerCompletions(
             vectors, self.objects, arrays, self.stacks, self.searches

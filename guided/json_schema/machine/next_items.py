@@ -45,6 +45,9 @@ class NextItems:
         """Compute ``enter_item``."""
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
+        # A bound of the options never leads into a dead end: it ends what can be ended at once.
+        if self.arrays.is_full(frame) and self.completions.shortest(stack) == b"]":
+            return None
         awaited = expected = self.arrays.expect_item(frame)
         if awaited is not None:
             self.completions.record_next_item(frame, awaited)

@@ -90,8 +90,13 @@ class NextNames:
         frame = self._object_frame(stack)
         plain = self.objects.plain_goal(frame)
         if plain is None:
-            return self._find_candidates(stack, frame)
-        return self._candidates_of_plain(frame, plain)
+            names, classes = self._find_candidates(stack, frame)
+        else:
+            names, classes = self._candidates_of_plain(frame, plain)
+        # As for items: what can be ended at once is ended.
+        if classes and self.objects.is_full(frame) and self.completions.shortest(stack) == b"}":
+            return names, frozenset()
+        return names, classes
 
     def _find_candidates(
         self, stack: int, frame: ObjectFrame

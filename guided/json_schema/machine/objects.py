@@ -168,7 +168,14 @@ class ObjectRules:
             UNKNOWN_NAMES if key is None else self.stacks.add_name(frame.additional_set, key)
         )
         passed = self.orders[frame.order].pass_all(frame.names_passed)
-        return self._expect_value(frame, name_class, passed, additional_set)
+        awaited = self._expect_value(frame, name_class, passed, additional_set)
+        most = self.scalars.options.max_additional_members
+        if awaited is None or most is None:
+            return awaited
+        inner = awaited.frame
+        assert isinstance(inner, ObjectFrame), inner
+        counted = inner._replace(num_additional=min(frame.num_additional + 1, most))
+        return awaited._replace(frame=counted)
 
     def finish_value(self, awaited: AwaitedValue, truth_vector: int) -> ObjectFrame | None:
         """Return the object after a value with this truth vector; ``None`` if it does not fit.
@@ -192,7 +199,19 @@ class ObjectRules:
             frame.names_passed,
             frame.additional_set,
             has_members=True,
+            num_additional=frame.num_additional,
         )
+
+    def is_full(self, frame: ObjectFrame) -> bool:
+        """Return whether an object has as many additional members as the options allow.
+
+        Never where the schema bounds their number.
+        """
+        most = self.scalars.options.max_additional_members
+        if most is None or frame.num_additional < most:
+            return False
+        counts = [leaf.assertion for leaf in leaves_of(frame.goals)]
+        return not any(isinstance(each, MemberCount) and each.high is not None for each in counts)
 
     def closing_vector(self, frame: ObjectFrame) -> int:
         """Return the truth vector of the object if it closes here."""
@@ -256,7 +275,13 @@ class ObjectRules:
             if frame.required and (goals[0] is FALSE or value.formulas[0] is FALSE):
                 return None
         inner = ObjectFrame(
-            goals, frame.required, frame.order, names_passed, additional_set, has_members=True
+            goals,
+            frame.required,
+            frame.order,
+            names_passed,
+            additional_set,
+            has_members=True,
+            num_additional=frame.num_additional,
         )
         return AwaitedValue(
             inner,

@@ -62,6 +62,8 @@ class ObjectFrame(NamedTuple):
     additional_set: int = NO_NAMES
     """The id of the set of additional names so far; see ``Stacks.add_name``."""
     has_members: bool = False
+    num_additional: int = 0
+    """Additional members so far, up to ``JsonOptions.max_additional_members``; 0 without that."""
 
 
 class ArrayFrame(NamedTuple):
@@ -71,6 +73,8 @@ class ArrayFrame(NamedTuple):
     required: bool
     """Both as in ``ObjectFrame``."""
     has_items: bool = False
+    num_items: int = 0
+    """Items so far, up to ``JsonOptions.max_array_items``; 0 without that."""
     has_unknown_item: bool = False
     """Whether an earlier item from which others must differ is unknown, because a walk over many
     tokens at once does not know its text."""

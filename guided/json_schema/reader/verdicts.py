@@ -137,10 +137,10 @@ def _omits_multiples(location: Location) -> bool:
 def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[str]:
     """Yield a note on each bound of the options that narrows the keyword ``type``.
 
-    ``StringRules`` and ``NumberRules`` apply these bounds: change both together. Only keywords
-    beside ``type`` count here, while another part of the schema may ask for more, or for less. A
-    number between two bounds of the schema may still have any number of decimals; an integer may
-    not.
+    ``StringRules``, ``NumberRules`` and ``NextItems`` apply these bounds: change both together.
+    Only keywords beside ``type`` count here, while another part of the schema may ask for more, or
+    for less. A number between two bounds of the schema may still have any number of decimals; an
+    integer may not.
     """
     keywords = location.keywords
     types = keywords["type"]
@@ -154,6 +154,16 @@ def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[s
             most = max(max_length, int(keywords.get("minLength", 0)))
             unless = ", unless the pattern needs more" if "pattern" in keywords else ""
             yield f"at most {most} characters{unless}"
+    most_items = options.max_array_items
+    if "array" in type_names and most_items is not None and "maxItems" not in keywords:
+        yield f"at most {most_items} items, unless the array may not end there"
+    most_members = options.max_additional_members
+    is_closed = (
+        keywords.get("additionalProperties") is False and "patternProperties" not in keywords
+    )
+    is_open = not is_closed and "maxProperties" not in keywords
+    if "object" in type_names and most_members is not None and is_open:
+        yield f"at most {most_members} unnamed members, unless the object may not end there"
     if {"integer", "number"} & set(type_names) and max_digits is not None:
         # Truth values of draft 4 bound nothing by themselves.
         has_low, has_high = (

@@ -34,6 +34,8 @@ FLAGS = (
     "max_string_length",
     "max_number_digits",
     "unknown_keywords",
+    "max_array_items",
+    "max_additional_members",
 )
 
 
@@ -47,11 +49,13 @@ def test_without_flags_the_options_are_those_of_python(command: object) -> None:
 
 def test_words_and_numbers_are_read() -> None:
     words = (KeyOrder.ANY, FormatMode.ANNOTATE, Spelling.ANY)
-    said = ("free", *words, "12", "unbounded", UnknownKeywords.REFUSE)
+    said = ("free", *words, "12", "unbounded", UnknownKeywords.REFUSE, 7, 8)
     options = read_json_options(dict(zip(FLAGS, said, strict=True)))
-    assert options == JsonOptions(FREE_WHITESPACE, "any", "annotate", "any", 12, None, "refuse")
+    assert options == JsonOptions(
+        FREE_WHITESPACE, "any", "annotate", "any", 12, None, "refuse", 7, 8
+    )
     words = (KeyOrder.SCHEMA, FormatMode.ASSERT, Spelling.CANONICAL)
-    plain = ("compact", *words, "10000", "20", None)
+    plain = ("compact", *words, "10000", "20", None, None, None)
     assert read_json_options(dict(zip(FLAGS, plain, strict=True))) == JsonOptions()
 
 

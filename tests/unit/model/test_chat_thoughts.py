@@ -116,7 +116,8 @@ def prepared(
 ) -> PreparedPrompt:
     model = texts_of(template, tokenizer)
     prompts = Prompts(
-        *(partial(render_prompt, model), None, HERMES, room, lambda: 0.0), ChatThoughts(model)
+        *(partial(render_prompt, model), model.vocabulary, None, HERMES, room, lambda: 0.0),
+        ChatThoughts(model),
     )
     request = GenerationRequest(ASKED, constraint, reasoning=reasoning, tools=tools)
     return prompts.prepare(request, None)
@@ -276,9 +277,10 @@ def test_what_a_template_writes_besides_contents_is_bounded_before_it_is_tokenis
     assert bound is not None
     monkeypatch.setattr(ChatEncoder, "encode_messages", lambda *_, **__: pytest.fail("tokenised"))
     prompts = Prompts(
-        partial(render_prompt, model, bound=bound), bound, HERMES, ROOM, lambda: 0.0,
+        *(partial(render_prompt, model, bound=bound), model.vocabulary, bound, HERMES, ROOM),
+        lambda: 0.0,
         ChatThoughts(model, bound),
-    )  # fmt: skip
+    )
     request = GenerationRequest(**{"prompt": ASKED, "reasoning": reasoning} | asked)
     with pytest.raises(LimitExceededError, match=r"the prompt has 1000\d\d\d bytes"):
         prompts.prepare(request, None)
