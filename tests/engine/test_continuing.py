@@ -217,14 +217,23 @@ def test_stops_are_searched_for_in_the_answer_alone() -> None:
 
 
 def test_a_budget_leaves_room_for_what_is_spelled_again() -> None:
-    prompt, _ = healed_prompts()[0]
-    assert one(GenerationRequest(prompt, max_tokens=1, heal=True)).tokens
+    for prompt, respelled in healed_prompts()[:3]:
+        request = GenerationRequest(prompt, max_tokens=8, heal=True)
+        held = engine().prepare(request).constraint
+        least = len(compiler(is_marked=True).start(held).shortest_completion())
+        tokens = one(replace(request, max_tokens=least)).tokens
+        assert len(tokens) == least
+        assert vocabulary_of().decode(tokens).startswith(respelled.encode())
+        if least > 1:
+            with pytest.raises(LimitExceededError, match=f"allow at least {least}"):
+                one(replace(request, max_tokens=least - 1))
+
+
+def test_a_budget_closes_the_answer_to_a_message() -> None:
     request = continued('{"name":"A', max_tokens=4)
-    shortest = compiler(is_marked=True)
     with pytest.raises(LimitExceededError, match="allow at least"):
         one(request)
-    assert shortest is not None
-    for most in range(8, 30):
+    for most in range(16, 30, 3):
         closed = one(replace(request, max_tokens=most))
         json.loads('{"name":"A' + closed.text)
         assert len(closed.tokens) <= most
