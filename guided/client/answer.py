@@ -45,6 +45,8 @@ class Candidate(Generic[T]):
     """As in an ``Answer``."""
     reasoning: str = ""
     """As in an ``Answer``."""
+    stop_string: str = ""
+    """As in an ``Answer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Answer(Generic[T]):
     reasoning: str = ""
     """The model's thoughts before the answer; only if ``reasoning`` was requested. Their tokens are
     counted in ``usage.reasoning_tokens`` and come first in ``logprobs``."""
+    stop_string: str = ""
+    """The string of ``stop`` that ended the answer; empty if none did."""
     report: SchemaReport | None = None
     """How far the answer was held to its schema; only if requested."""
 

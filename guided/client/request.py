@@ -194,6 +194,7 @@ class Request(Generic[T]):
                     tool_calls=candidate.tool_calls,
                     content=candidate.content,
                     reasoning=candidate.reasoning,
+                    stop_string=candidate.stop_string,
                     candidates=candidates,
                     report=None if plain.report is None else self.with_validators(plain.report),
                 )
@@ -268,6 +269,7 @@ def _only_candidate(plain: Answer[str]) -> Candidate[str]:
         tool_calls=plain.tool_calls,
         content=plain.content,
         reasoning=plain.reasoning,
+        stop_string=plain.stop_string,
     )
 
 

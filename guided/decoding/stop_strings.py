@@ -40,6 +40,8 @@ class StopSearch:
         self._text = bytearray()
         self.length: int | None = None
         """Bytes of the answer's text, once it has ended."""
+        self.found = ""
+        """The string that ended it; empty if a token did."""
 
     def read_token(self, token: TokenId) -> bool:
         """Read one more token, and return whether the answer ends with it."""
@@ -50,7 +52,9 @@ class StopSearch:
             return False
         found = self._find(before)
         # A string inside a stop token ends the answer first, so it is searched for first.
-        if found is None and token in self._tokens:
+        if found is not None:
+            self.found = self._text[found[0] : found[1]].decode()
+        elif token in self._tokens:
             found = (before, len(self._text))
         if found is not None:
             self.length = found[1] if self._include else found[0]

@@ -127,6 +127,7 @@ class Group:
             verification=request.verification,
             reasoning=given[0].reasoning,
             reasoning_tokens=given[0].reasoning_tokens,
+            stop_string=given[0].stop_string,
         )
         check_complete(result, request)
         return result
@@ -205,6 +206,7 @@ class SampledGroup(Group):
                     logprobs=answer.token_logprobs(vocabulary) if tells else (),
                     reasoning=answer.reasoning(),
                     reasoning_tokens=answer.num_thoughts,
+                    stop_string="" if answer.stops is None else answer.stops.found,
                 )
             )
         # A stable sort: of equal scores the earlier answer comes first.

@@ -290,6 +290,8 @@ class CandidateResult:
     """The model's thoughts before the answer; only if the request let it think."""
     reasoning_tokens: int = 0
     """How many of the first ``tokens`` belong to the thoughts, including their end."""
+    stop_string: str = ""
+    """The stop string that ended the answer; empty if none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,3 +317,5 @@ class GenerationResult:
     """The model's thoughts before the answer; only if the request let it think."""
     reasoning_tokens: int = 0
     """How many of the first ``tokens`` belong to the thoughts, including their end."""
+    stop_string: str = ""
+    """The stop string that ended the answer; empty if none did."""
