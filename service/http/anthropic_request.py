@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import GenerationRequest, JsonOptions, JsonSchema
+from guided.spec import MAX_STOPS, GenerationRequest, JsonOptions, JsonSchema
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
 from guided_service.http.anthropic_answer import AnthropicForm
@@ -14,13 +16,18 @@ from guided_service.http.anthropic_prompt import PromptFields
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.constraints import StructuredOutputs, check_options
-from guided_service.http.fields import Body, Budget, Given, SharedFields, Stops, given
+from guided_service.http.fields import Body, Budget, Given, SharedFields, given
 from guided_service.http.token_requests import Prompted
 
 __all__ = ["CountRequest", "MessageRequest", "read_count", "read_message"]
 
 _ANY_BUDGET: Final = 2**31 - 1
 """Stands for the budget of an answer in a call that counts the tokens of its prompt."""
+
+
+StopSequences: TypeAlias = Annotated[
+    list[Annotated[str, Field(min_length=1)]], Field(max_length=MAX_STOPS)
+]
 
 
 class Metadata(Given):
@@ -36,7 +43,7 @@ class MessageRequest(PromptFields, SharedFields):
     stop_field: ClassVar[str] = "stop_sequences"
 
     max_tokens: Budget
-    stop_sequences: Stops = []
+    stop_sequences: StopSequences = Field(default_factory=list)
 
     # vLLM's
     structured_outputs: StructuredOutputs | None = None

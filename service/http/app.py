@@ -137,4 +137,3 @@ async def _tell(
         await response.whole(facts(scope))
     except Exception as error:
         await fail(response, error, face)
-

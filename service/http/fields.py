@@ -40,7 +40,6 @@ __all__ = [
     "Off",
     "On",
     "SharedFields",
-    "Stops",
     "ThoughtsBudget",
     "TokenIdField",
     "given",

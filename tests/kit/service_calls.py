@@ -163,7 +163,11 @@ BODIES: Final[Mapping[str, tuple[dict[str, Any], ...]]] = {
     ),
     "/v1/messages": (
         {**_ASKED, "output_config": {"format": {"type": "json_schema", "schema": _SCHEMA}}},
-        {**_ASKED, "tools": [{"name": "f", "input_schema": _SCHEMA}], "tool_choice": {"type": "any"}},
+        {
+            **_ASKED,
+            "tools": [{"name": "f", "input_schema": _SCHEMA}],
+            "tool_choice": {"type": "any"},
+        },
         {**_ASKED, "system": [{"type": "text", "text": "Be kind."}], "stream": True},
     ),
     "/v1/messages/count_tokens": ({"messages": _ASKED["messages"], "system": "Be kind."},),
