@@ -223,7 +223,13 @@ def test_a_token_is_shown_as_a_key_or_a_bearer(tmp_path: Path) -> None:
             return httpx2.post(f"{server.url}{MESSAGES}", json=said(), headers=[*headers])
 
         ann, bob = ("x-api-key", ANN), ("authorization", bearer_of(BOB))
-        for shown in ((), [("x-api-key", STRANGER)], (ann, bob), (("x-api-key", bearer_of(ANN)),)):
+        unknown: list[list[tuple[str, str]]] = [
+            [],
+            [("x-api-key", STRANGER)],
+            [("x-api-key", bearer_of(ANN))],
+            [ann, bob],
+        ]
+        for shown in unknown:
             refused = call(*shown)
             error = error_of(refused, 401, "authentication_error")
             assert error["guided"]["code"] == "invalid_api_key"

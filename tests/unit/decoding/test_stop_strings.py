@@ -56,12 +56,16 @@ def test_a_stop_token_ends_the_answer_with_its_text_or_without() -> None:
     assert read([b"ab", b"cd", b"e"], [], [1], include=True) == (2, 4)
 
 
-def test_the_string_that_ended_the_answer_is_known_and_of_a_token_there_is_none() -> None:
-    for strings, tokens, found in ((["nd", "d"], [], "nd"), (["x"], [1], ""), (["d"], [1], "d")):
-        numbers = [TokenId(token) for token in tokens]
-        search = StopSearch([b"the e", b"nd"], strings=strings, tokens=numbers, include=False)
-        assert [search.read_token(TokenId(index)) for index in range(2)] == [False, True]
-        assert search.found == found
+@pytest.mark.parametrize(
+    ("strings", "tokens", "found"), [(["nd", "d"], [], "nd"), (["x"], [1], ""), (["d"], [1], "d")]
+)
+def test_the_string_that_ended_the_answer_is_known_and_of_a_token_there_is_none(
+    strings: list[str], tokens: list[int], found: str
+) -> None:
+    numbers = [TokenId(token) for token in tokens]
+    search = StopSearch([b"the e", b"nd"], strings=strings, tokens=numbers, include=False)
+    assert [search.read_token(TokenId(index)) for index in range(2)] == [False, True]
+    assert search.found == found
 
 
 def test_a_string_inside_a_stop_token_comes_first() -> None:
