@@ -48,6 +48,8 @@ class Candidate(Generic[T]):
     usage: Usage | None = None
     """Its own tokens and drafts; what several answers share, as the prompt and the model calls, is
     only in the usage of the ``Answer``. ``None`` for beams."""
+    stop_string: str = ""
+    """As in an ``Answer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class Answer(Generic[T]):
     reasoning: str = ""
     """The model's thoughts before the answer; only if ``reasoning`` was requested. Their tokens are
     counted in ``usage.reasoning_tokens`` and come first in ``logprobs``."""
+    stop_string: str = ""
+    """The string of ``stop`` that ended the answer; empty if none did."""
     report: SchemaReport | None = None
     """How far the answer was held to its schema; only if requested."""
     begun: str = ""

@@ -49,6 +49,7 @@ def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer
         tool_calls=_decode_calls(response),
         content=response.content,
         reasoning=response.reasoning,
+        stop_string=response.stop_string,
         report=decode_report(response.report) if response.HasField("report") else None,
     )
 
@@ -120,6 +121,7 @@ def _decode_candidate(one: pb.Candidate) -> Candidate[str]:
         content=one.content,
         reasoning=one.reasoning,
         usage=_own_usage(one),
+        stop_string=one.stop_string,
     )
 
 

@@ -208,6 +208,7 @@ class Request(Generic[T]):
                     tool_calls=candidate.tool_calls,
                     content=candidate.content,
                     reasoning=candidate.reasoning,
+                    stop_string=candidate.stop_string,
                     candidates=candidates,
                     begun=self.specification.begun,
                     report=None if plain.report is None else self.with_validators(plain.report),
@@ -297,4 +298,5 @@ def _only_candidate(plain: Answer[str]) -> Candidate[str]:
         content=plain.content,
         reasoning=plain.reasoning,
         usage=plain.usage,
+        stop_string=plain.stop_string,
     )

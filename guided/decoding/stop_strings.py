@@ -44,6 +44,8 @@ class StopSearch:
         self._skip = skip
         self.length: int | None = None
         """Bytes of the answer's text, once it has ended."""
+        self.found = ""
+        """The string that ended it; empty if a token did."""
 
     def read_token(self, token: TokenId) -> bool:
         """Read one more token, and return whether the answer ends with it."""
@@ -54,7 +56,9 @@ class StopSearch:
             return False
         found = self._find(before)
         # A string inside a stop token ends the answer first, so it is searched for first.
-        if found is None and token in self._tokens and len(self._text) > self._skip:
+        if found is not None:
+            self.found = self._text[found[0] : found[1]].decode()
+        elif token in self._tokens and len(self._text) > self._skip:
             found = (before, len(self._text))
         if found is not None:
             # A stop token may have begun before the text.

@@ -69,7 +69,8 @@ class AnswerState:
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
-        self._stops = stops
+        self.stops = stops
+        """Its stop strings and tokens; knows which string ended it."""
         self._texts = texts
         self._text_stream = text_stream
         self._thoughts = thoughts
@@ -208,7 +209,7 @@ class AnswerState:
             return ""
         if self.finish_reason is None:
             return self._text_stream.grow(self.tokens)
-        return self._text_stream.end(self.tokens, self._stops.length if self._stops else None)
+        return self._text_stream.end(self.tokens, self.stops.length if self.stops else None)
 
     def take_new_thoughts(self) -> str:
         """Return the thoughts that became certain since the last call."""
@@ -237,7 +238,7 @@ class AnswerState:
             answer = vocabulary.decode(tokens)
         else:
             answer = b"".join([self._texts[token] or b"" for token in tokens])
-        text = answer[self._skip :][: self._stops.length if self._stops else None]
+        text = answer[self._skip :][: self.stops.length if self.stops else None]
         # A free or stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"
         return text.decode("utf-8", errors)
@@ -319,7 +320,7 @@ class AnswerState:
             self._logprobs.append(logprobs)
         if self._thoughts is not None and not self._thoughts.is_over:
             self._read_thought(self._thoughts, token)
-        elif self._stops is not None and self._stops.read_token(token):
+        elif self.stops is not None and self.stops.read_token(token):
             self._finish(FinishReason.STOP_SEQUENCE)
 
     def _read_thought(self, thoughts: ThoughtsReader, token: TokenId) -> None:

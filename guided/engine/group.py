@@ -115,6 +115,7 @@ class Group:
             verification=request.verification,
             reasoning=given[0].reasoning,
             reasoning_tokens=given[0].reasoning_tokens,
+            stop_string=given[0].stop_string,
         )
         check_complete(result, request)
         return result
@@ -214,6 +215,7 @@ class SampledGroup(Group):
             reasoning=answer.reasoning(),
             reasoning_tokens=answer.num_thoughts,
             usage=answer.usage(),
+            stop_string="" if answer.stops is None else answer.stops.found,
         )
 
     def own_usage(self) -> Usage:

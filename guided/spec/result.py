@@ -292,6 +292,8 @@ class CandidateResult:
     """How many of the first ``tokens`` belong to the thoughts, including their end."""
     usage: Usage | None = None
     """Its own tokens and drafts, without what all answers share; ``None`` for beams."""
+    stop_string: str = ""
+    """The stop string that ended the answer; empty if none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,3 +319,5 @@ class GenerationResult:
     """The model's thoughts before the answer; only if the request let it think."""
     reasoning_tokens: int = 0
     """How many of the first ``tokens`` belong to the thoughts, including their end."""
+    stop_string: str = ""
+    """The stop string that ended the answer; empty if none did."""

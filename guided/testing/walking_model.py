@@ -203,7 +203,8 @@ class WalkingModel:
 
     def _one(
         self, request: GenerationRequest, start: Matcher, seed: int, reply: str | GuidedError | None
-    ) -> tuple[str, FinishReason]:
+    ) -> tuple[str, FinishReason, str]:
+        """Return an answer's text, why it ended, and the stop string that ended it, if one did."""
         if isinstance(reply, GuidedError):
             raise reply
         if reply is not None:
@@ -306,27 +307,29 @@ def _chosen(drawn: random.Random, tokens: list[int]) -> TokenId:
 
 def _stopped(
     request: GenerationRequest, text: str, reason: FinishReason
-) -> tuple[str, FinishReason]:
-    """Return the text up to the stop string that is complete first."""
+) -> tuple[str, FinishReason, str]:
+    """Return the text up to the stop string that is complete first, and that string."""
     found = [(text.find(stop) + len(stop), stop) for stop in request.stop if stop in text]
     if not found:
-        return text, reason
+        return text, reason, ""
     end, stop = min(found)
-    return text[: end if request.include_stop else end - len(stop)], FinishReason.STOP_SEQUENCE
+    kept = text[: end if request.include_stop else end - len(stop)]
+    return kept, FinishReason.STOP_SEQUENCE, stop
 
 
 def _result(
-    request: GenerationRequest, found: list[tuple[str, FinishReason]], seconds: float
+    request: GenerationRequest, found: list[tuple[str, FinishReason, str]], seconds: float
 ) -> GenerationResult:
     candidates = tuple(
         CandidateResult(
             *(index, text, _tokens(text), reason),
             score=0.0,
             usage=Usage(sampled_tokens=len(_tokens(text))),
+            stop_string=stop,
         )
-        for index, (text, reason) in enumerate(found)
+        for index, (text, reason, stop) in enumerate(found)
     )
-    text, reason = found[0]
+    text, reason, stop = found[0]
     return GenerationResult(
         text=text,
         tokens=_tokens(text),
@@ -338,6 +341,7 @@ def _result(
         seconds=seconds,
         candidates=candidates if request.has_candidates else (),
         verification=request.verification,
+        stop_string=stop,
     )
 
 

@@ -886,6 +886,7 @@ class GenerateResponse(_message.Message):
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
+    STOP_STRING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The text of the answer; complete and valid under the constraint for every finish reason except
     FINISH_REASON_STOP_SEQUENCE.
@@ -898,6 +899,8 @@ class GenerateResponse(_message.Message):
     """The text outside its calls; only if tools were given."""
     reasoning: _builtins.str
     """The model's thoughts before the answer; only if reasoning was requested. Not part of the text."""
+    stop_string: _builtins.str
+    """The stop string that ended the answer. Empty if none did: a stop token has no text."""
     @_builtins.property
     def usage(self) -> Global___Usage:
         """What the answer cost."""
@@ -945,10 +948,11 @@ class GenerateResponse(_message.Message):
         tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
         content: _builtins.str = ...,
         reasoning: _builtins.str = ...,
+        stop_string: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "report", b"report", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "content", b"content", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "reasoning", b"reasoning", "report", b"report", "text", b"text", "timing", b"timing", "tool_calls", b"tool_calls", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "content", b"content", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "reasoning", b"reasoning", "report", b"report", "stop_string", b"stop_string", "text", b"text", "timing", b"timing", "tool_calls", b"tool_calls", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1084,6 +1088,7 @@ class Candidate(_message.Message):
     REASONING_FIELD_NUMBER: _builtins.int
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    STOP_STRING_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Its number among the drawn answers, or among the beams by score; from 0."""
     text: _builtins.str
@@ -1102,6 +1107,8 @@ class Candidate(_message.Message):
     """As in GenerateResponse."""
     reasoning_tokens: _builtins.int
     """Number of tokens of the thoughts, including what ends them; they count as tokens of the answer."""
+    stop_string: _builtins.str
+    """As in GenerateResponse."""
     @_builtins.property
     def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
         """One for each token of the answer in order; only if requested."""
@@ -1130,10 +1137,11 @@ class Candidate(_message.Message):
         reasoning: _builtins.str = ...,
         reasoning_tokens: _builtins.int = ...,
         usage: Global___Usage | None = ...,
+        stop_string: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "reasoning", b"reasoning", "reasoning_tokens", b"reasoning_tokens", "score", b"score", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "reasoning", b"reasoning", "reasoning_tokens", b"reasoning_tokens", "score", b"score", "stop_string", b"stop_string", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The paths of OpenAI's API over HTTP."""
+"""The paths of OpenAI's and Anthropic's APIs over HTTP."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from guided_service.config import ServerConfig
 from guided_service.door import Door
 from guided_service.health import HealthServicer
-from guided_service.http.call import Answers, Face, Response, check_model, fail
+from guided_service.http.anthropic_request import read_message
+from guided_service.http.call import Answers, Face, Response, fail
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
+from guided_service.http.models import ModelFacts
 from guided_service.http.playground import playground_gets, playground_posts
 from guided_service.http.response_request import read_response
-from guided_service.http.token_calls import Detokenize, Tokenize
+from guided_service.http.token_calls import CountTokens, Detokenize, Tokenize
 from guided_service.http.web_server import WebServer
 from guided_service.intake import Readers
 from guided_service.listening import has_playground
@@ -44,7 +46,7 @@ def open_http(
     health: HealthServicer,
     config: ServerConfig,
 ) -> WebServer:
-    """Return a server of OpenAI's API, which takes calls once it is started.
+    """Return a server of both APIs, which takes calls once it is started.
 
     Raises ``ServiceError`` with the reason if it cannot listen.
     """
@@ -53,7 +55,7 @@ def open_http(
 
 def _application(face: Face, health: HealthServicer) -> ASGIApp:
     """Build the application of all paths; an unknown path gets an error of the usual form."""
-    facts = _Facts(face, int(time.time()))
+    facts = ModelFacts(face, int(time.time()))
     gets: dict[str, ASGIApp] = {
         "/health": partial(_tell_health, face, health),
         "/v1/models": partial(_tell, face, facts.models),
@@ -63,6 +65,8 @@ def _application(face: Face, health: HealthServicer) -> ASGIApp:
         "/v1/chat/completions": Answers(face, "chat.completions", "chatcmpl-", read_chat),
         "/v1/completions": Answers(face, "completions", "cmpl-", read_completion),
         "/v1/responses": Answers(face, "responses", "resp_", read_response),
+        "/v1/messages": Answers(face, "messages", "msg_", read_message),
+        "/v1/messages/count_tokens": CountTokens(face),
         "/tokenize": Tokenize(face),
         "/detokenize": Detokenize(face),
     }
@@ -103,6 +107,8 @@ async def _refuse_path(
     """Answer a call of any other path than ``paths``."""
     is_base_short = f"/v1{scope['path']}" in paths or scope["path"].startswith("/models/")
     hint = "the base URL that a client is given ends in /v1" if is_base_short else _PATHS
+    if scope["path"].startswith("/v1/v1/"):
+        hint = "the base URL that a client of Anthropic's API is given has no /v1"
     error = RefusedCallError(f"there is no path {scope['path'][:200]!r}", status=404, hint=hint)
     await fail(_unlogged(face, scope, send), error, face)
 
@@ -131,35 +137,3 @@ async def _tell(
         await response.whole(facts(scope))
     except Exception as error:
         await fail(response, error, face)
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """The facts returned about the model."""
-
-    face: Face
-    begun: int
-    """When the server began, in seconds since 1970."""
-
-    def models(self, _: Scope) -> JsonObject:
-        model = self.face.engine.model()
-        adapters = [self._told(name, parent=model.name) for name in model.adapters]
-        return {"object": "list", "data": [self._told(model.name), *adapters]}
-
-    def model(self, scope: Scope) -> JsonObject:
-        asked, model = scope["path_params"]["model"], self.face.engine.model()
-        check_model(asked, model, self.face.config)
-        is_adapter = asked in model.adapters
-        return self._told(asked, parent=model.name) if is_adapter else self._told(model.name)
-
-    def _told(self, name: str, parent: str | None = None) -> JsonObject:
-        """``parent`` is the model that an adapter is added to, named as vLLM does."""
-        model = self.face.engine.model()
-        of_adapter: JsonObject = {} if parent is None else {"parent": parent}
-        return of_adapter | {
-            "id": name,
-            "object": "model",
-            "created": self.begun,
-            "owned_by": "guided",
-            "max_model_len": model.context_window,
-        }

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from starlette.datastructures import Headers
@@ -34,6 +34,7 @@ from guided_service.held_bytes import count_held
 from guided_service.http.asked import Asked, Form, FormOfSeveral, Shown
 from guided_service.http.body import read_body, read_json
 from guided_service.http.connection import cut, identity_of
+from guided_service.http.dialect import Dialect, dialect_of
 from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
 from guided_service.http.side_by_side import OneAtATime, all_or_none
 from guided_service.intake import Readers
@@ -57,9 +58,6 @@ __all__ = [
     "taken_call",
     "while_connected",
 ]
-
-SERVICE: Final = "openai.v1"
-"""The name of this service in logs and traces."""
 
 Reads: TypeAlias = Callable[[dict[str, Any], ServerConfig], Asked]
 """Turns the body of a call into what it requests; raises RequestError."""
@@ -86,9 +84,8 @@ class Face:
         """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
         if self.book is None:
             return self.door.stranger(identity_of(scope))
-        shown = headers.getlist("authorization")
-        token = token_of(shown[0]) if len(shown) == 1 else None
-        found = None if token is None else self.book.find(token)
+        shown = _shown_token(headers)
+        found = None if shown is None else self.book.find(shown)
         if found is None:
             raise UnauthenticatedError(
                 "the call shows no token that this server knows",
@@ -97,6 +94,16 @@ class Face:
         caller = self.door.holder(*found)
         note_client(caller.client.name)
         return caller
+
+
+def _shown_token(headers: Headers) -> str | None:
+    """Return the token that a call shows as OpenAI's clients do or as Anthropic's.
+
+    Two headers show none, unless they show the same one: whose call it is would be unclear.
+    """
+    bearers = [token_of(value) for value in headers.getlist("authorization")]
+    shown = {*bearers, *headers.getlist("x-api-key")}
+    return shown.pop() if len(shown) == 1 else None
 
 
 @dataclass(slots=True)
@@ -109,6 +116,11 @@ class Response:
     stall_seconds: float
     is_begun: bool = field(default=False, init=False)
     is_stream: bool = field(default=False, init=False)
+
+    @property
+    def dialect(self) -> Dialect:
+        """Whose API the call speaks."""
+        return dialect_of(self.scope)
 
     async def whole(
         self, body: JsonObject, status: int = 200, headers: tuple[tuple[str, str], ...] = ()
@@ -145,7 +157,8 @@ class Response:
 
     async def _begin(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
         self.is_begun = True
-        named = (*headers, ("x-request-id", self.request_id))
+        ids = [(name, self.request_id) for name in self.dialect.id_headers]
+        named = (*headers, *ids)
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named]
         await self._put({"type": "http.response.start", "status": status, "headers": raw})
 
@@ -365,7 +378,7 @@ async def taken_call(
     """
     client = scope["client"] or ("unknown", 0)
     record = RequestRecord(
-        service=SERVICE,
+        service=dialect_of(scope).service,
         method=method,
         peer=f"http:{client[0]}:{client[1]}",
         operation=UNREAD,
@@ -395,11 +408,12 @@ async def fail(
     ``came_from`` is as in ``refusal_of``.
     """
     refusal = refusal_of(error, face.config.retry_after_seconds, came_from)
+    body = response.dialect.error(refusal, response.request_id)
     try:
         if not response.is_begun:
-            await response.whole(refusal.body, refusal.status, refusal.headers)
+            await response.whole(body, refusal.status, refusal.headers)
         elif response.is_stream and form is not None:
-            await response.piece(form.failed(refusal.body))
+            await response.piece(form.failed(body))
             await response.end()
         # Else the answer was being sent, and its caller is not reading it.
     except RequestCancelledError:

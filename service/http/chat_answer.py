@@ -30,6 +30,8 @@ __all__ = [
     "One",
     "answers_of",
     "finish_of",
+    "own_usage_of",
+    "pieces_of",
     "usage_of",
 ]
 
@@ -224,7 +226,7 @@ class _Choice:
         if self._style.tells_logprobs:
             self._num_scored += len(logprobs)
             self._untold.extend(logprobs)
-        chunks = [self._delta(piece) for piece in self._read(text)]
+        chunks = [self._delta(piece) for piece in pieces_of(self._reader, text)]
         if chunks and self._untold:
             chunks[0]["logprobs"] = chat_logprobs(self._untold)
             self._untold.clear()
@@ -235,20 +237,12 @@ class _Choice:
 
     def ended(self, one: One) -> list[JsonObject]:
         self.is_ended = True
-        left = [self._delta(piece) for piece in self._rest()]
+        left = [self._delta(piece) for piece in pieces_of(self._reader)]
         rest = (*self._untold, *one.logprobs[one.reasoning_tokens + self._num_scored :])
         end = self._end(one, rest)
         if self._num_scored and not rest:
             end["logprobs"] = None
         return [*left, {"index": self._index, "delta": self._begun({}), **end}]
-
-    def _read(self, text: str) -> Iterable[Piece]:
-        if self._reader is None:
-            return [Content(text)] if text else []
-        return self._reader.read(text)
-
-    def _rest(self) -> Iterable[Piece]:
-        return () if self._reader is None else self._reader.end()
 
     def _delta(self, piece: Piece) -> JsonObject:
         match piece:
@@ -302,6 +296,13 @@ class _Choice:
         }
 
 
+def pieces_of(reader: CallReader | None, text: str | None = None) -> Iterable[Piece]:
+    """Return the pieces of more text, or of its end; without a reader all text is content."""
+    if reader is None:
+        return [Content(text)] if text else []
+    return reader.end() if text is None else reader.read(text)
+
+
 def _thoughts(text: str) -> JsonObject:
     """Return the fields of thoughts, which clients read by either name."""
     return {"reasoning_content": text, "reasoning": text}
@@ -320,9 +321,14 @@ def usage_of(usage: Usage) -> JsonObject:
         "total_tokens": usage.prompt_tokens + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.reused_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        "guided": {
-            "forced_tokens": usage.forced_tokens,
-            "sampled_tokens": usage.sampled_tokens,
-            "model_calls": usage.model_calls,
-        },
+        "guided": own_usage_of(usage),
+    }
+
+
+def own_usage_of(usage: Usage) -> JsonObject:
+    """Return what an answer cost, as no other API counts it."""
+    return {
+        "forced_tokens": usage.forced_tokens,
+        "sampled_tokens": usage.sampled_tokens,
+        "model_calls": usage.model_calls,
     }

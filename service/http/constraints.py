@@ -33,6 +33,7 @@ __all__ = [
     "JsonObjectFormat",
     "JsonSchemaFormat",
     "ResponseFormat",
+    "StructuredOutputs",
     "TextFormat",
     "Wanted",
     "check_options",
@@ -123,6 +124,16 @@ class StructuredOutputs(Given):
     json_object: On | None = None
     structural_tag: str | None = None
 
+    def wanted(self, options: JsonOptions) -> Wanted:
+        """Return the constraint; raises RequestError unless there is exactly one."""
+        found = _of_outputs(self, "structured_outputs.", options)
+        if len(found) != 1:
+            raise RequestError(
+                f"structured_outputs names {len(found)} constraints, not one",
+                field="structured_outputs",
+            )
+        return found[0]
+
 
 class ConstraintFields(ModelFields):
     """The fields that say what an answer must look like."""
@@ -170,13 +181,7 @@ class ConstraintFields(ModelFields):
         )
         found = _of_outputs(old, "guided_", options)
         if self.structured_outputs is not None:
-            new = _of_outputs(self.structured_outputs, "structured_outputs.", options)
-            if len(new) != 1:
-                raise RequestError(
-                    f"structured_outputs names {len(new)} constraints, not one",
-                    field="structured_outputs",
-                )
-            found += new
+            found.append(self.structured_outputs.wanted(options))
         return found
 
 

@@ -48,6 +48,13 @@ _OUR_PLACE: Final = "sampling."
 _SHOWN_PLACES: Final = ("max_tokens", "tools.")
 """Beginnings of the names of fields that messages contain."""
 
+_OFF: Final[Mapping[str, str]] = {
+    "chat_template_kwargs": "false",
+    "thinking": '{"type": "disabled"}',
+}
+"""The value without thoughts of a field about them, by its beginning; other fields have numbers or
+words."""
+
 
 class RefusedCallError(RequestError):
     """A call that HTTP has a status of its own for: an unknown path or model, a wrong method."""
@@ -114,7 +121,7 @@ def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
     field = error.field if isinstance(error, RequestError) else None
     if field == "reasoning" and (sent := came_from.get(field)) is not None:
         # The engine's hint names options that a body does not have.
-        off = "false" if sent.startswith("chat_template_kwargs.") else "none or 0"
+        off = _OFF.get(sent.partition(".")[0], "none or 0")
         return f"{error.message}; leave {sent} out, or set it to {off}"
     if field is not None and field.startswith(_SHOWN_PLACES):
         return str(error).replace(field, came_from.get(field) or field)

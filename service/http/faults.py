@@ -16,7 +16,7 @@ __all__ = ["MANY_UNKNOWN", "refused"]
 MANY_UNKNOWN: Final = "many_unknown"
 """The fault of an object with many unknown fields; its context has some of them as ``named``, and
 the count of the others as ``num_others``."""
-_WAY_OUT: Final = "leave it out; docs/openai.md lists what is honoured"
+_WAY_OUT: Final = "leave it out; {page} lists what is honoured"
 _LIKENESS: Final = 0.85
 """From here on a name is taken for a misspelling of another; 1 is the same."""
 _LONGEST_NAME: Final = 100
@@ -28,15 +28,17 @@ def refused(
     body: Mapping[str, Any],
     hints: Mapping[str, str],
     names: Collection[str],
+    page: str,
 ) -> RequestError:
     """Return the error of a body with these faults; ``hints`` say by field what to do instead.
 
     It reports one of them: a wrong field says more than a missing one. ``names`` are the fields
-    that the body may have; an unknown one may be a misspelling of one of them.
+    that the body may have; an unknown one may be a misspelling of one of them. ``page`` lists what
+    is honoured.
     """
     fault = min(faults, key=lambda each: each["type"] == "missing")
     path = _path(fault, body)
-    hint = hints.get(path)
+    hint, way_out = hints.get(path), _WAY_OUT.format(page=page)
     match fault["type"]:
         case "extra_forbidden" | "none_required":
             hint = hint or _lack_beside(fault, faults, body)
@@ -44,7 +46,7 @@ def refused(
             if is_of_body and hint is None:
                 close = closest(path, names, _LIKENESS)
                 hint = f"did you mean {close!r}?" if close else None
-            hint = hint or _WAY_OUT
+            hint = hint or way_out
             return RequestError(f"{path} is not honoured by this server", field=path, hint=hint)
         case "missing":
             return RequestError(f"{path} is missing", field=path)
@@ -57,7 +59,7 @@ def refused(
             least = int(fault.get("ctx", {}).get("min_length", 0))
             return RequestError(f"{path} has fewer than {_parts(least)}", field=path, hint=hint)
         case kind if kind == MANY_UNKNOWN:
-            return _many_unknown(fault, path)
+            return _many_unknown(fault, path, way_out)
         case kind if kind == NO_MEMBER:
             return _no_member(fault, path, hint)
         case "model_type" | "dict_type":
@@ -68,14 +70,14 @@ def refused(
     return RequestError(f"{path}: {message[0].lower()}{message[1:]}", field=path, hint=hint)
 
 
-def _many_unknown(fault: ErrorDetails, path: str) -> RequestError:
+def _many_unknown(fault: ErrorDetails, path: str, way_out: str) -> RequestError:
     before = f"{path}." if fault["loc"] else ""
     told = fault["ctx"]
     paths = [f"{before}{name[:_LONGEST_NAME]}" for name in told["named"]]
     return RequestError(
         f"{', '.join(paths)} and {told['num_others']} other fields are not honoured by this server",
         field=paths[0],
-        hint=_WAY_OUT.replace("it", "them", 1),
+        hint=way_out.replace("it", "them", 1),
     )
 
 
@@ -94,7 +96,9 @@ def _no_member(fault: ErrorDetails, path: str, hint: str | None) -> RequestError
             wrong = f"is {text[:80]!r}, which is not honoured by this server"
         case _:
             wrong = "is no text"
-    return RequestError(f"{path} {wrong}", field=path, hint=f"it is one of {members}")
+    return RequestError(
+        f"{path} {wrong}", field=path, hint=told.get("hint") or f"it is one of {members}"
+    )
 
 
 def _lack_beside(

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError, PydanticKnownError
+from typing_extensions import override
 
 from guided.errors import RequestError
 from guided.spec import MAX_STOPS, JsonOptions, OnIncomplete, Sampling, TokenId
@@ -39,6 +40,7 @@ __all__ = [
     "ModelFields",
     "Off",
     "On",
+    "SharedFields",
     "ThoughtsBudget",
     "TokenIdField",
     "given",
@@ -74,6 +76,8 @@ class Given(BaseModel):
 
     hints: ClassVar[Mapping[str, str]] = {}
     """What to do instead of a refused field, by its name; of a whole body."""
+    page: ClassVar[str] = "docs/openai.md"
+    """The page that lists what is honoured; of a whole body."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -139,13 +143,14 @@ class ModelFields(Given):
         return filled_options(options, config)
 
 
-class GenerationFields(ModelFields):
-    """The fields that all requests for text share; a field without a note means what OpenAI says.
+class SharedFields(ModelFields):
+    """The fields that requests of all APIs share; a field without a note means what OpenAI says.
 
     Of vLLM's own fields, it has those that equal one of our options.
     """
 
-    hints: ClassVar[Mapping[str, str]] = HINTS
+    stop_field: ClassVar[str]
+    """The name of the field that has the stop strings."""
 
     stream: bool = False
     seed: int | None = None
@@ -154,8 +159,6 @@ class GenerationFields(ModelFields):
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     logit_bias: Annotated[dict[str, float], BeforeValidator(_not_too_many)] = {}
-    stop: Annotated[str | Stops, OneOfKinds()] = []
-    n: Annotated[int, Field(ge=1)] = 1
 
     # vLLM's
     top_k: int | None = None
@@ -177,25 +180,6 @@ class GenerationFields(ModelFields):
     """What becomes of an answer that is cut short; ``None``: what the server's settings say."""
     report: bool = False
     """Report with the answer how far it is held to its schema."""
-
-    # Fields that change nothing here
-    user: str | None = None
-    """Ignored: the token identifies the caller."""
-    metadata: dict[str, Any] | None = None
-    """Not stored."""
-    safety_identifier: str | None = None
-    """Ignored, like ``user``."""
-    prompt_cache_key: str | None = None
-    """Ignored: prompts share what they begin with in any case."""
-    store: Off | None = None
-    """Nothing is stored."""
-    service_tier: Literal["auto", "default"] | None = None
-    """Ignored: there is one tier."""
-    skip_special_tokens: On | None = None
-    """Texts have no special tokens."""
-    spaces_between_special_tokens: On | None = None
-    """Means nothing, as there are none."""
-    use_beam_search: Off | None = None
 
     def sampling(self) -> Sampling:
         """Return how tokens are chosen."""
@@ -225,7 +209,7 @@ class GenerationFields(ModelFields):
         """
         budget = default_max_tokens if max_tokens is None else max_tokens
         self._check_least(budget, budget_field)
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        stop = self._stops()
         return {
             "sampling": self.sampling(),
             "stop": stop,
@@ -236,12 +220,15 @@ class GenerationFields(ModelFields):
             "max_tokens": budget if self.ignore_eos else max_tokens,
             "default_max_tokens": default_max_tokens,
             "min_tokens": budget if self.ignore_eos else self.min_tokens or None,
-            "n": self.n,
             "priority": self.priority,
             "cache_salt": self.cache_salt,
             "on_incomplete": OnIncomplete(self.on_incomplete or config.on_incomplete),
             "report": self.report,
         }
+
+    def _stops(self) -> tuple[str, ...]:
+        told: str | list[str] = getattr(self, self.stop_field)
+        return (told,) if isinstance(told, str) else tuple(told)
 
     def _check_least(self, budget: int, budget_field: str) -> None:
         """Raise RequestError for a least length above the budget, or beside stops.
@@ -253,13 +240,53 @@ class GenerationFields(ModelFields):
                 f"min_tokens {self.min_tokens} is above {budget_field} ({budget})",
                 field="min_tokens",
             )
-        for name in ("stop", "stop_token_ids"):
+        for name in (self.stop_field, "stop_token_ids"):
             if self.min_tokens and getattr(self, name):
                 raise RequestError(
                     f"min_tokens holds back the model's own end alone, and {name} may come before",
                     field="min_tokens",
                     hint="leave one out",
                 )
+
+
+class GenerationFields(SharedFields):
+    """The fields that all requests of OpenAI's API share."""
+
+    hints: ClassVar[Mapping[str, str]] = HINTS
+    stop_field: ClassVar[str] = "stop"
+
+    stop: Annotated[str | Stops, OneOfKinds()] = []
+    n: Annotated[int, Field(ge=1)] = 1
+
+    # Fields that change nothing here
+    user: str | None = None
+    """Ignored: the token identifies the caller."""
+    metadata: dict[str, Any] | None = None
+    """Not stored."""
+    safety_identifier: str | None = None
+    """Ignored, like ``user``."""
+    prompt_cache_key: str | None = None
+    """Ignored: prompts share what they begin with in any case."""
+    store: Off | None = None
+    """Nothing is stored."""
+    service_tier: Literal["auto", "default"] | None = None
+    """Ignored: there is one tier."""
+    skip_special_tokens: On | None = None
+    """Texts have no special tokens."""
+    spaces_between_special_tokens: On | None = None
+    """Means nothing, as there are none."""
+    use_beam_search: Off | None = None
+
+    @override
+    def common(
+        self,
+        config: ServerConfig,
+        max_tokens: int | None,
+        default_max_tokens: int,
+        budget_field: str = "max_tokens",
+    ) -> dict[str, Any]:
+        shared = super().common(config, max_tokens, default_max_tokens, budget_field)
+        return {**shared, "n": self.n}
 
 
 Body: TypeAlias = dict[str, Any]
@@ -273,7 +300,7 @@ def given(kind: type[_Model], body: Body) -> _Model:
         return kind.model_validate(body)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-        raise refused(faults, body, kind.hints, _names(kind)) from error
+        raise refused(faults, body, kind.hints, _names(kind), kind.page) from error
 
 
 @cache

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["CONSTRAINT_HINTS", "HINTS", "JSON_HINTS", "THINKING_HINTS", "answer_hints"]
+__all__ = [
+    "ANTHROPIC_HINTS",
+    "CONSTRAINT_HINTS",
+    "HINTS",
+    "JSON_HINTS",
+    "THINKING_HINTS",
+    "answer_hints",
+]
 
 
 HINTS: Final[Mapping[str, str]] = {
@@ -97,3 +104,35 @@ JSON_HINTS: Final[Mapping[str, str]] = {
     },
 }
 """Hints for constraints where only ``text.format`` is taken, which is JSON."""
+
+_CHATS: Final = "use /v1/chat/completions, which has it"
+_OUTPUT: Final = "use output_config.format"
+
+ANTHROPIC_HINTS: Final[Mapping[str, str]] = {
+    **HINTS,
+    **answer_hints(budgets=("max_tokens",), top_logprobs="top_logprobs", several=None),
+    # OpenAI's
+    "instructions": "use system",
+    "logprobs": _CHATS,
+    "n": _CHATS,
+    "parallel_tool_calls": "use tool_choice.disable_parallel_tool_use",
+    "reasoning_effort": 'use "thinking": {"type": "adaptive"} with output_config.effort',
+    "response_format": _OUTPUT,
+    "stop": "use stop_sequences",
+    "top_logprobs": _CHATS,
+    "user": "use metadata.user_id",
+    # Anthropic's own
+    "container": "leave it out; nothing runs code here",
+    "mcp_servers": "connect to them yourself, and send their tools as tools",
+    # Those of other servers
+    "n_probs": _CHATS,
+    **dict.fromkeys(
+        ("max_reasoning_tokens", "thinking_budget", "thinking_token_budget"),
+        "use thinking.budget_tokens",
+    ),
+    **{
+        name: _OUTPUT if ours.startswith("json") else f"use {_STRUCTURED}.{ours}"
+        for name, ours in {**_CONSTRAINTS, **_FORMER}.items()
+    },
+}
+"""Hints for the fields of Anthropic's API, where ``structured_outputs`` is taken as well."""

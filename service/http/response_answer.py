@@ -24,7 +24,7 @@ from uuid import uuid4
 from guided.spec import CandidateResult, GenerationResult, TokenLogprobs
 from guided_service.call_reader import Argument, CallBegun, Content, Piece, call_id
 from guided_service.http.asked import Shown
-from guided_service.http.chat_answer import ChatStyle
+from guided_service.http.chat_answer import ChatStyle, pieces_of
 from guided_service.http.errors import JsonObject
 from guided_service.http.events import event
 from guided_service.http.logprobs import told_tokens
@@ -150,7 +150,7 @@ class ResponseForm:
         index: int = 0,  # noqa: ARG002
     ) -> bytes:
         """Return the events of more text; log-probabilities come with the last events."""
-        return b"".join([*self._begin(), *self._told(self._read(text))])
+        return b"".join([*self._begin(), *self._told(pieces_of(self._reader, text))])
 
     def closed(self, one: CandidateResult) -> bytes:
         """Never called: a response has one answer."""
@@ -159,8 +159,7 @@ class ResponseForm:
     def ended(self, result: GenerationResult, report: JsonObject | None = None) -> bytes:
         of_answer = result.logprobs[result.reasoning_tokens :]
         self._logprobs = told_tokens(of_answer) if self._style.tells_logprobs else []
-        rest = () if self._reader is None else self._reader.end()
-        events = [*self._begin(), *self._told(rest)]
+        events = [*self._begin(), *self._told(pieces_of(self._reader))]
         if not self._items or self._items[-1].kind == "reasoning":
             events.extend(self._added("message"))
         status = "incomplete" if self._is_incomplete(result) else "completed"
@@ -175,11 +174,6 @@ class ResponseForm:
         names = ("code", "message", "param", "guided")
         fields = {name: told[name] for name in names if name in told}
         return self._event("error", **fields)
-
-    def _read(self, text: str) -> Iterable[Piece]:
-        if self._reader is None:
-            return [Content(text)] if text else []
-        return self._reader.read(text)
 
     def _begin(self) -> list[bytes]:
         if self._num_events:

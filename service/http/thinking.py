@@ -11,7 +11,7 @@ from guided.spec import Reasoning
 from guided_service.http.fields import GenerationFields, Given, ThoughtsBudget
 from guided_service.http.hints import HINTS, THINKING_HINTS
 
-__all__ = ["Effort", "Thinking", "ThinkingFields"]
+__all__ = ["Effort", "Thinking", "ThinkingFields", "bounded_by_effort", "bounded_by_number"]
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -76,7 +76,7 @@ class ThinkingFields(GenerationFields):
                     field=effort_field,
                     hint="leave one out",
                 )
-            bounded = _bounded_by_effort(effort, budget, effort_field, budget_field)
+            bounded = bounded_by_effort(effort, budget, effort_field, budget_field)
         switched = self._switched()
         if switched is None or bounded is None:
             return bounded or switched
@@ -102,14 +102,7 @@ class ThinkingFields(GenerationFields):
                 "max_reasoning_tokens and thinking_token_budget are the same bound, and differ",
                 field="thinking_token_budget",
             )
-        if most >= budget:
-            raise RequestError(
-                f"the thoughts may have {most} tokens, but {budget} is the budget of thoughts and "
-                "answer together",
-                field=field,
-                hint=f"raise {budget_field}, or lower {field}",
-            )
-        return Thinking(Reasoning(most), field)
+        return bounded_by_number(most, budget, field, budget_field)
 
     def _switched(self) -> Thinking | None:
         """Return the thoughts that a variable of the template turns on or off, without a bound."""
@@ -126,9 +119,22 @@ class ThinkingFields(GenerationFields):
         return None
 
 
-def _bounded_by_effort(
+def bounded_by_number(most: int, budget: int, field: str, budget_field: str) -> Thinking:
+    """Return thoughts of this many tokens; raises RequestError if they leave none for an answer."""
+    if most >= budget:
+        raise RequestError(
+            f"the thoughts may have {most} tokens, but {budget} is the budget of thoughts and "
+            "answer together",
+            field=field,
+            hint=f"raise {budget_field}, or lower {field}",
+        )
+    return Thinking(Reasoning(most), field)
+
+
+def bounded_by_effort(
     effort: Effort, budget: int, effort_field: str, budget_field: str
 ) -> Thinking:
+    """Return thoughts of a part of the budget; raises RequestError if that is no token."""
     share = int(_SHARES[effort] * budget)
     if effort != "none" and not share:
         raise RequestError(

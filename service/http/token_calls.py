@@ -1,4 +1,4 @@
-"""Answers ``POST /tokenize`` and ``POST /detokenize``, which vLLM has beside OpenAI's API."""
+"""Answers calls about tokens: vLLM's ``/tokenize`` and ``/detokenize``, and Anthropic's count."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
+from guided.spec import PromptTokens
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
+from guided_service.http.anthropic_request import read_count
 from guided_service.http.body import read_body, read_json
 from guided_service.http.call import (
     Face,
@@ -29,7 +31,7 @@ from guided_service.http.token_requests import DetokenizeRequest, Prompted, read
 from guided_service.object_sizes import memory_of
 from guided_service.token_texts import checked_tokens
 
-__all__ = ["Detokenize", "Tokenize"]
+__all__ = ["CountTokens", "Detokenize", "Tokenize"]
 
 
 class _Asked(Protocol):
@@ -64,16 +66,16 @@ class _TokenCalls(ABC, Generic[_A]):
             try:
                 await while_connected(receive, _told(answering, response))
             except Exception as error:
-                await fail(response, error, face, {"prompt": self._prompt_field(asked)})
+                await fail(response, error, face, self._came_from(asked))
 
     def _asked(self, body: bytes) -> tuple[_A, int]:
         """Return what a body requests, and the memory that it takes."""
         asked = self._read(read_json(body, self._face.config.max_message_fields))
         return asked, memory_of(asked)
 
-    def _prompt_field(self, asked: _A) -> str | None:  # noqa: ARG002
-        """Return the field of the body that a prompt came from, if it has one."""
-        return None
+    def _came_from(self, asked: _A) -> dict[str, str | None]:  # noqa: ARG002
+        """Map fields of requests, for errors, to the fields of the body that they came from."""
+        return {}
 
     @abstractmethod
     def _read(self, body: Body) -> _A:
@@ -88,7 +90,27 @@ async def _told(answering: Awaitable[JsonObject], response: Response) -> None:
     await response.whole(await answering)
 
 
-class Tokenize(_TokenCalls[Prompted]):
+class _PromptCalls(_TokenCalls[Prompted]):
+    """Answers calls about the tokens of a prompt."""
+
+    @override
+    def _came_from(self, asked: Prompted) -> dict[str, str | None]:
+        return {"prompt": asked.prompt_field, "reasoning": asked.reasoning_field}
+
+    @override
+    async def _answer(self, asked: Prompted, caller: Caller, size: int) -> JsonObject:
+        face, received = self._face, time.monotonic()
+        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
+        async with face.door.working(caller, received, seconds=None):
+            found = await face.engine.tokenize(asked.request, received, texts=asked.texts)
+        return self._body(asked, found)
+
+    @abstractmethod
+    def _body(self, asked: Prompted, found: PromptTokens) -> JsonObject:
+        """Return what a call asked about the tokens."""
+
+
+class Tokenize(_PromptCalls):
     """Answers calls for the tokens of a prompt."""
 
     method = "tokenize"
@@ -98,24 +120,29 @@ class Tokenize(_TokenCalls[Prompted]):
         return read_prompted(body)
 
     @override
-    def _prompt_field(self, asked: Prompted) -> str | None:
-        return asked.prompt_field
-
-    @override
-    async def _answer(self, asked: Prompted, caller: Caller, size: int) -> JsonObject:
-        face, received = self._face, time.monotonic()
-        window = face.engine.model().context_window
-        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
-        async with face.door.working(caller, received, seconds=None):
-            found = await face.engine.tokenize(asked.request, received, texts=asked.texts)
+    def _body(self, asked: Prompted, found: PromptTokens) -> JsonObject:
         told: JsonObject = {
             "count": len(found.tokens),
-            "max_model_len": window,
+            "max_model_len": self._face.engine.model().context_window,
             "tokens": found.tokens,
         }
         if asked.texts:
             told["token_strs"] = [text.decode(errors="replace") for text in found.texts]
         return told
+
+
+class CountTokens(_PromptCalls):
+    """Answers calls for the number of a prompt's tokens, which Anthropic's API has."""
+
+    method = "messages.count_tokens"
+
+    @override
+    def _read(self, body: Body) -> Prompted:
+        return read_count(body)
+
+    @override
+    def _body(self, asked: Prompted, found: PromptTokens) -> JsonObject:
+        return {"input_tokens": len(found.tokens)}
 
 
 class Detokenize(_TokenCalls[DetokenizeRequest]):

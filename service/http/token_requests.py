@@ -70,6 +70,8 @@ class Prompted:
     """Whether the text of each token is requested as well."""
     prompt_field: str
     """The field of the body that the prompt came from."""
+    reasoning_field: str | None = None
+    """The field of the body that thoughts came from."""
 
 
 def read_prompted(body: Body) -> Prompted:

@@ -26,6 +26,8 @@ __all__ = [
     "Choice",
     "Chosen",
     "Function",
+    "FunctionTool",
+    "Reference",
     "ResponseTool",
     "ResponseToolChoice",
     "ToolChoice",

@@ -39,18 +39,22 @@ class OneOf:
     field: str
     default: str | None = None
     """The text assumed for a value without the field."""
+    hint: str | None = None
+    """What to do instead of a value that selects no member; without it, the texts are listed."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         members = {
             text: handler.generate_schema(model)
-            for model in get_args(source)
+            for model in get_args(source) or (source,)
             for text in _texts(model, self.field)
         }
         # No body has fields with these names, so paths of faults stay unambiguous.
         tagged = {self._tag(text): schema for text, schema in members.items()}
         told = {"field": self.field, "members": ", ".join(map(repr, members))}
+        if self.hint is not None:
+            told["hint"] = self.hint
         return _union(tagged, self._meant, told)
 
     def _meant(self, value: object) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.kit.pages import blocks
 from tests.kit.tiny_model import save_tiny_model
 from tests.service.http_server import HttpServer, serving_http
 from tests.service.server_process import REAL_SERVER
@@ -32,6 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
 
 
 PROGRAMS_OF_OTHERS = [
+    "anthropic.py",
     "instructor.py",
     "langchain.py",
     "langchain_responses.py",
@@ -58,3 +60,18 @@ def test_a_client_works_unchanged(server: HttpServer, program: str) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "False" not in done.stdout
+
+
+def test_the_page_of_anthropic_shows_code_that_runs(server: HttpServer) -> None:
+    model = httpx2.get(f"{server.url}/v1/models").json()["data"][0]["id"]
+    program = "\n".join(block.text for block in blocks("docs/anthropic.md", "python"))
+    for written, meant in (
+        ("http://127.0.0.1:8000", server.url),
+        ("SmolLM2-135M-Instruct", model),
+    ):
+        program = program.replace(written, meant)
+    done = subprocess.run(
+        [PYTHON, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "urgent=" in done.stdout

@@ -159,20 +159,21 @@ def test_a_free_answer_ends_before_its_stop_string() -> None:
 
 @pytest.mark.parametrize("forcing", Forcing)
 @pytest.mark.parametrize(
-    ("stop", "text"),
+    ("stop", "text", "found"),
     [
-        ({"stop": ("dn",)}, "abc"),
-        ({"stop": ("dn",), "include_stop": True}, "abcdn"),
-        ({"stop": ("b1", "2ab")}, "abcdname1"),
-        ({"stop": ("a",)}, ""),
+        ({"stop": ("dn",)}, "abc", "dn"),
+        ({"stop": ("dn",), "include_stop": True}, "abcdn", "dn"),
+        ({"stop": ("b1", "2ab")}, "abcdname1", "2ab"),
+        ({"stop": ("a",)}, "", "a"),
     ],
 )
 def test_a_stop_string_is_found_in_forced_runs_and_across_tokens(
-    forcing: Forcing, stop: dict[str, Any], text: str
+    forcing: Forcing, stop: dict[str, Any], text: str, found: str
 ) -> None:
     request = {"prompt": "hello", "constraint": words("abcdname12ab"), "forcing": forcing}
     _, stopped = texts_with_and_without(request, **stop)
     assert (stopped.text, stopped.finish_reason) == (text, FinishReason.STOP_SEQUENCE)
+    assert stopped.stop_string == found
     assert stopped.usage.output_tokens == len(stopped.tokens)
 
 
@@ -188,6 +189,7 @@ def test_a_stop_token_ends_the_answer() -> None:
     _, stopped = texts_with_and_without(request, stop_tokens=(name,))
     assert (stopped.text, stopped.finish_reason) == ("~", FinishReason.STOP_SEQUENCE)
     assert stopped.tokens[-1] == name
+    assert stopped.stop_string == ""
 
 
 def test_a_stop_inside_a_character_leaves_a_text_that_can_be_read() -> None:

@@ -161,6 +161,16 @@ BODIES: Final[Mapping[str, tuple[dict[str, Any], ...]]] = {
             "max_output_tokens": 24,
         },
     ),
+    "/v1/messages": (
+        {**_ASKED, "output_config": {"format": {"type": "json_schema", "schema": _SCHEMA}}},
+        {
+            **_ASKED,
+            "tools": [{"name": "f", "input_schema": _SCHEMA}],
+            "tool_choice": {"type": "any"},
+        },
+        {**_ASKED, "system": [{"type": "text", "text": "Be kind."}], "stream": True},
+    ),
+    "/v1/messages/count_tokens": ({"messages": _ASKED["messages"], "system": "Be kind."},),
     "/tokenize": (
         {"prompt": "Say it: ", "return_token_strs": True},
         {"messages": _ASKED["messages"], "tools": [_TOOL], "add_generation_prompt": True},

@@ -118,6 +118,7 @@ BUGS = {
         for path in BODIES
         if path.startswith("/v1/") or path == "/playground/answer"
     },
+    "/v1/messages/count_tokens": (guided_service.http.token_calls, "check_model"),
     "/tokenize": (guided_service.http.token_calls, "check_model"),
     "/detokenize": (guided_service.http.token_calls, "check_model"),
     "/playground/mask": (guided_service.http.findings, "check_model"),

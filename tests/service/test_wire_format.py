@@ -210,6 +210,7 @@ candidates = st.builds(
     finish_reason=st.sampled_from(FinishReason),
     score=st.floats(max_value=0),
     logprobs=st.lists(logprobs, max_size=2).map(tuple),
+    stop_string=text,
 )
 results = st.builds(
     GenerationResult,
@@ -222,6 +223,7 @@ results = st.builds(
     timing=timings,
     verification=st.sampled_from(Verification),
     candidates=st.lists(candidates, max_size=3).map(tuple),
+    stop_string=text,
 )
 totals = st.integers(0, 2**62)
 histograms = st.lists(totals, min_size=3, max_size=3).map(

@@ -56,6 +56,18 @@ def test_a_stop_token_ends_the_answer_with_its_text_or_without() -> None:
     assert read([b"ab", b"cd", b"e"], [], [1], include=True) == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("strings", "tokens", "found"), [(["nd", "d"], [], "nd"), (["x"], [1], ""), (["d"], [1], "d")]
+)
+def test_the_string_that_ended_the_answer_is_known_and_of_a_token_there_is_none(
+    strings: list[str], tokens: list[int], found: str
+) -> None:
+    numbers = [TokenId(token) for token in tokens]
+    search = StopSearch([b"the e", b"nd"], strings=strings, tokens=numbers, include=False)
+    assert [search.read_token(TokenId(index)) for index in range(2)] == [False, True]
+    assert search.found == found
+
+
 def test_a_string_inside_a_stop_token_comes_first() -> None:
     assert read([b"ab", b"cde"], ["d"], [1]) == (2, 3)
 
@@ -80,13 +92,17 @@ def test_stops_count_behind_an_opening(
     assert (count + 1, search.length) == expected
 
 
-def by_bytes(text: bytes, strings: list[str]) -> int | None:
-    """The oracle: look at every prefix of the text, the shortest first."""
+def by_bytes(text: bytes, strings: list[str]) -> tuple[int | None, str]:
+    """The oracle: look at every prefix of the text, the shortest first.
+
+    It returns where the text ends, and the string that ends it.
+    """
     for end in range(1, len(text) + 1):
-        starts = [end - len(s) for s in strings if text[:end].endswith(s.encode())]
-        if starts:
-            return min(starts)
-    return None
+        found = [string for string in strings if text[:end].endswith(string.encode())]
+        if found:
+            longest = max(found, key=len)
+            return end - len(longest.encode()), longest
+    return None, ""
 
 
 @given(
@@ -100,4 +116,4 @@ def test_how_tokens_divide_the_text_does_not_matter(text: str, strings: list[str
         for token in tokens:
             if search.read_token(token):
                 break
-        assert search.length == expected
+        assert (search.length, search.found) == expected

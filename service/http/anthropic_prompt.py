@@ -1,0 +1,195 @@
+"""What a call of Anthropic's API says to the model, and the form of the answer that it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field
+
+from guided.errors import RequestError
+from guided.spec import MAX_MESSAGES, JsonOptions, Message, Reasoning
+from guided.spec.tools import MAX_TOOLS, ToolUse
+from guided_service.defaults import filled_tools
+from guided_service.http.anthropic_input import (
+    AnthropicTurn,
+    CacheControl,
+    Texts,
+    conversation_of,
+    system_of,
+)
+from guided_service.http.anthropic_tools import (
+    AnthropicTool,
+    AnthropicToolChoice,
+    chosen_of,
+    is_parallel,
+    tools_of,
+)
+from guided_service.http.constraints import Wanted, schema_of
+from guided_service.http.fields import Budget, Given, Listed
+from guided_service.http.hints import ANTHROPIC_HINTS
+from guided_service.http.thinking import Effort, Thinking, bounded_by_effort, bounded_by_number
+from guided_service.http.tools import tool_use
+from guided_service.http.unions import OneOf
+
+__all__ = ["AnthropicPrompt", "PromptFields"]
+
+
+class OutputFormat(Given):
+    """A JSON document that fits a schema."""
+
+    type: Literal["json_schema"]
+    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+
+
+class OutputConfig(Given):
+    """The form of the answer, and how much of the budget the thoughts before it may take."""
+
+    format: OutputFormat | None = None
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+
+
+class BoundedThinking(Given):
+    """Thoughts of so many tokens at most."""
+
+    type: Literal["enabled"]
+    budget_tokens: Budget
+    display: Literal["summarized"] | None = None
+    """The thoughts serve as their own summary: nothing here writes a shorter one."""
+
+
+class AdaptiveThinking(Given):
+    """Thoughts as long as the model likes, within a part of the budget."""
+
+    type: Literal["adaptive"]
+    display: Literal["summarized"] | None = None
+
+
+class NoThinking(Given):
+    """No thoughts."""
+
+    type: Literal["disabled"]
+
+
+class KeptThoughts(Given):
+    """Earlier thoughts stay in the conversation, as they do here in any case."""
+
+    type: Literal["clear_thinking_20251015"]
+    keep: Literal["all"]
+
+
+class ContextManagement(Given):
+    """What becomes of earlier turns: nothing here leaves any out."""
+
+    edits: Listed[KeptThoughts] = Field(default_factory=list)
+
+
+ThinkingConfig: TypeAlias = Annotated[
+    BoundedThinking | AdaptiveThinking | NoThinking, OneOf("type")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicPrompt:
+    """What the fields of a prompt mean, for a GenerationRequest."""
+
+    messages: tuple[Message, ...]
+    wanted: Wanted | None
+    """The constraint of an answer without calls."""
+    tools: ToolUse | None
+    thinking: Thinking
+
+    @property
+    def constraint_field(self) -> str | None:
+        """The fields of the body that an error of the constraint is about."""
+        field = None if self.wanted is None else self.wanted.field
+        if self.tools is None:
+            return field
+        # An error names the tag, which names the tool.
+        return "tools" if field is None else f"tools, or {field}"
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of a GenerationRequest, by name."""
+        return {
+            "prompt": self.messages,
+            "constraint": None if self.wanted is None else self.wanted.structure,
+            "tools": self.tools,
+            "reasoning": self.thinking.reasoning,
+        }
+
+
+class PromptFields(Given):
+    """The fields that make a prompt; those without a note mean what Anthropic says."""
+
+    hints: ClassVar[Mapping[str, str]] = ANTHROPIC_HINTS
+    page: ClassVar[str] = "docs/anthropic.md"
+
+    messages: Annotated[Listed[AnthropicTurn], Field(min_length=1, max_length=MAX_MESSAGES)]
+    system: Texts | None = None
+    tools: Listed[AnthropicTool] = Field(default_factory=list, max_length=MAX_TOOLS)
+    tool_choice: AnthropicToolChoice | None = None
+    thinking: ThinkingConfig | None = None
+    output_config: OutputConfig | None = None
+    output_format: OutputFormat | None = None
+    """The former place of ``output_config.format``."""
+
+    # Fields that change nothing here
+    cache_control: CacheControl | None = None
+    context_management: ContextManagement | None = None
+    speed: Literal["standard"] | None = None
+
+    def prompt(
+        self, options: JsonOptions, budget: int, others: Sequence[Wanted] = ()
+    ) -> AnthropicPrompt:
+        """Return what the fields mean together; raises RequestError for contradictions.
+
+        ``options`` are those of schemas, ``budget`` is in tokens, for thoughts and answer
+        together, and ``others`` are constraints of other fields.
+        """
+        found = [*self._formats(options), *others]
+        if len(found) > 1:
+            one, other = found[0].field, found[1].field
+            raise RequestError(f"{one} and {other} both say what the answer is", field=other)
+        wanted, chosen = found[0] if found else None, chosen_of(self.tool_choice)
+        if not self.tools and (chosen.named is not None or chosen.word == "required"):
+            raise RequestError("tool_choice needs tools", field="tool_choice")
+        parallel = is_parallel(self.tool_choice)
+        tools = tool_use(tools_of(self.tools), chosen, wanted, is_parallel=parallel)
+        return AnthropicPrompt(
+            (*system_of(self.system), *conversation_of(self.messages)),
+            wanted,
+            filled_tools(tools, options),
+            self._thinking_within(budget),
+        )
+
+    def _formats(self, options: JsonOptions) -> list[Wanted]:
+        new = None if self.output_config is None else self.output_config.format
+        places = {"output_config.format": new, "output_format": self.output_format}
+        return [
+            Wanted(schema_of(form.schema_, options), f"{place}.schema")
+            for place, form in places.items()
+            if form is not None
+        ]
+
+    def _thinking_within(self, budget: int) -> Thinking:
+        """Return how long the model thinks first.
+
+        Without the field it does not, so that thoughts are never part of a text.
+        """
+        effort: Effort | None = None if self.output_config is None else self.output_config.effort
+        if effort is not None and not isinstance(self.thinking, AdaptiveThinking):
+            raise RequestError(
+                "output_config.effort bounds thoughts, and only thinking of the type 'adaptive' "
+                "leaves that to it",
+                field="output_config.effort",
+                hint='leave it out, or set thinking to {"type": "adaptive"}',
+            )
+        match self.thinking:
+            case BoundedThinking(budget_tokens=most):
+                return bounded_by_number(most, budget, "thinking.budget_tokens", "max_tokens")
+            case AdaptiveThinking() if effort is not None:
+                return bounded_by_effort(effort, budget, "output_config.effort", "max_tokens")
+            case AdaptiveThinking():
+                return Thinking(Reasoning(), "thinking")
+        return Thinking(Reasoning(0), "thinking")
