@@ -34,6 +34,7 @@ from guided.spec import (
     ToolUse,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.constraints import INLINE_SCHEMA
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.spec.tools import input_field
@@ -45,6 +46,7 @@ __all__ = [
     "decode_request",
     "encode_constraint",
     "encode_request",
+    "has_schema",
     "parts_of",
 ]
 
@@ -86,11 +88,11 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
     match constraint:
         case JsonSchema():
             return _encode_schema(constraint)
-        case Lark(text, start, imports, holes):
+        case Lark(text, start, imports, holes, options):
             grammar = pb.LarkGrammar(text=text, start=start, holes=_encode_holes(holes))
             for name, body in imports:
                 grammar.imports.add(name=name, text=body)
-            return pb.Constraint(lark=grammar)
+            return _with_options(pb.Constraint(lark=grammar), options)
         case Ebnf(text, root):
             return pb.Constraint(ebnf=pb.EbnfGrammar(text=text, root=root))
         case Choice(options):
@@ -145,13 +147,18 @@ def _encode_tagged(tagged: Tagged) -> pb.Tagged:
 
 
 def _encode_schema(constraint: JsonSchema) -> pb.Constraint:
-    message = pb.Constraint(json_schema=constraint.text)
-    if constraint.options != JsonOptions():
-        message.json_options.SetInParent()
-        write(constraint.options, message.json_options, "json_options")
+    message = _with_options(pb.Constraint(json_schema=constraint.text), constraint.options)
     with encodable("documents"):
         for uri, text in constraint.documents:
             message.documents.add(uri=uri, text=text)
+    return message
+
+
+def _with_options(message: pb.Constraint, options: JsonOptions) -> pb.Constraint:
+    """Return a message with the options of its schemas, if they are not the default ones."""
+    if options != JsonOptions():
+        message.json_options.SetInParent()
+        write(options, message.json_options, "json_options")
     return message
 
 
@@ -234,6 +241,14 @@ def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structu
         return _made(message, inner)
 
 
+def has_schema(message: pb.Constraint) -> bool:
+    """Return whether a constraint is a schema, or a grammar with schemas in it."""
+    grammars = [message.lark, *message.lark.imports]
+    return bool(message.WhichOneof("kind") == "json_schema") or any(
+        INLINE_SCHEMA in grammar.text for grammar in grammars
+    )
+
+
 def parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:
     """Return the constraints that one is made of, each with its name."""
     match message.WhichOneof("kind"):
@@ -263,16 +278,18 @@ def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
             "the constraint says nothing",
             hint=f"set one of {known}, or leave the constraint out",
         )
-    if kind != "json_schema" and (message.HasField("json_options") or message.documents):
+    if (message.documents and kind != "json_schema") or (
+        message.HasField("json_options") and not has_schema(message)
+    ):
         raise RequestError(f"json_options and documents do not go with {kind}", field="constraint")
+    options = read(message.json_options, JsonOptions, "json_options")
     match kind:
         case "json_schema":
-            options = read(message.json_options, JsonOptions, "json_options")
             documents = tuple((document.uri, document.text) for document in message.documents)
             return JsonSchema(message.json_schema, options, documents)
         case "lark":
             holes = _named(message.lark.holes, inner)
-            return read(message.lark, Lark, "constraint", holes=holes)
+            return read(message.lark, Lark, "constraint", holes=holes, json_options=options)
         case "ebnf":
             return read(message.ebnf, Ebnf)
         case "choice":

@@ -13,7 +13,7 @@ from guided.spec import JsonOptions, OnIncomplete, UnknownKeywords
 from guided.spec.tools import ToolUse
 from guided.v1 import generation_pb2 as pb
 from guided.wire import number_of
-from guided.wire_request import parts_of
+from guided.wire_request import has_schema, parts_of
 from guided_service.config import ServerConfig
 
 __all__ = ["fill_constraint", "fill_request", "filled_options", "filled_tools"]
@@ -49,7 +49,7 @@ def _number_of_unknown(config: ServerConfig) -> pb.UnknownKeywords.ValueType:
 def _fill_schemas(message: pb.Constraint, number: pb.UnknownKeywords.ValueType) -> None:
     for _, part in parts_of(message):
         _fill_schemas(part, number)
-    if message.WhichOneof("kind") == "json_schema" and not message.json_options.unknown_keywords:
+    if has_schema(message) and not message.json_options.unknown_keywords:
         message.json_options.unknown_keywords = number
 
 

@@ -27,6 +27,7 @@ from guided.cli.named_schema import read_named_schema
 from guided.errors import GuidedError
 from guided.response_types import is_response_type
 from guided.spec import JsonOptions, Structure
+from guided.spec.constraints import with_json_options
 from guided.spec.json_options import check_takes_none
 
 if TYPE_CHECKING:
@@ -109,8 +110,9 @@ def _checked_there(
 
     with Client(address, **connection) as client:
         if isinstance(schema, Structure):
-            check_takes_none(options, documents)
-            return client.grammars.check(grammar=schema)
+            optioned = with_json_options(schema, options)
+            check_takes_none(None if optioned else options, documents)
+            return client.grammars.check(grammar=optioned or schema)
         if is_response_type(schema):
             return client.grammars.check(schema, json_options=options, documents=documents)
         return client.grammars.check(schema=schema, json_options=options, documents=documents)

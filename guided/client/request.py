@@ -45,6 +45,7 @@ from guided.spec import (
     Structure,
     Usage,
 )
+from guided.spec.constraints import with_json_options
 from guided.spec.written_grammar import written_grammar
 
 __all__ = ["NO_MODEL", "Request"]
@@ -183,13 +184,15 @@ class Request(Generic[T]):
         documents = document_texts(self.documents)
         if text is not None:
             return JsonSchema(text, self.json_options, documents)
-        for name, is_default in (
-            ("json_options", self.json_options == JsonOptions()),
+        plain = Regex(grammar) if isinstance(grammar, re.Pattern) else grammar
+        optioned = None if plain is None else with_json_options(plain, self.json_options)
+        for name, is_taken in (
+            ("json_options", optioned is not None or self.json_options == JsonOptions()),
             ("documents", not documents),
         ):
-            if not is_default:
+            if not is_taken:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
-        return Regex(grammar) if isinstance(grammar, re.Pattern) else grammar
+        return optioned
 
     def read(self, plain: Answer[str]) -> Answer[T]:
         """Return the answer with its value read from its text; raises ``AnswerValidationError``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from guided.errors import UnsatisfiableError, naming
+from guided.errors import LimitExceededError, UnsatisfiableError, naming
 from guided.grammar.composition import Composition, FilledHole, drop_empty_holes, lower_composition
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
@@ -19,6 +19,7 @@ from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
 from guided.runtime.depth import call_on_new_stack
 from guided.runtime.tracebacks import drop_tracebacks
+from guided.runtime.work_budget import renewed_work
 from guided.spec import JsonSchema, Structure
 from guided.spec.bare_string import BareString
 
@@ -71,7 +72,11 @@ def build_machine(
 def _build_grammar(constraint: Structure, builder: _Builder) -> BuiltMachine:
     """Compute ``build_machine`` for all constraints except a schema alone."""
     composition = lower_composition(constraint)
-    whole = builder.grammar_machine(composition)
+    try:
+        whole = builder.grammar_machine(composition)
+    except (UnsatisfiableError, LimitExceededError):
+        builder.check_inputs(composition)
+        raise
     return BuiltMachine(whole, tuple(builder.schemas), composition.special)
 
 
@@ -120,6 +125,17 @@ class _Builder:
         if not fillings:
             return GrammarMachine(network, self._limits, self._table)
         return CompositeMachine(network, fillings, self._limits, self._table)
+
+    def check_inputs(self, composition: Composition) -> None:
+        """Raise the error of the first input of a custom tool that fails on its own, with its name.
+
+        For a composition that failed as a whole. All inputs may take as much work as the whole.
+        """
+        with renewed_work():
+            for field, grammar in composition.inputs.items():
+                with naming((field,), field=field):
+                    network = network_from_grammar(grammar, self._unavailable_bytes)
+                    GrammarMachine(network, self._limits, TransitionTable(self._limits.max_cells))
 
     def _filling(self, hole: FilledHole) -> Recognizer:
         """Return the recogniser for the filling of a hole; raises what ``json_machine`` raises."""

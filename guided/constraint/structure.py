@@ -14,6 +14,7 @@ from guided.response_types import (
     schema_text,
 )
 from guided.spec import JsonOptions, JsonSchema, Structure
+from guided.spec.constraints import with_json_options
 from guided.spec.json_options import check_options, check_takes_none
 from guided.spec.written_grammar import written_grammar
 
@@ -39,13 +40,14 @@ def structure_of(
     """Return the constraint of ``source``: a JSON Schema as text or dict, or a Python type.
 
     A constraint is returned unchanged; a compiled pattern and a grammar in Lark's format are those
-    of a response model. Raises RequestError for a type that has no schema, and for JSON options or
-    documents beside a constraint.
+    of a response model. JSON options go with schemas in such a grammar, too. Raises RequestError
+    for a type that has no schema, and for JSON options or documents beside other constraints.
     """
     written = written_grammar(source)
     if written is not None:
-        check_takes_none(json_options, documents)
-        return written
+        optioned = with_json_options(written, json_options)
+        check_takes_none(None if optioned else json_options, documents)
+        return optioned or written
     options = JsonOptions() if json_options is None else json_options
     check_options(options)
     if is_response_type(source):

@@ -6,7 +6,7 @@ JSON schemas are not context-free: each is a hole of the grammar, which another 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from guided.errors import RequestError, UnsupportedFeatureError, naming
 from guided.grammar import context_free as cf
 from guided.grammar.ebnf import lower_ebnf
 from guided.grammar.escaped import escape_grammar
-from guided.grammar.lark import extract_inline_json, inline_schema_names, lower_lark
+from guided.grammar.lark import has_inline_schema, lower_lark
 from guided.grammar.one_terminal import lower_choice, lower_regex
 from guided.regular.codepoints import ANY
 from guided.regular.expression import (
@@ -61,6 +61,8 @@ class Composition:
 
     grammar: cf.ContextFreeGrammar
     holes: tuple[FilledHole, ...]
+    inputs: Mapping[str, cf.ContextFreeGrammar]
+    """The grammar of each input of a custom tool on its own, by the field it came from."""
 
     @property
     def special(self) -> frozenset[str]:
@@ -86,16 +88,12 @@ def lower_composition(constraint: Structure) -> Composition:
     resolves.
     """
     match constraint:
-        case Lark():
-            text, imports, fillings = _extract_schemas(constraint)
-            if not fillings:
-                return Composition(lower_lark(text, constraint.start, imports), ())
+        case Lark(text, start, imports, holes):
+            if not holes and not any(map(has_inline_schema, (text, *dict(imports).values()))):
+                return Composition(lower_lark(text, start, dict(imports)), (), {})
         case Ebnf() | Regex() | Choice():
-            return Composition(_lower_single(constraint), ())
-    composer = _Composer()
-    composer.rules[_WHOLE] = composer.lower_part(constraint, ())
-    grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
-    return Composition(grammar, tuple(composer.holes))
+            return Composition(_lower_single(constraint), (), {})
+    return _Composer().lower_whole(constraint)
 
 
 def _lower_single(constraint: Structure) -> cf.ContextFreeGrammar:
@@ -127,10 +125,9 @@ def _lower_input(text: BareText | EscapedText) -> cf.ContextFreeGrammar:
         if isinstance(constraint, Regex):
             grammar = lower_regex(constraint)
         else:
-            source, imports, fillings = _extract_schemas(constraint)
-            if fillings:
-                raise UnsupportedFeatureError("a schema or a hole in the input of a tool")
-            grammar = lower_lark(source, constraint.start, imports)
+            if constraint.holes:
+                raise UnsupportedFeatureError("a hole in the input of a tool, which is text")
+            grammar = lower_lark(constraint.text, constraint.start, dict(constraint.imports))
         if names := cf.special_names(grammar):
             raise UnsupportedFeatureError(
                 f"the special token {min(names)!r} in the input of a tool, which is text",
@@ -153,6 +150,18 @@ class _Composer:
         """The number of each hole, by the digest of what fills it."""
         self._body_by_digest: dict[str, cf.Body] = {}
         """The body of each part that is a grammar, by its digest."""
+        self._inputs: dict[str, cf.Body] = {}
+        """The body of each input of a custom tool, by the field it came from."""
+
+    def lower_whole(self, constraint: Structure) -> Composition:
+        """Return the composition of a constraint; raises as ``lower_composition`` does."""
+        whole = self.lower_part(constraint, ())
+        inputs = {field: self._grammar_of(body) for field, body in self._inputs.items()}
+        return Composition(self._grammar_of(whole), tuple(self.holes), inputs)
+
+    def _grammar_of(self, whole: cf.Body) -> cf.ContextFreeGrammar:
+        """Return the grammar of a body's texts, with the rules of all parts."""
+        return cf.ContextFreeGrammar(self.rules | {_WHOLE: whole}, _WHOLE)
 
     def lower_part(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
         """Return the body of a part of the composition; ``path`` names the part in errors.
@@ -187,8 +196,11 @@ class _Composer:
                     spend(_HOLE_WORK)
                     self.holes.append(FilledHole(constraint, path))
                 return cf.Hole(number)
-            case BareText(end=end, without=without):
-                return _without(self._lower_grammar(constraint, path), end, without)
+            case BareText(field=field, end=end, without=without):
+                body = _without(self._lower_grammar(constraint, path), end, without)
+                return self._inputs.setdefault(field, body)
+            case EscapedText(field=field):
+                return self._inputs.setdefault(field, self._lower_grammar(constraint, path))
         return self._lower_grammar(constraint, path)
 
     def _lower_grammar(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
@@ -209,20 +221,23 @@ class _Composer:
         return self._body_by_digest[digest]
 
     def _lower_lark(self, lark: Lark, prefix: str, path: tuple[str, ...]) -> cf.ContextFreeGrammar:
-        """Return the grammar of a ``Lark``, and add a rule for each of its holes.
+        """Return the grammar of a ``Lark``, and add a rule for each of its holes and schemas.
 
         The rule is called wherever the hole is used, so that what fills it is not copied. No name
         in a grammar contains the ``%`` of the rule's name.
         """
-        with naming(path):
-            text, imports, fillings = _extract_schemas(lark)
-        holes: dict[str, cf.Body] = {}
-        for name, (what, filling) in fillings.items():
+
+        def fill(name: str, filling: Structure, what: str) -> cf.Body:
             rule = f"{prefix}%{name}"
             self.rules[rule] = self.lower_part(filling, (*path, what))
-            holes[name] = cf.Call(rule)
+            return cf.Call(rule)
+
+        def fill_schema(text: str, place: str) -> cf.Body:
+            return fill(place, JsonSchema(text, lark.json_options), place)
+
+        holes = {name: fill(name, filling, f"hole {name!r}") for name, filling in lark.holes}
         with naming(path):
-            return lower_lark(text, lark.start, imports, holes)
+            return lower_lark(lark.text, lark.start, dict(lark.imports), holes, fill_schema)
 
     def _lower_parts(
         self, parts: tuple[Structure, ...], what: str, path: tuple[str, ...]
@@ -328,32 +343,6 @@ def _without(item: cf.Body, end: str, without: str) -> cf.Body:
 
 def _enclose(begin: str, body: cf.Body, end: str) -> cf.Body:
     return cf.Concatenation((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
-
-
-def _extract_schemas(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
-    """Replace the inline schemas of a grammar and its imports by holes.
-
-    Returns the text without ``%json``, the imports likewise, and all holes: by name how errors
-    call the hole and the constraint that fills it. They are ``lark.holes`` and one per schema,
-    named ``JSON_…``. Raises InvalidConstraintError for a schema that is not JSON, and
-    LimitExceededError for a text that is too long.
-    """
-    fillings: dict[str, tuple[str, Structure]] = {
-        name: (f"hole {name!r}", filling) for name, filling in lark.holes
-    }
-    # None is the grammar itself.
-    texts: dict[str | None, str] = {None: lark.text, **dict(lark.imports)}
-    # Imports share the names of declared terminals with the grammar, so each schema's name must
-    # differ from all names in all texts, and from those given to schemas of earlier texts.
-    used_names = inline_schema_names(texts.values())
-    for file, text in texts.items():
-        texts[file], schemas = extract_inline_json(text, used_names)
-        used_names.update(schemas)
-        for number, (name, schema) in enumerate(schemas.items(), start=1):
-            path = f"%json {number}" if file is None else f"%json {number} of {file!r}"
-            fillings[name] = (path, JsonSchema(schema))
-    text = texts.pop(None)
-    return text, {name: each for name, each in texts.items() if name is not None}, fillings
 
 
 def _has_lookaround(grammar: cf.ContextFreeGrammar) -> bool:

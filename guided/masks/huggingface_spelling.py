@@ -7,6 +7,7 @@ text becomes a token that stands for no text, or one that stands for a single by
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, count
@@ -37,9 +38,11 @@ _TRIAL_TEXT: Final = (
     ' a  b\n\n\t{"x": [1, 2345, -0.5e3], "é": "漢字 😀 e\u0301"} Don\'t.  \r\n \x7f'
 )
 """Text of all the kinds that tokenizers are known to lose."""
-_NEVER_IN_TEXT: Final = "\ufdd0" * 8
-"""A text that hardly occurs: noncharacters of Unicode. One with the name of a hidden token, which
-is this and a number, is refused as a text that the tokenizer cannot spell."""
+_NONCHARACTERS: Final = [chr(0xFDD0 + number) for number in range(32)]
+"""Those that the Unicode Standard has in one row (section 23.7)."""
+_NEVER_IN_TEXT: Final = "".join([secrets.choice(_NONCHARACTERS) for _ in range(16)])
+"""A text that occurs nowhere, as it is drawn when a process starts: with a number after it, it is
+the name of a hidden token."""
 
 
 def make_speller(

@@ -81,7 +81,8 @@ class Walker:
         traits = self.keys.traits(state.row)
         if base is not None:
             return self._walks.correct(base, state, traits.overlaid_row)
-        return self._walk_below(_ROOT, state, is_truncated, traits)
+        walk, num_deferred = self._walk_below(_ROOT, state, is_truncated, traits)
+        return self._with_deferred(walk, num_deferred, is_truncated)
 
     def _has_independent_mask(self, outline: Outline | None, stack: int) -> bool:
         """Return whether a row in this stack has a context-independent mask.
@@ -105,10 +106,10 @@ class Walker:
         is_truncated: bool,
         traits: RowTraits,
         into: Walk | None = None,
-    ) -> Walk:
+    ) -> tuple[Walk, int]:
         """Return the walk of a state below the node at which it stands, joined to ``into``, if any.
 
-        ``traits`` are those of the state's row.
+        ``traits`` are those of the state's row. Also returns how many nodes the walk deferred.
 
         The result's mask is scratch memory, as that of ``into`` is: with ``into`` the tokens are
         added to those already there.
@@ -119,11 +120,13 @@ class Walker:
             return self._walk_sites(nothing, state, is_truncated, _NO_ROWS, 0, 0, into)
         mask = self._independent.get(self.packed.current(), state.row, outline, node)
         missing, left = traits.low - state.count, traits.high - state.count
-        walk = self._walk_sites(
+        walk, num_deferred = self._walk_sites(
             mask, state, is_truncated, outline.closing_rows, missing, left, into
         )
         # Names that are left in this stack may not be left in others.
-        return walk if outline.min_names_left == NO_BOUND else walk.for_one_stack()
+        if outline.min_names_left != NO_BOUND:
+            walk = walk.for_one_stack()
+        return walk, num_deferred
 
     def _no_tokens_at(self, node: int) -> IndependentMask:
         """Return the mask of no tokens, with one site: a node at which the walk's state stands.
@@ -142,17 +145,18 @@ class Walker:
         missing: int,
         left: int,
         into: Walk | None = None,
-    ) -> Walk:
+    ) -> tuple[Walk, int]:
         """Return the walk of a context-independent mask: its tokens, and those below its sites.
 
         With ``into`` it is joined to that walk, whose mask is the memory that walks work in, and is
         overwritten. ``closing_rows``, ``missing`` and ``left`` are explained at ``walk_sites``;
         ``closing_rows`` are the rows that the sites of ``mask`` name, empty if they name none.
+        Also returns how many nodes the walk deferred.
         """
         base = mask.mask_within(left)
         # The memory of ``into`` is that of this walk.
         first = base if into is None else np.bitwise_or(into.mask, base, out=into.mask)
-        found = self._walks.walk_below_sites(
+        walk, num_deferred = self._walks.walk_below_sites(
             MaskDelta(first, _NO_CHANGES),
             base,
             state,
@@ -162,25 +166,29 @@ class Walker:
             missing,
             left,
         )
-        walk, num_deferred = found
-        return self._walk_deferred(
-            walk if into is None else walk.join_to(into), is_truncated, num_deferred
-        )
+        return walk if into is None else walk.join_to(into), num_deferred
 
-    def _walk_deferred(self, walk: Walk, is_truncated: bool, num_deferred: int) -> Walk:
+    def _with_deferred(self, walk: Walk, num_deferred: int, is_truncated: bool) -> Walk:
         """Return the walk with what is allowed below the nodes that it deferred.
 
         None of the nodes is below another, so the order in which they are walked does not matter.
+        A loop, as in a long token one may be deferred below another for every string.
         """
-        # Walks of deferred nodes may defer further nodes, in the same memory: the list is read
-        # before the first of them.
-        if num_deferred:
-            for node, *there in self._scratch.get().deferred[:num_deferred].tolist():
-                after = State(*there)
-                walk = self._walk_below(
-                    node, after, is_truncated, self.keys.traits(after.row), walk
-                )
+        deferred = self._read_deferred(num_deferred)
+        while deferred:
+            node, *there = deferred.pop()
+            after = State(*there)
+            traits = self.keys.traits(after.row)
+            walk, num_deferred = self._walk_below(node, after, is_truncated, traits, walk)
+            deferred += self._read_deferred(num_deferred)
         return walk
+
+    def _read_deferred(self, num_deferred: int) -> list[list[int]]:
+        """Return the nodes that the last walk deferred, and the state at each.
+
+        To be called before the next walk, which uses the same memory.
+        """
+        return self._scratch.get().deferred[:num_deferred].tolist() if num_deferred else []
 
     def complete(self, walk: KeptWalk, state: State) -> Walk:
         """Return the walk of a truncated stack, completed by trying uncertain sites on ``state``.
@@ -193,7 +201,7 @@ class Walker:
         found, num_deferred = self._walks.walk_below_sites(
             delta, delta.base, state, False, sites, _NO_ROWS, 0, 0
         )
-        return self._walk_deferred(found, False, num_deferred)
+        return self._with_deferred(found, num_deferred, False)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """Return the tokens below a node that may, or might, follow ``state``, which stands at it.
@@ -201,7 +209,8 @@ class Walker:
         Tokens of the node itself are left out. Uncertain tokens may be returned that may not
         follow; none that may follow is left out.
         """
-        walk = self._walk_sites(self._no_tokens_at(node), state, False, _NO_ROWS, 0, 0)
+        found = self._walk_sites(self._no_tokens_at(node), state, False, _NO_ROWS, 0, 0)
+        walk = self._with_deferred(*found, False)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
             return tokens

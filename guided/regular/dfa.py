@@ -368,10 +368,10 @@ def _multiply(left: _Product, right: _Product) -> _Product:
     """Return the product of two products: pairs of states that some text leads to, the start first.
 
     Equal pairs are merged only at the end (``_minimize``), so there may be more than
-    MAX_DFA_STATES of them. Raises LimitExceededError if their table would have more than
-    MAX_CELLS cells.
+    MAX_DFA_STATES of them. Raises LimitExceededError for more than MAX_BUILT_STATES, or if their
+    table would have more than MAX_CELLS cells.
     """
-    most_pairs = MAX_CELLS // left.table.shape[1]
+    most_pairs = min(MAX_BUILT_STATES, MAX_CELLS // left.table.shape[1])
     with without_gil(left.table.size + right.table.size):
         pairs = product_table(left.table, right.table, most_pairs)
     if pairs is None:

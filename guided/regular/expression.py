@@ -278,21 +278,30 @@ def one_character(code_point: int) -> Chars:
     return Chars(CodePoints.from_ranges([(code_point, code_point)]))
 
 
-def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
+def word_boundary(word: CodePoints, *, negative: bool, in_empty_text: bool = True) -> Regular:
     """Return the expression of ``\\b``, or with ``negative`` of ``\\B`` (ECMA-262, 22.2.2.4).
 
     ``\\b`` matches the empty text between a character in ``word`` and one that is not; either end
     of the text counts as a character that is not. Each look is at one ``Chars``, which terminals
-    require after a lazy repeat (``terminal_edges``). Python before 3.14 has no ``\\B`` in the empty
-    text, which its parser adds.
+    require after a lazy repeat (``terminal_edges``). ``in_empty_text`` says whether ``\\B`` matches
+    in the text without characters, as it does not in Python before 3.14.
     """
     before, after = [Look(Chars(word), ahead=ahead) for ahead in (False, True)]
     not_before, not_after = [
         Look(Chars(word), ahead=ahead, negative=True) for ahead in (False, True)
     ]
-    if negative:
+    if not negative:
+        return Alternate((Concat((before, not_after)), Concat((not_before, after))))
+    if in_empty_text:
         return Alternate((Concat((before, after)), Concat((not_before, not_after))))
-    return Alternate((Concat((before, not_after)), Concat((not_before, after))))
+    other_before, other_after = [Look(Chars(~word), ahead=ahead) for ahead in (False, True)]
+    return Alternate(
+        (
+            Concat((before, after)),
+            Concat((other_before, not_after)),
+            Concat((not_before, other_after)),
+        )
+    )
 
 
 def texts_up_to(end: Regular, ends: Regular, texts: Regular = ANYTHING) -> Regular:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Final, TypeVar
 
@@ -22,6 +22,7 @@ __all__ = [
     "PauseHooks",
     "limited_work",
     "pause_if_due",
+    "renewed_work",
     "spend",
     "take_lock",
     "units_left",
@@ -186,6 +187,15 @@ def limited_work(
     a ``lock``, which is held in the block, it may be entered repeatedly, by several threads.
     """
     return LimitedWork(limit, purpose, lock)
+
+
+def renewed_work() -> AbstractContextManager[None]:
+    """Let the block spend as much as the limited work around it at first, which it may have spent.
+
+    For finding out what the work failed for. Outside ``limited_work`` nothing is counted.
+    """
+    budget = _budget.get()
+    return nullcontext() if budget is None else limited_work(budget.limit, budget.purpose)
 
 
 class LimitedWork:

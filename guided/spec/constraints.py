@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -14,8 +14,19 @@ from guided.spec.library import read_grammar
 from guided.spec.option import named_pairs, sorted_by_name, word_of
 from guided.spec.structure import Structure, check_nesting, digest_of
 
-__all__ = ["Choice", "Ebnf", "JsonSchema", "Lark", "Regex", "RegexDialect"]
+__all__ = [
+    "INLINE_SCHEMA",
+    "Choice",
+    "Ebnf",
+    "JsonSchema",
+    "Lark",
+    "Regex",
+    "RegexDialect",
+    "with_json_options",
+]
 
+INLINE_SCHEMA: Final = "%json"
+"""What stands before a schema in a grammar in Lark's format."""
 _FLAGS: Final = {
     "a": re.ASCII,
     "i": re.IGNORECASE,
@@ -45,13 +56,7 @@ class JsonSchema(Structure):
         object.__setattr__(self, "documents", documents)
 
     def digest(self) -> str:
-        # Only what differs from the defaults, so that options added later change no digest.
-        options = {
-            each.name: getattr(self.options, each.name)
-            for each in fields(self.options)
-            if getattr(self.options, each.name) != each.default
-        }
-        return digest_of("json_schema", (options, self.documents), self.text)
+        return digest_of("json_schema", (_told(self.options), self.documents), self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ class Lark(Structure):
     """
     holes: tuple[tuple[str, Structure], ...] = ()
     """The constraints that fill terminals it declares: name and constraint of each."""
+    json_options: JsonOptions = field(default_factory=JsonOptions)
+    """How the JSON of its schemas, ``%json {...}``, is written."""
 
     if TYPE_CHECKING:
         # Arguments may have wider types than the fields that store them.
@@ -81,6 +88,7 @@ class Lark(Structure):
             start: str = "start",
             imports: tuple[tuple[str, str], ...] = (),
             holes: Mapping[str, Structure] | Iterable[tuple[str, Structure]] = (),
+            json_options: JsonOptions = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -102,6 +110,12 @@ class Lark(Structure):
                 raise InvalidConstraintError(f"the grammar {name!r} is no text")
         ordered = sorted_by_name(imports, "two grammars are given for the name {!r}")
         object.__setattr__(self, "imports", ordered)
+        check_options(self.json_options)
+        if self.json_options != JsonOptions() and not self.has_schemas:
+            raise InvalidConstraintError(
+                "json_options are about schemas in a grammar, and there is none",
+                hint=f"leave them out, or write a schema as {INLINE_SCHEMA} {{...}}",
+            )
 
     @classmethod
     def named(cls, name: str) -> Lark:
@@ -111,12 +125,41 @@ class Lark(Structure):
         """
         return cls(read_grammar(name).text)
 
+    @property
+    def has_schemas(self) -> bool:
+        """Whether it has a schema in it; one in a comment or in quotes counts, too."""
+        return any(INLINE_SCHEMA in text for text in (self.text, *dict(self.imports).values()))
+
     def inner(self) -> tuple[Structure, ...]:
         return tuple(filling for _, filling in self.holes)
 
     def digest_over(self, inner: list[str]) -> str:
         holes = [(name, digest) for (name, _), digest in zip(self.holes, inner, strict=True)]
-        return digest_of("lark", (self.start, self.imports, holes), self.text)
+        told = _told(self.json_options)
+        parts = (self.start, self.imports, holes, *([told] if told else []))
+        return digest_of("lark", parts, self.text)
+
+
+def with_json_options(constraint: Structure, options: JsonOptions | None) -> Structure | None:
+    """Return a constraint with options given beside it; ``None`` if they do not go with it.
+
+    They go with the schemas of a ``Lark`` that has no options of its own. Default ones mean none.
+    """
+    if options in (None, JsonOptions()):
+        return constraint
+    if not isinstance(constraint, Lark) or not constraint.has_schemas:
+        return None
+    is_open = constraint.json_options == JsonOptions()
+    return replace(constraint, json_options=options) if is_open else None
+
+
+def _told(options: JsonOptions) -> dict[str, object]:
+    """Return the options that differ from the defaults, so that later ones change no digest."""
+    return {
+        each.name: getattr(options, each.name)
+        for each in fields(options)
+        if getattr(options, each.name) != each.default
+    }
 
 
 class RegexDialect(StrEnum):

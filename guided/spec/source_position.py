@@ -27,9 +27,15 @@ class SourcePosition:
         """Return ``what`` with line, column and a caret below the place."""
         if self.position is None:
             return what
+        return f"{self.place}: {what}{self.excerpt}"
+
+    @property
+    def place(self) -> str:
+        """Line and column, of which the position must be known."""
+        assert self.position is not None, "a place that is not known"
         before = self.text[: self.position]
         line, column = before.count("\n") + 1, self.position - before.rfind("\n")
-        return f"line {line}, column {column}: {what}{self.excerpt}"
+        return f"line {line}, column {column}"
 
     @property
     def excerpt(self) -> str:

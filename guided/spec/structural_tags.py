@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError, naming
 from guided.spec.composition import AnyOf, Repeat, Sequence, Text
 from guided.spec.constraints import Ebnf, Regex
-from guided.spec.exact_json import read_exact
+from guided.spec.exact_json import check_text_values, read_exact
 from guided.spec.structure import MAX_NESTING, Structure
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 
@@ -59,8 +59,10 @@ _VALUES_WITHOUT_EFFECT: Final[tuple[object, ...]] = (None, False, "json", [])
 def read_structural_tag(text: str, schema: _Schema) -> Structure:
     """Return the constraint of a structural tag; ``schema`` makes those of its JSON Schemas.
 
-    Raises ConstraintError for an invalid structural tag, and names an unknown format.
+    Raises ConstraintError for an invalid structural tag, and names an unknown format;
+    LimitExceededError for a text of very many values.
     """
+    check_text_values(text, "the parts of the structural tag", "constraint")
     try:
         given = read_exact(text)
     except (ValueError, RecursionError) as error:

@@ -1658,8 +1658,8 @@ class Constraint(_message.Message):
 
     @_builtins.property
     def json_options(self) -> Global___JsonOptions:
-        """How the JSON is written where its schema leaves a choice; only with json_schema. Absent: as for
-        an empty message, which is compact.
+        """How the JSON is written where its schema leaves a choice; only with json_schema, and with lark for
+        the schemas in it. Absent: as for an empty message, which is compact.
         """
 
     @_builtins.property

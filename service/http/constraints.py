@@ -16,9 +16,10 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from guided.errors import InvalidConstraintError, RequestError
-from guided.spec import Choice, JsonOptions, JsonSchema, Regex, Structure
+from guided.spec import Choice, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import JsonObject
+from guided.spec.constraints import with_json_options
 from guided.spec.exact_json import check_text_values, parse_decimal
 from guided.spec.grammar_format import grammar_of
 from guided.spec.structural_tags import read_structural_tag, structural_tag_of
@@ -223,6 +224,8 @@ def check_options(
 
 
 def _has_schema(structure: Structure) -> bool:
+    if isinstance(structure, Lark) and structure.has_schemas:
+        return True
     return isinstance(structure, JsonSchema) or any(map(_has_schema, structure.inner()))
 
 
@@ -235,7 +238,8 @@ def _of_outputs(outputs: StructuredOutputs, place: str, options: JsonOptions) ->
     if outputs.choice is not None:
         found.append(("choice", Choice(outputs.choice)))
     if outputs.grammar is not None:
-        found.append(("grammar", grammar_of(outputs.grammar)))
+        grammar = grammar_of(outputs.grammar)
+        found.append(("grammar", with_json_options(grammar, options) or grammar))
     if outputs.json_object is not None:
         found.append(("json_object", JsonObject(options)))
     if outputs.structural_tag is not None:

@@ -15,7 +15,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageCustomToolCal
 from openai.types.responses import Response, ResponseCustomToolCall
 
 from guided.constraint import ConstraintCompiler
-from guided.errors import RequestError
+from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
+from guided.masks.limits import ConstraintLimits
 from guided.masks.mask import tokens_of
 from guided.model.untemplated_tools import describe_tool
 from guided.spec import GenerationRequest, Lark, Message, Regex, TokenId, Tool, ToolCall, ToolUse
@@ -407,6 +408,41 @@ def test_a_grammar_with_a_fault_is_named_with_its_place(face: str, place: str, n
     assert told["param"] == place
     assert told["code"] == "invalid_constraint"
     assert told["message"].startswith(f"in {place}: line 2, column 5: ")
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen_xml", "gemma"])
+@pytest.mark.parametrize(
+    ("definition", "error", "told"),
+    [
+        # What only its automaton shows.
+        ('start: "a" b\nb: "x" b', UnsatisfiableError, "no text"),
+        ("start: /[ab]*a[ab]{20}/", LimitExceededError, "more than"),
+    ],
+)
+def test_what_only_the_automaton_of_an_input_shows_names_the_input(
+    definition: str, error: type[RequestError], told: str, name: str
+) -> None:
+    """Also where other tools are fine, if the limit is one of the whole constraint."""
+    others = [] if error is UnsatisfiableError else [*TOOLS]
+    tools = [*others, custom("c.d", "lark", definition)]
+    call = asked("chat", tools=tools, tool_choice="required")
+    assert call.request.tools is not None
+    with pytest.raises(error, match=told) as caught:
+        COMPILER.start(with_calls(call.request.tools, None, FORMATS[name]))
+    assert caught.value.field == "tools.c.d.input"
+    body: Any = refusal_of(caught.value, 1.0, call.came_from).body["error"]
+    assert body["param"] == f"tools[{len(others)}].custom.format.grammar.definition"
+
+
+def test_a_limit_that_only_tools_together_reach_names_none_of_them() -> None:
+    limits = ConstraintLimits(compile_work=40_000)
+    compiler = ConstraintCompiler(VOCABULARY, limits)
+    one = Tool("a", input=Lark(PATCH))
+    compiler.start(with_calls(ToolUse((one,), "required"), None, FORMATS["hermes"]))
+    many = tuple([Tool(f"f{n}", parameters={"enum": [{"a": n}]}) for n in range(100)])
+    with pytest.raises(LimitExceededError) as caught:
+        compiler.start(with_calls(ToolUse((one, *many), "required"), None, FORMATS["hermes"]))
+    assert caught.value.field == "constraint"
 
 
 def test_a_tool_has_parameters_or_an_input() -> None:

@@ -79,6 +79,18 @@ def test_a_schema_that_does_not_say_has_the_word_of_the_settings(
     assert words(filled(says, STRICT).constraint) == [UnknownKeywords.NOTE]
 
 
+def test_schemas_in_a_grammar_have_the_word_of_the_settings() -> None:
+    text = "start: %json {}"
+    for says, means in ((None, "refuse"), ("note", "note")):
+        options = JsonOptions(whitespace=2, unknown_keywords=says)
+        request = GenerationRequest("x", Lark(text, json_options=options))
+        expected = Lark(text, json_options=replace(options, unknown_keywords=means))
+        assert filled(request, STRICT).constraint == expected
+        assert filled(request, PLAIN) == request
+    plain = GenerationRequest("x", Lark('start: "a"'))
+    assert filled(plain, STRICT).constraint == plain.constraint
+
+
 def test_other_options_of_a_schema_stay_as_they_are() -> None:
     options = JsonOptions(whitespace=None, key_order="any")
     (schema,) = [filled(GenerationRequest("x", JsonSchema("{}", options)), STRICT).constraint]

@@ -12,7 +12,7 @@ import pytest
 
 import guided
 from guided.errors import RequestError
-from guided.spec import JsonOptions, JsonSchema, OnIncomplete, Structure, UnknownKeywords
+from guided.spec import JsonOptions, JsonSchema, Lark, OnIncomplete, Structure, UnknownKeywords
 from tests.service.http_server import HttpServer, chat, error_of, serving_http
 from tests.service.server_process import ECHO_SERVER
 from tests.service.test_http_fields import FLAT_TOOL, SCHEMA, TOOL, asked, refusal
@@ -39,11 +39,13 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
 # JSON options
 
 
-def _schemas(structure: Structure) -> Iterator[JsonSchema]:
+def _options(structure: Structure) -> Iterator[JsonOptions]:
     if isinstance(structure, JsonSchema):
-        yield structure
+        yield structure.options
+    if isinstance(structure, Lark):
+        yield structure.json_options
     for inner in structure.inner():
-        yield from _schemas(inner)
+        yield from _options(inner)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,8 @@ def _schemas(structure: Structure) -> Iterator[JsonSchema]:
         ("completions", {"structured_outputs": {"json_object": True}}),
         ("completions", {"structured_outputs": {"structural_tag": json.dumps(TAG)}}),
         ("completions", {"guided_json": json.dumps(SCHEMA)}),
+        ("chat", {"structured_outputs": {"grammar": "start: %json {}"}}),
+        ("completions", {"guided_grammar": "start: %json {}"}),
         ("chat", {"response_format": NAMED, "tools": [TOOL]}),
         ("responses", {"text": {"format": {"type": "json_object"}}}),
         (
@@ -75,7 +79,7 @@ def test_json_options_are_those_of_the_schema(face: str, fields: dict[str, Any])
     ):
         constraint = asked(face, **fields, json_options=given).request.constraint
         assert constraint is not None
-        assert {schema.options for schema in _schemas(constraint)} == {expected}
+        assert {*_options(constraint)} == {expected}
 
 
 @pytest.mark.parametrize(

@@ -416,6 +416,7 @@ def _nested(depth: int) -> Structure:
     [
         Lark('start: "a"'),
         Lark("%import b.C\nbegin: C", "begin", (("b", 'C: "c"'), ("d", ""))),
+        Lark("start: %json {}", json_options=JsonOptions(whitespace=3, key_order="any")),
         Regex("a+"),
         Ebnf('root ::= "a"'),
         Ebnf('a ::= "a"', "a"),

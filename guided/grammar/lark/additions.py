@@ -10,7 +10,7 @@ import json
 from typing import Final, NamedTuple
 
 from guided.errors import UnsupportedFeatureError
-from guided.grammar.lark.inline_json import find_json_end
+from guided.grammar.lark.json_values import find_json_end
 from guided.spec.source_position import SourcePosition
 
 __all__ = ["REFUSED_ATTRIBUTES", "REFUSED_FORMS", "Refusal", "read_options"]

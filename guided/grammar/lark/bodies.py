@@ -6,8 +6,9 @@
     repeat:       "?" | "*" | "+" | "~" NUMBER (".." NUMBER)? | "{" NUMBER? ("," NUMBER?)? "}"
     item:         "~"? ("(" choice ")" | "[" choice "]" | value)
     value:        TERMINAL | SPECIAL | LITERAL (".." LITERAL)? | RULE ("{" value ("," value)* "}")?
+                | "%json" JSON
 
-``&``, ``~`` before an item, repeats in braces and ``""`` for nothing are of llguidance.
+``&``, ``~`` before an item, repeats in braces, ``%json`` and ``""`` for nothing are of llguidance.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from guided.grammar.lark.syntax import (
     Alternatives,
     Common,
     Complement,
+    InlineSchema,
     Literal,
     Name,
     Range,
@@ -140,6 +142,9 @@ class BodyParser(TokenParser):
                 return literal
             last = self._expect(("literal",), "expected the last character of a range")
             return Range(literal, Literal(last.text, last.position))
+        if token.kind == "json":
+            self._index += 1
+            return InlineSchema(token.text.removeprefix("%json").lstrip(), token.position)
         if token.kind == "special":
             return SpecialName(self._read_special_name(), token.position)
         if token.kind not in NAMES:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from guided.errors import LimitExceededError, UnsupportedFeatureError
+from guided.errors import ConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.grammar.lark.parser import parse_lark
 from guided.grammar.lark.source import (
     Definition,
@@ -30,6 +30,7 @@ from guided.grammar.lark.syntax import (
     Define,
     Ignore,
     Import,
+    InlineSchema,
     Name,
     Repeated,
     Series,
@@ -275,11 +276,11 @@ def _check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
         for tree, where in definition.bodies:
             # The body of such a rule is a terminal.
             if isinstance(tree, Shortest):
-                meter.measure(tree, where)
+                _check_extent(meter.measure(tree, where), f"the rule {definition.name!r}")
     for tree in ignored:
         # A declared terminal has no body; ``lower._RuleLowering.lower_ignored`` refuses holes.
         if not (isinstance(tree, Name) and _is_declared(tree, source)):
-            meter.measure(tree, source)
+            _check_extent(meter.measure(tree, source), "what %ignore names")
 
 
 def _is_empty(tree: Tree) -> bool:
@@ -345,11 +346,11 @@ class _ExtentMeter:
     def measure(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
         """Return the extent of a part of a terminal; its names are those of ``source``.
 
-        Only ``measure_definition`` compares an extent with the limits. The parser bounds how deep
-        brackets nest, ``measure_definition`` how deep references do.
+        The extent is compared with the limits by the caller, that of each terminal in it by
+        ``measure_definition``. The parser bounds how deep brackets nest.
 
         Raises as ``measure_definition`` and ``resolve_terminal`` do, and UnsupportedFeatureError
-        for a template and for a special token.
+        for a template, a special token and a schema.
         """
         match tree:
             case Name():
@@ -369,12 +370,9 @@ class _ExtentMeter:
                     UnsupportedFeatureError,
                 )
             case SpecialName(text, position):
-                raise source.error(
-                    position,
-                    f"the special token {text} stands in a terminal, which is text",
-                    UnsupportedFeatureError,
-                    "use it in rules",
-                )
+                raise _not_text_error(f"the special token {text}", source, position)
+            case InlineSchema(_, position):
+                raise _not_text_error("a schema", source, position)
         return _Extent(1, 1)
 
     def _measure_all(self, trees: Iterable[Tree], source: Source, depth: int) -> _Extent:
@@ -396,18 +394,24 @@ class _ExtentMeter:
         # Checked before recursing, as nothing else limits the recursion through references.
         if depth > _MAX_DEPTH:
             outermost = next(iter(self._open), definition)
-            raise _limit_error(outermost, _MAX_DEPTH, "parts inside of one another")
+            raise _too_deep_error(_subject(outermost))
         self._open[definition] = None
         extent = _enclosing_extent(
             [self.measure(tree, where, depth + 1) for tree, where in definition.bodies]
         )
-        if extent.size > _MAX_SIZE:
-            raise _limit_error(definition, _MAX_SIZE, "parts")
-        if extent.depth > _MAX_DEPTH:
-            raise _limit_error(definition, _MAX_DEPTH, "parts inside of one another")
+        _check_extent(extent, _subject(definition))
         del self._open[definition]
         self._cache[definition] = extent
         return extent
+
+
+def _not_text_error(what: str, source: Source, position: int) -> ConstraintError:
+    return source.error(
+        position,
+        f"{what} stands in a terminal, which is text",
+        UnsupportedFeatureError,
+        "use it in rules",
+    )
 
 
 def _enclosing_extent(extents: list[_Extent]) -> _Extent:
@@ -418,10 +422,26 @@ def _enclosing_extent(extents: list[_Extent]) -> _Extent:
     )
 
 
-def _limit_error(definition: Definition, limit: int, what: str) -> LimitExceededError:
-    """Return the error for a terminal past a limit; ``what`` names what it has too many of."""
+def _check_extent(extent: _Extent, subject: str) -> None:
+    """Raise LimitExceededError for an extent past the limits; ``subject`` has it, in errors."""
+    if extent.size > _MAX_SIZE:
+        raise _limit_error(subject, _MAX_SIZE, "parts")
+    if extent.depth > _MAX_DEPTH:
+        raise _too_deep_error(subject)
+
+
+def _subject(definition: Definition) -> str:
+    return f"the terminal {definition.name!r}"
+
+
+def _too_deep_error(subject: str) -> LimitExceededError:
+    return _limit_error(subject, _MAX_DEPTH, "parts inside of one another")
+
+
+def _limit_error(subject: str, limit: int, what: str) -> LimitExceededError:
+    """Return the error for what is past a limit; ``what`` names what it has too many of."""
     return LimitExceededError(
-        f"the terminal {definition.name!r} has more than {limit} {what} when it is written out",
+        f"{subject} has more than {limit} {what} when it is written out",
         limit=limit,
         field="constraint",
         hint="let terminals refer to each other less often",

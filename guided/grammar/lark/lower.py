@@ -8,8 +8,8 @@ Lark's own scanners accept fewer texts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, TypeAlias
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.grammar.context_free import (
@@ -24,10 +24,11 @@ from guided.grammar.context_free import (
 )
 from guided.grammar.lark.definitions import Definitions, read_definitions
 from guided.grammar.lark.parser import parse_lark
-from guided.grammar.lark.source import Definition, Source
+from guided.grammar.lark.source import Definition, Source, check_length
 from guided.grammar.lark.syntax import (
     Alternatives,
     Declare,
+    InlineSchema,
     Literal,
     Name,
     Range,
@@ -39,14 +40,17 @@ from guided.grammar.lark.syntax import (
     Tree,
 )
 from guided.grammar.lark.terminals import TerminalLowering
+from guided.grammar.lark.tokens import tokenize
 from guided.runtime.work_budget import spend
 
-__all__ = ["MAX_RULES", "lower_lark"]
+__all__ = ["MAX_RULES", "has_inline_schema", "lower_lark"]
 
 MAX_RULES: Final = 20_000
 """The most rules, with those made for the uses of templates."""
 _USE_MARK: Final = "#"
 """Separates a template's name and the number of its use in a rule's name; in no other name."""
+_FillSchema: TypeAlias = Callable[[str, str], Body]
+"""Returns the body for the text of a JSON Schema, and the name of its place, for errors."""
 
 
 def lower_lark(
@@ -54,25 +58,41 @@ def lower_lark(
     start: str = "start",
     imports: Mapping[str, str] | None = None,
     holes: Mapping[str, Body] | None = None,
+    fill_schema: _FillSchema | None = None,
 ) -> ContextFreeGrammar:
     """Return the context-free grammar of a Lark grammar.
 
     ``imports`` are the texts of grammars that it may import, by dotted name; those that come with
     Lark (``common``, ``unicode``, …) need not be among them. ``holes`` has by name the bodies of
     terminals that it or an import declares; the caller has to define the rules that these call.
-    Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret where the
+    ``fill_schema`` returns the body of an inline schema; without it they are refused. Raises
+    InvalidConstraintError or UnsupportedFeatureError, with line, column and caret where the
     position is known, or LimitExceededError.
     """
     imports, holes = imports or {}, holes or {}
     definitions = read_definitions(text, imports)
     try:
         _check_holes(holes, (text, *imports.values()))
-        return _lower(definitions, start, holes)
+        return _lower(definitions, start, holes, fill_schema)
     finally:
         definitions.source.release()
 
 
-def _lower(definitions: Definitions, start: str, holes: Mapping[str, Body]) -> ContextFreeGrammar:
+def has_inline_schema(text: str) -> bool:
+    """Return whether a grammar has a schema in it, ``%json {…}``; raises what ``lower_lark`` does.
+
+    One in a comment or in quotes is none.
+    """
+    check_length(text)
+    return "%json" in text and any(token.kind == "json" for token in tokenize(text))
+
+
+def _lower(
+    definitions: Definitions,
+    start: str,
+    holes: Mapping[str, Body],
+    fill_schema: _FillSchema | None,
+) -> ContextFreeGrammar:
     """Compute ``lower_lark`` from definitions, which must not be released before."""
     by_name = definitions.by_name
     first = by_name.get(start)
@@ -82,7 +102,7 @@ def _lower(definitions: Definitions, start: str, holes: Mapping[str, Body]) -> C
         raise InvalidConstraintError(
             f"the grammar has no rule {start!r} to start with", hint=f"define it{others}"
         )
-    rules = _RuleLowering(by_name, _fill_declared(definitions, holes))
+    rules = _RuleLowering(by_name, _fill_declared(definitions, holes), fill_schema)
     return ContextFreeGrammar(rules.lower_rules(first), start, rules.lower_ignored(definitions))
 
 
@@ -148,11 +168,17 @@ class _RuleLowering:
     call, which never becomes part of a body.
     """
 
-    def __init__(self, definitions: Mapping[str, Definition], holes: Mapping[str, Body]) -> None:
+    def __init__(
+        self,
+        definitions: Mapping[str, Definition],
+        holes: Mapping[str, Body],
+        fill_schema: _FillSchema | None,
+    ) -> None:
         self._definitions = definitions
         """All definitions by full name."""
         self._holes = holes
         """The bodies that fill declared terminals, by full name."""
+        self._fill_schema = fill_schema
         self._terminals = TerminalLowering()
         self._bodies: dict[str, Body] = {}
         """The bodies of the rules that were lowered, by the name of the rule."""
@@ -231,6 +257,8 @@ class _RuleLowering:
                 return _choice_of(self._terminals.lower_literal(tree, source))
             case SpecialName(text):
                 return Special(text)
+            case InlineSchema():
+                return self._lower_schema(tree, source)
             case Shortest(_, position):
                 return _choice_of(self._terminals.lower_body(tree, source, position))
             case Name():
@@ -241,6 +269,17 @@ class _RuleLowering:
                     self._resolve_rule(template, source, bindings, len(bodies)), bodies
                 )
         raise AssertionError("the parser refuses & and ~ in rules")
+
+    def _lower_schema(self, schema: InlineSchema, source: Source) -> Body:
+        """Return what fills a schema; raises UnsupportedFeatureError where none may stand."""
+        if self._fill_schema is None:
+            raise source.error(
+                schema.position,
+                "a schema stands in a grammar that is for text alone",
+                UnsupportedFeatureError,
+                "write its texts as rules",
+            )
+        return self._fill_schema(schema.text, f"%json at {source.place(schema.position)}")
 
     def _lower_name(self, name: Name, source: Source, bindings: Mapping[str, Body]) -> Body:
         """Return the body for a name without arguments: a terminal, a parameter, or a rule.

@@ -154,6 +154,11 @@ class Source:
             return kind(message, position=position, hint=hint)
         return kind(f"in the grammar {self._dotted}: {message}", hint=hint)
 
+    def place(self, position: int) -> str:
+        """Return line and column of a position, and the name of the grammar if it is imported."""
+        place = SourcePosition(self.text, position).place
+        return f"{place} of {self._dotted!r}" if self.is_imported else place
+
 
 class MissingImport(NamedTuple):
     """An import of ``name``, at ``position``, which ``grammar`` does not define."""

@@ -13,6 +13,7 @@ __all__ = [
     "Define",
     "Ignore",
     "Import",
+    "InlineSchema",
     "Literal",
     "Name",
     "Range",
@@ -47,6 +48,13 @@ class Literal(NamedTuple):
 
 class SpecialName(NamedTuple):
     """A special token, written ``<name>``."""
+
+    text: str
+    position: int
+
+
+class InlineSchema(NamedTuple):
+    """A JSON Schema, written ``%json`` and its ``text``; ``position`` is that of the sign."""
 
     text: str
     position: int
@@ -124,6 +132,7 @@ Tree: TypeAlias = (
     Name
     | Literal
     | SpecialName
+    | InlineSchema
     | Range
     | TemplateUse
     | Series

@@ -7,6 +7,7 @@ from typing import Final
 
 from guided.errors import ConstraintError, InvalidConstraintError
 from guided.grammar.lark.additions import REFUSED_FORMS
+from guided.grammar.lark.json_values import find_json_end
 from guided.grammar.token_parser import Token
 from guided.runtime.work_budget import spend
 from guided.spec.source_position import SourcePosition
@@ -26,6 +27,7 @@ _TOKEN: Final = re.compile(
     | (?P<line>(?:\r?\n)+\s*\|?)
     | (?P<pattern>/(?:\\.|[^/\\]++)+/[imslux]*)
     | (?P<special><[^<>\s]++>)
+    | (?P<json>%json\b\s*+)
     | (?P<blank>\\[ ]*\n)
     | (?P<number>[+-]?\d+)
     | (?P<statement>%(?:override|declare|extend|ignore|import|llguidance))
@@ -46,8 +48,8 @@ def tokenize(text: str) -> list[Token]:
     """Return the tokens in order, with a "line" where a statement may end; the last has kind "end".
 
     Blanks and comments are left out. Where the next line begins with ``|`` the statement goes on:
-    there is only a "|". Raises InvalidConstraintError or UnsupportedFeatureError, with the
-    position.
+    there is only a "|". A schema is one token, with the ``%json`` before it. Raises
+    InvalidConstraintError or UnsupportedFeatureError, with the position.
     """
     spend(len(text) // 4)
     # The last statement too must end with a line break.
@@ -62,6 +64,9 @@ def tokenize(text: str) -> list[Token]:
         assert index is not None, "it is one of the groups"
         kind = _KIND_BY_GROUP[index]
         begin, position = found.span(index)
+        if kind == "json":
+            # Not the line break that is put after the text.
+            position = find_json_end(text, min(position, len(text)), "%json")
         piece = terminated[begin:position]
         match kind:
             case "comment" | "blank":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Collection
 from typing import Final
 
@@ -94,7 +95,7 @@ class ShortestStrings:
                 match is not None
                 and low <= len(match)
                 and (high is None or len(match) <= high)
-                and not self._is_too_long(match, formula)
+                and len(match) <= self._most_characters(formula)
             ):
                 text = json_literal(match)
                 return text if self._strings.unavailable_bytes.isdisjoint(text) else None
@@ -120,18 +121,20 @@ class ShortestStrings:
         suffixes = itertools.chain.from_iterable(
             itertools.product(letters, repeat=size) for size in range(len(letters))
         )
+        # Once: it looks at all that are banned, of which an array with unique items may have many.
+        most = self._most_characters(formula)
         for suffix in itertools.islice(suffixes, len(banned) + _MAX_SUFFIXES):
             other = plain + "".join(suffix)
-            if self._is_too_long(other, formula):
+            if len(other) > most:
                 return None
             if other not in banned and self._strings.fits(others, other):
                 return json_literal(other)
         return None
 
-    def _is_too_long(self, text: str, formula: Formula) -> bool:
-        """Return whether a string is longer than the bound that holds if a schema sets none.
+    def _most_characters(self, formula: Formula) -> float:
+        """Return the most characters of a guess: the bound that holds where a schema sets none.
 
-        The block might refuse it then. A needless ``True`` only costs an automaton.
+        The block might refuse a longer one. A needlessly low bound only costs an automaton.
         """
         bound = self._strings.options.max_string_length
-        return bound is not None and len(text) > max(bound, longest_listed_length((formula,)) + 1)
+        return math.inf if bound is None else max(bound, longest_listed_length((formula,)) + 1)

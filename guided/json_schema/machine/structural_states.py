@@ -52,12 +52,8 @@ class StructuralStates:
             inner = self._table.add_row(
                 edges, next_byte=next_byte, loop_bytes=spaces, bounds=(0, max_spaces)
             )
-            shortest = min(edges, key=lambda byte: self._table.distance[edges[byte]])
             outer = {**edges, **dict.fromkeys(spaces, inner)}
-            states = [
-                self._table.add_row(outer, next_byte=shortest if next_byte is None else next_byte),
-                inner,
-            ]
+            states = [self._table.add_row(outer, next_byte=next_byte), inner]
         if between:
             self.between.update(states)
         return states[0]

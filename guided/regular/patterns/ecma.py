@@ -174,15 +174,26 @@ class _Parser(CharacterReader):
         """Parse a group, whose '(' at ``start`` has been read; names of groups are ignored."""
         if self.take("?"):
             if self.take("P<") or self.take("<"):
-                end = self.text.find(">", self.position)
-                name = self.text[self.position : max(end, self.position)]
-                # ECMA-262 allows a dollar sign where Python allows an underscore.
-                if not name.replace("$", "_").isidentifier():
-                    self.raise_invalid("the name of a group is not an identifier", start)
-                self.position = end + 1
+                self.group_name(start)
             elif not self.take(":"):
                 return self.group_with_flags(start)
         return self.group_body(start)
+
+    def group_name(self, start: int) -> None:
+        """Parse the name of a group and its ``>``, in which ``\\u`` escapes stand for characters.
+
+        Errors point to ``start``, where the group begins.
+        """
+        end = self.text.find(">", self.position)
+        name = ""
+        while self.position < end:
+            here = self.position
+            is_escape = self.take("\\u")
+            name += chr(self.unicode_escape(here)) if is_escape else self.next()
+        # ECMA-262 allows a dollar sign where Python allows an underscore.
+        if not name.replace("$", "_").isidentifier():
+            self.raise_invalid("the name of a group is not an identifier", start)
+        self.position = end + 1
 
     def group_with_flags(self, start: int) -> Regular:
         """Parse a group that sets flags, as ``(?i-s:…)`` does, after its ``(?``."""

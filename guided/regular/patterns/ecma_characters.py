@@ -150,7 +150,7 @@ class CharacterReader:
             return ~chars if character.isupper() else chars
         if character == "b" and in_class:
             return ord("\b")
-        if character in _UNSUPPORTED_ESCAPES:
+        if character in _UNSUPPORTED_ESCAPES and not in_class:
             self.raise_unsupported(_UNSUPPORTED_ESCAPES[character], start)
         if character in "123456789":
             self.raise_unsupported("an octal escape" if in_class else "a back reference", start)

@@ -67,8 +67,8 @@ _NEWLINE: Final = CodePoints.single("\n")
 _START_OF_LINE: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
 _END_OF_LINE: Final = Alternate((End(), Look(Chars(_NEWLINE))))
 """``^`` and ``$`` with the flag m."""
-_NEXT_TO_CHARACTER: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
-"""Matches the empty text next to some character: anywhere in a text that is not empty."""
+_BOUNDARY_IN_EMPTY_TEXT: Final = sys.version_info >= (3, 14)
+"""Whether ``\\B`` matches in a text without characters."""
 
 
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
@@ -209,11 +209,8 @@ class _Translator:
         """Translate a word boundary or an anchor, which is refused unless ``anchored``."""
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             negative = code is op.AT_NON_BOUNDARY
-            boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
-            if negative and self.anchored and sys.version_info < (3, 14):
-                # Before Python 3.14 a text without characters has no place that is no boundary.
-                return Concat((_NEXT_TO_CHARACTER, boundary))
-            return boundary
+            word = _category(op.CATEGORY_WORD, flags)
+            return word_boundary(word, negative=negative, in_empty_text=_BOUNDARY_IN_EMPTY_TEXT)
         if not self.anchored:
             self.raise_unsupported("an anchor, which looks beyond the terminal,", _ANCHORS)
         if code is op.AT_END_STRING:

@@ -19,6 +19,7 @@ does not match where it begins, which is how a backtracking matcher treats it::
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple, NoReturn
 
 from guided.errors import LimitExceededError, UnsupportedFeatureError
@@ -66,7 +67,7 @@ def split_edges(regular: Regular) -> tuple[Piece, ...]:
         # A look-ahead is evaluated on the text after the terminal alone, a look-behind on that
         # before it, so neither may look back into the terminal. To look further outwards is fine.
         for look in (*piece.before, *piece.after):
-            if _looks_outside(look.item, at_start=look.ahead, at_end=not look.ahead):
+            if _sees_beyond(look.item, 0, ahead=look.ahead):
                 _raise_unsupported("look-around in look-around at the edge of a terminal")
         # ``without_lazy`` tests these look-aheads before each further round, on the text of the
         # terminal alone. What the round reads is there, but that may be a single character.
@@ -224,6 +225,54 @@ def _looks_outside(node: Regular, *, at_start: bool, at_end: bool) -> bool:
         case Look(_, ahead):
             return at_end if ahead else at_start
     return False
+
+
+def _sees_beyond(node: Regular, room: float, *, ahead: bool) -> bool:
+    """Return whether look-around at an edge may see the text on the other side of that edge.
+
+    ``node`` is a part of what it matches, ``room`` the fewest characters of that between the edge
+    and the part, and ``ahead`` the direction of the look-around: ``(?=x(?<=ax))`` looks back at
+    two characters with room for one.
+    """
+    match node:
+        case Concat(parts):
+            for part in parts if ahead else reversed(parts):
+                if _sees_beyond(part, room, ahead=ahead):
+                    return True
+                room += _length(part, longest=False)
+        case Alternate(options):
+            return any(_sees_beyond(option, room, ahead=ahead) for option in options)
+        case Repeat(item, _, high):
+            return high != 0 and _sees_beyond(item, room, ahead=ahead)
+        case Look(item, direction):
+            if direction == ahead:
+                return _sees_beyond(item, room, ahead=ahead)
+            return _length(item, longest=True) > room
+    return False
+
+
+def _length(node: Regular, *, longest: bool) -> float:
+    """Return a bound on the characters that a part matches: the least, or the most (``longest``).
+
+    In the most, look-around counts as read, since it sees as far.
+    """
+    match node:
+        case Chars():
+            return 1
+        case Concat(parts):
+            return sum([_length(part, longest=longest) for part in parts])
+        case Alternate(options):
+            lengths = [_length(option, longest=longest) for option in options]
+            return max(lengths, default=0) if longest else min(lengths, default=0)
+        case Repeat(item, low, high):
+            rounds = low if not longest else math.inf if high is None else high
+            length = _length(item, longest=longest)
+            return rounds * length if rounds and length else 0
+        case Look(item):
+            return _length(item, longest=True) if longest else 0
+        case Graph():
+            return math.inf if longest else 1
+    return 0
 
 
 def _is_empty(node: Regular) -> bool:

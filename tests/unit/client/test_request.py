@@ -327,6 +327,13 @@ def test_a_schema_as_text_is_not_touched() -> None:
     assert Request("x", schema=text).specification.constraint == JsonSchema(text)
 
 
+def test_json_options_reach_the_schemas_in_a_grammar() -> None:
+    text, options = "start: %json {}", JsonOptions(unknown_keywords="refuse")
+    for given in ({"grammar": Lark(text)}, {"response_model": text}):
+        request = Request("x", **given, json_options=options)
+        assert request.specification.constraint == Lark(text, json_options=options)
+
+
 def test_json_options_and_documents_reach_the_constraint() -> None:
     options = JsonOptions("free", key_order="any")
     documents: dict[str, str | dict[str, object]] = {"urn:b": {"type": "integer"}, "urn:a": "true"}

@@ -224,11 +224,11 @@ REFUSED: list[tuple[Lark | Regex, type[RequestError], str]] = [
     (Lark("start: b"), InvalidConstraintError, "in f: line 1, column 8"),
     (Lark('start: "a"\n\nstart: "b'), InvalidConstraintError, "in f: line 3, column 8"),
     (Lark("begin: /a/"), InvalidConstraintError, "in f: "),
-    (Lark('start: "a" %json {}'), UnsupportedFeatureError, "in f: a schema or a hole"),
+    (Lark('start: "a" %json {}'), UnsupportedFeatureError, "in f: line 1, column 12: a schema"),
     (
         Lark('start: "a" X\n%declare X', holes={"X": JsonSchema("{}")}),
         UnsupportedFeatureError,
-        "in f: a schema or a hole",
+        "in f: a hole in the input of a tool",
     ),
     (Lark("start: <|x|>"), UnsupportedFeatureError, "in f: the special token '<|x|>'"),
     (Regex("a(b"), InvalidConstraintError, "in f: "),

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from guided.constraint import ConstraintCompiler
+from guided.constraint.structure import structure_of
 from guided.errors import (
     ConstraintError,
     InvalidConstraintError,
     RequestError,
     UnsupportedFeatureError,
 )
-from guided.grammar.lark import extract_inline_json
 from guided.masks.mask import tokens_of
-from guided.spec import Choice, JsonSchema, Lark, Regex, Structure
+from guided.spec import Choice, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import Repeat, Sequence
 from tests.kit.walks import BYTES, END, PIECES, accepts, random_walk, tried
 
@@ -165,7 +166,7 @@ def test_a_mask_equals_trying_every_token() -> None:
                 "%import mine.a\nstart: a",
                 imports=(("mine", 'a: %json {} | %json {"type": "int"}'),),
             ),
-            "in %json 2 of 'mine': at /type: ",
+            "in %json at line 1, column 15 of 'mine': at /type: ",
         ),
         (
             lambda: Lark('start: "a"\n  | %json {"a": }'),
@@ -173,11 +174,27 @@ def test_a_mask_equals_trying_every_token() -> None:
         ),
         (
             lambda: Lark('start: %json {"type": "integer"} | %json {"type": "int"}'),
-            "in %json 2: at /type: ",
+            "in %json at line 1, column 36: at /type: ",
         ),
         (
             lambda: Sequence(["a", Lark("start: A\n%declare A", holes={"A": Regex("(")})]),
             "in part 2, hole 'A': ",
+        ),
+        (
+            lambda: Lark('start: A\nA: "a" %json {}'),
+            "line 2, column 8: a schema stands in a terminal, which is text",
+        ),
+        (
+            lambda: Lark('start: "a"\n%ignore %json {}'),
+            "line 2, column 9: a schema stands in a terminal, which is text",
+        ),
+        (
+            lambda: Lark("start: %json", json_options=JsonOptions()),
+            "line 1, column 13: no JSON after %json: Expecting value",
+        ),
+        (
+            lambda: Lark('start: "a"', json_options=JsonOptions(whitespace=1)),
+            "json_options are about schemas in a grammar, and there is none",
         ),
         # After a schema of three lines.
         (lambda: Lark('start: %json {\n"type":\n"null"} b\n'), "line 3, column 9: "),
@@ -202,9 +219,11 @@ def test_errors_say_where(make: object, message: str) -> None:
 
 def test_what_only_looks_like_a_schema_stays() -> None:
     text = 'start: "%json {" | /%json {/ // %json {\n# %json {\n'
-    assert extract_inline_json(text) == (text, {})
+    start = ConstraintCompiler(BYTES).start(Lark(text))
+    assert accepts(start, b"%json {")
+    assert not accepts(start, b"{")
     with pytest.raises(InvalidConstraintError, match="no JSON"):
-        extract_inline_json("start: %json x")
+        ConstraintCompiler(BYTES).start(Lark("start: %json x"))
 
 
 @pytest.mark.parametrize(
@@ -222,23 +241,53 @@ def test_a_schema_is_told_from_what_a_pattern_of_several_lines_has(
     assert accepts(ConstraintCompiler(BYTES).start(Lark(grammar)), text.encode()) == fits
 
 
-def test_what_stands_behind_a_schema_stays_where_it_is() -> None:
-    text = 'start: %json {"a": 1} b %json {\n\n"c":\n2} d\n  | %json\n[] e'
-    rewritten, schemas = extract_inline_json(text)
-    assert list(schemas.values()) == ['{"a": 1}', '{\n\n"c":\n2}', "[]"]
-    for rule in (" b ", " d\n", " e"):
-        assert _line_and_column(rewritten, rule) == _line_and_column(text, rule)
+SCHEMAS = """
+start: "a" %json {"a": 1} | "b" %json {
+
+"type":
+"null"} ";"
+  | %json
+{"type": "array", "maxItems": 0} UNDEFINED
+"""
 
 
-def _line_and_column(text: str, part: str) -> tuple[int, int]:
-    before = text[: text.index(part)]
-    return before.count("\n"), len(before) - before.rfind("\n")
+def test_what_stands_behind_schemas_of_several_lines_is_named_with_its_place() -> None:
+    with pytest.raises(InvalidConstraintError, match="line 7, column 34: the terminal 'UNDEF"):
+        ConstraintCompiler(BYTES).start(Lark(SCHEMAS))
 
 
-def test_names_that_are_taken_are_left_alone() -> None:
-    text, schemas = extract_inline_json("start: JSON_0 %json 1 %json\n\n2 \nJSON_0: 'a'")
-    assert schemas == {"JSON_0_": "1", "JSON_1": "2"}
-    assert text.count("\n", 0, text.index("'a'")) == 3
+def test_names_like_those_of_schemas_mean_nothing() -> None:
+    lark = Lark('start: JSON_0 %json {"const": 1} %json\n\n{"const": 2} \nJSON_0: "a"')
+    start = ConstraintCompiler(BYTES).start(lark)
+    assert accepts(start, b"a12")
+    assert not accepts(start, b"112")
+
+
+REFUSE = JsonOptions(unknown_keywords="refuse")
+
+
+@pytest.mark.parametrize("text", ['start: %json {"maxlength": 1}', "%import mine.start"])
+def test_schemas_are_written_and_checked_by_the_options_of_the_grammar(text: str) -> None:
+    imports = (("mine", 'start: "" | %json {"maxlength": 1}'),)
+    misspelt = Lark(text, imports=imports)
+    assert accepts(ConstraintCompiler(BYTES).start(misspelt), b'"ab"')
+    with pytest.raises(InvalidConstraintError, match=r"at /maxlength: .*'maxLength'") as caught:
+        ConstraintCompiler(BYTES).start(replace(misspelt, json_options=REFUSE))
+    assert caught.value.pointer == "/maxlength"
+    assert "in %json at line 1, column " in str(caught.value)
+    spaced = replace(misspelt, json_options=JsonOptions(whitespace=1))
+    for lark, fits in ((misspelt, False), (spaced, True)):
+        assert accepts(ConstraintCompiler(BYTES).start(lark), b"[ 1]") == fits
+    assert len({misspelt.digest(), spaced.digest()}) == 2
+
+
+def test_options_beside_a_grammar_are_those_of_its_schemas() -> None:
+    text = 'start: %json {"maxlength": 1}'
+    assert structure_of(text, REFUSE) == Lark(text, json_options=REFUSE)
+    assert structure_of(Lark(text), JsonOptions()) == Lark(text)
+    for taken in (Lark(text, json_options=REFUSE), Lark('start: "a"'), Regex("a")):
+        with pytest.raises(RequestError, match="JSON options and documents are for a schema"):
+            structure_of(taken, JsonOptions(whitespace=1))
 
 
 def test_a_hole_fills_no_terminal_whose_name_only_ends_like_its_own() -> None:

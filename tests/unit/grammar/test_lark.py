@@ -234,6 +234,17 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
         LimitExceededError,
         ["the terminal 'LONG' has more than 150 parts inside of one another"],
     ),
+    "size of what is ignored": (
+        'start: "a"\n%ignore T1 | T1\nT15: "b"\n'
+        + "".join(f"T{n}: T{n + 1} T{n + 1}\n" for n in range(1, 15)),
+        LimitExceededError,
+        ["what %ignore names has more than 100000 parts when it is written out"],
+    ),
+    "look-around that sees back beyond an edge": (
+        'start: /a(?=x(?<=ax))/ "x"',
+        UnsupportedFeatureError,
+        ["line 1, column 8", "look-around in look-around at the edge of a terminal"],
+    ),
     "a long number": ('start: "a"~12345678901', LimitExceededError, ["than 9 digits"]),
     "a long priority": ('start.-1234567890: "a"', LimitExceededError, ["than 9 digits"]),
     "a number of nine digits": ('start.-123456789: "a" start', UnsatisfiableError, ["no text"]),

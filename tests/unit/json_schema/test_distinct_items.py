@@ -14,7 +14,9 @@ from guided.json_schema.formulas.formula import Formula, Formulas
 from guided.json_schema.formulas.values import read_value
 from guided.json_schema.machine.distinct import DistinctTexts
 from guided.machine.recognizer import State
+from guided.masks.limits import ConstraintLimits
 from guided.masks.mask import tokens_of
+from guided.runtime.work_budget import limited_work
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.cases import compiled
 from tests.kit.tiny_vocabulary import tiny_vocabulary
@@ -362,3 +364,13 @@ def _may_come(matcher: Matcher, token: int) -> bool:
     except TokenRejectedError:
         return False
     return True
+
+
+def test_hundreds_of_different_strings_are_found_within_the_limit_of_a_step() -> None:
+    """Each has to differ from all before it, and what is looked at for that is looked at once."""
+    machine = machine_of(_unique(items={"type": "string"}, minItems=500))
+    with limited_work(ConstraintLimits().step_work):
+        state = machine.advance(machine.start, b'["hello"')
+    assert state is not None
+    items = json.loads(b'["hello"' + machine.shortest_completion(state))
+    assert len(set(items)) == len(items) == 500

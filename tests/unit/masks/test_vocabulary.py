@@ -316,6 +316,12 @@ def test_normalisation_is_not_part_of_spelling() -> None:
     assert decode(vocabulary, vocabulary.spell(" ﬁ ABab ")) == " ﬁ ABab "
 
 
+@pytest.mark.parametrize("text", ["\ufdd0" * 8, "\ufdd0" * 8 + "1", "a" + "\ufdd0" * 20 + "12b"])
+def test_noncharacters_are_text(text: str) -> None:
+    vocabulary = vocabulary_from_tokenizer(small(byte_fallback_unigram()))
+    assert decode(vocabulary, vocabulary.spell(text)) == text
+
+
 def test_truncation_is_not_part_of_spelling() -> None:
     tokenizer = byte_fallback_unigram()
     tokenizer.enable_truncation(max_length=3)

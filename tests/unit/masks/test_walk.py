@@ -359,6 +359,20 @@ class _Noting(dict[int, Mask]):
         self.seen[left] = mask.tolist()
 
 
+def test_a_token_of_very_many_strings_is_walked_to_its_end() -> None:
+    """Each string in it is walked by itself."""
+    strings = b'a","' * 400
+    vocabulary = tiny_vocabulary([*JSON_PIECES, strings, strings + b"1"])
+    schema = {"type": "array", "items": {"type": "string"}}
+    start = ConstraintCompiler(vocabulary).start(JsonSchema(json.dumps(schema)))
+    for byte in b'["':
+        start = start.advance(vocabulary.byte_ids[byte])
+    longest = [vocabulary.token_bytes.index(token) for token in (strings, strings + b"1")]
+    assert [start.allows(TokenId(token)) for token in longest] == [True, True]
+    numbers = ConstraintCompiler(vocabulary).start(JsonSchema('{"type": "string"}'))
+    assert not numbers.advance(vocabulary.byte_ids[ord('"')]).allows(TokenId(longest[0]))
+
+
 def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() -> None:
     schema = {"type": "string", "maxLength": 7}
     within = _Noting()

@@ -155,6 +155,15 @@ def test_anchors_and_boundaries_are_those_of_this_python(pattern: str, flags: in
         assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
 
 
+@pytest.mark.parametrize(
+    "pattern", [r"\B", r"a?\B", r"\Ba?", r"\B.?\B", r"(?=\B)a?", r"(?:a\B)?a?"]
+)
+def test_boundaries_of_a_terminal_are_those_of_this_python(pattern: str) -> None:
+    dfa = dfa_from_regular(parse_python_regex(pattern))
+    for text in _texts():
+        assert dfa.accepts(text) == bool(re.fullmatch(pattern, text)), text
+
+
 def test_anchors_at_both_ends_cost_nothing() -> None:
     """``$`` inside is look-around, as it also matches before a last line feed."""
     with limited_work(50_000):

@@ -31,6 +31,8 @@ def _characters(item: Regular) -> str:
         (r"(?:a(?!b))*c", ["c", "ac", "aac"]),
         # At its edges it is not.
         (r"a(?=b)", ["a (?=b)"]),
+        (r"a(?=b(?<=b))", ["a (?=b)"]),
+        (r"a(?=(?:b|c)(?<![ac]))", ["a (?=b)"]),
         (r"(?<!a)b", ["(?<!a) b"]),
         (r"(?:a|b(?!c))", ["a", "b (?!c)"]),
         (r"(?<=a)(?<!b)a(?=b)(?!c)", ["(?<=a)(?<!b) a (?=b)(?!c)"]),
@@ -65,6 +67,12 @@ def test_pieces(pattern: str, pieces: list[str]) -> None:
     [
         (r"a(?=\b)", "look-around in look-around"),
         (r"(?<=a(?!b))b", "look-around in look-around"),
+        # It would see back beyond the edge.
+        (r"a(?=x(?<=ax))", "look-around in look-around"),
+        (r"a(?=xy?(?<=axy))", "look-around in look-around"),
+        (r"a(?!x(?<!a+x))", "look-around in look-around"),
+        (r"(?<=(?!xxa)xx)a", "look-around in look-around"),
+        (r"(?<=b(?!a)b?)a", "look-around in look-around"),
         (r"a*?(?=bb)", "a lazy repeat before a look-ahead"),
         (r"(?:a(?=b))*?", "in a lazy repeat"),
         # Where a lazy repeat ends depends on all cases of what follows, and pieces have one each.

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFeatureError
+from guided.errors import (
+    ConstraintError,
+    InvalidConstraintError,
+    LimitExceededError,
+    UnsupportedFeatureError,
+)
 from guided.spec import Ebnf, JsonSchema, Regex, Structure
 from guided.spec.composition import AnyOf, Repeat, Sequence, Text
 from guided.spec.structural_tags import read_structural_tag
@@ -149,6 +154,12 @@ def test_what_cannot_be_enforced_is_refused(given: dict[str, Any], message: str)
     one = {"begin": "<f>", "schema": SCHEMA, "end": "", "begin_token": 3}
     with pytest.raises(UnsupportedFeatureError, match="begin_token of the tag"):
         read({"structures": [one], "triggers": ["<f"]})
+
+
+def test_a_text_of_very_many_values_is_refused_before_it_is_parsed() -> None:
+    text = f'{{"format": {{"type": "const_string", "value": "a", "x": [{"0," * 200_000}0]}}}}'
+    with pytest.raises(LimitExceededError, match="structural tag have more than 200000 values"):
+        read_structural_tag(text, schema)
 
 
 def test_what_nests_without_end_is_refused() -> None:
