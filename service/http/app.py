@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
-from uuid import uuid4
 
 from starlette.datastructures import Headers
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from guided.stats import ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.door import Door
 from guided_service.health import HealthServicer
-from guided_service.http.call import Answers, Face, Response, check_model, fail
+from guided_service.http.call import Answers, Face, Response, fail
+from guided_service.http.carrier import carrier_of
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
+from guided_service.http.find_model import find_model
 from guided_service.http.playground import playground_gets, playground_posts
 from guided_service.http.response_request import read_response
 from guided_service.http.token_calls import Detokenize, Tokenize
@@ -30,7 +32,7 @@ from guided_service.request_watch import WatchesRequests
 from guided_service.servicers import Engine
 from guided_service.token_book import TokenBook
 
-__all__ = ["open_http"]
+__all__ = ["application", "open_http"]
 
 _PATHS: Final = "docs/openai.md lists the paths"
 
@@ -48,16 +50,23 @@ def open_http(
 
     Raises ``ServiceError`` with the reason if it cannot listen.
     """
-    return WebServer(_application(Face(engine, door, readers, watch, book, config), health), config)
+    face = Face(engine, door, readers, watch, book, config)
+    return WebServer(application(face, health, {}), config)
 
 
-def _application(face: Face, health: HealthServicer) -> ASGIApp:
-    """Build the application of all paths; an unknown path gets an error of the usual form."""
+def application(
+    face: Face, health: HealthServicer, further_gets: Mapping[str, ASGIApp]
+) -> ASGIApp:
+    """Build the application of all paths; an unknown path gets an error of the usual form.
+
+    ``further_gets`` are applications by path. Calls come with a carrier (``carried_by``).
+    """
     facts = _Facts(face, int(time.time()))
     gets: dict[str, ASGIApp] = {
         "/health": partial(_tell_health, face, health),
         "/v1/models": partial(_tell, face, facts.models),
         "/v1/models/{model:path}": partial(_tell, face, facts.model),
+        **further_gets,
     }
     posts: dict[str, ASGIApp] = {
         "/v1/chat/completions": Answers(face, "chat.completions", "chatcmpl-", read_chat),
@@ -109,7 +118,7 @@ async def _refuse_path(
 
 def _unlogged(face: Face, scope: Scope, send: Send) -> Response:
     """Return the response to a call that is not logged, as it asks nothing of the model."""
-    return Response(scope, send, uuid4().hex, face.config.stall_seconds)
+    return Response(scope, send, carrier_of(scope).call_id(), face.config.stall_seconds)
 
 
 async def _tell_health(
@@ -135,27 +144,29 @@ async def _tell(
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """The facts returned about the model."""
+    """The facts returned about the models."""
 
     face: Face
     begun: int
     """When the server began, in seconds since 1970."""
 
     def models(self, _: Scope) -> JsonObject:
-        model = self.face.engine.model()
-        adapters = [self._told(name, parent=model.name) for name in model.adapters]
-        return {"object": "list", "data": [self._told(model.name), *adapters]}
+        told = [
+            self._told(model, name)
+            for model in self.face.engine.models()
+            for name in (model.name, *model.adapters)
+        ]
+        return {"object": "list", "data": told}
 
     def model(self, scope: Scope) -> JsonObject:
-        asked, model = scope["path_params"]["model"], self.face.engine.model()
-        check_model(asked, model, self.face.config)
-        is_adapter = asked in model.adapters
-        return self._told(asked, parent=model.name) if is_adapter else self._told(model.name)
+        asked = scope["path_params"]["model"]
+        model = find_model(asked, self.face.engine, self.face.config)
+        return self._told(model, asked if asked in model.adapters else model.name)
 
-    def _told(self, name: str, parent: str | None = None) -> JsonObject:
-        """``parent`` is the model that an adapter is added to, named as vLLM does."""
-        model = self.face.engine.model()
-        of_adapter: JsonObject = {} if parent is None else {"parent": parent}
+    def _told(self, model: ModelInfo, name: str) -> JsonObject:
+        """Return what is told of a model, or of its adapter with this name."""
+        # Named as vLLM does.
+        of_adapter: JsonObject = {} if name == model.name else {"parent": model.name}
         return of_adapter | {
             "id": name,
             "object": "model",

@@ -24,7 +24,6 @@ from guided.bearer import token_of
 from guided.errors import RequestCancelledError, UnauthenticatedError
 from guided.spec import GenerationResult, SchemaReport
 from guided.spec.tool_format import FORMATS
-from guided.stats import ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
 from guided_service.config import ServerConfig
@@ -33,8 +32,9 @@ from guided_service.grammar_servicer import report_beside, unreported
 from guided_service.held_bytes import count_held
 from guided_service.http.asked import Asked, Form, Shown
 from guided_service.http.body import read_body, read_json
-from guided_service.http.connection import cut, identity_of
-from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
+from guided_service.http.carrier import carrier_of
+from guided_service.http.errors import JsonObject, refusal_of
+from guided_service.http.find_model import find_model
 from guided_service.intake import Readers
 from guided_service.large_answers import encode_answer
 from guided_service.object_sizes import memory_of
@@ -52,7 +52,6 @@ __all__ = [
     "Face",
     "Reads",
     "Response",
-    "check_model",
     "fail",
     "taken_call",
     "while_connected",
@@ -82,7 +81,7 @@ class Face:
     def caller(self, scope: Scope, headers: Headers) -> Caller:
         """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
         if self.book is None:
-            return self.door.stranger(identity_of(scope))
+            return self.door.stranger(carrier_of(scope).identity())
         shown = headers.getlist("authorization")
         token = token_of(shown[0]) if len(shown) == 1 else None
         found = None if token is None else self.book.find(token)
@@ -152,7 +151,7 @@ class Response:
             async with asyncio.timeout(self.stall_seconds):
                 await self.send(message)
         except TimeoutError as error:
-            cut(self.scope)
+            carrier_of(self.scope).cut()
             raise RequestCancelledError(
                 f"the caller read nothing of the answer for {self.stall_seconds:g} s",
                 hint="read faster, or ask for less at once",
@@ -210,10 +209,9 @@ class Answers:
         received: float,
     ) -> None:
         face = self._face
-        model = face.engine.model()
-        check_model(asked.model, model, face.config)
-        if asked.model in model.adapters:
-            asked = replace(asked, request=replace(asked.request, adapter=asked.model))
+        model = find_model(asked.model, face.engine, face.config)
+        adapter = asked.model if asked.model in model.adapters else asked.request.adapter
+        asked = replace(asked, request=replace(asked.request, model=model.name, adapter=adapter))
         await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
@@ -303,6 +301,7 @@ async def taken_call(
         peer=f"http:{client[0]}:{client[1]}",
         operation=UNREAD,
         route=scope["path"],
+        request_id=carrier_of(scope).call_id(),
     )
     response = Response(scope, send, record.request_id, face.config.stall_seconds)
     headers = Headers(scope=scope)
@@ -357,15 +356,3 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> 
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def check_model(asked: str, model: ModelInfo, config: ServerConfig) -> None:
-    """Raise RefusedCallError unless the name is one of the model's names or an adapter's."""
-    if asked not in (model.name, config.model, *model.adapters):
-        names = ", ".join(map(repr, (model.name, *model.adapters)))
-        raise RefusedCallError(
-            f"there is no model {asked[:200]!r}",
-            status=404,
-            field="model",
-            hint=f"this server has {names}",
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
+from dataclasses import replace
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -12,19 +13,20 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
+from guided.stats import ModelInfo
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
 from guided_service.http.body import read_body, read_json
 from guided_service.http.call import (
     Face,
     Response,
-    check_model,
     fail,
     taken_call,
     while_connected,
 )
 from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, given
+from guided_service.http.find_model import find_model
 from guided_service.http.token_requests import DetokenizeRequest, Prompted, read_prompted
 from guided_service.object_sizes import memory_of
 from guided_service.token_texts import checked_tokens
@@ -57,10 +59,9 @@ class _TokenCalls(ABC, Generic[_A]):
             size = len(body)
             asked, made = await face.readers.do(partial(self._asked, body), size)
             count_held(made)
-            model = face.engine.model()
             # vLLM, too, lets its own paths do without.
-            check_model(model.name if asked.model is None else asked.model, model, face.config)
-            answering = self._answer(asked, caller, size)
+            model = find_model(asked.model, face.engine, face.config)
+            answering = self._answer(asked, model, caller, size)
             try:
                 await while_connected(receive, _told(answering, response))
             except Exception as error:
@@ -80,8 +81,10 @@ class _TokenCalls(ABC, Generic[_A]):
         """Return what a body requests; raises RequestError."""
 
     @abstractmethod
-    async def _answer(self, asked: _A, caller: Caller, size: int) -> JsonObject:
-        """Return the answer to a call, whose body had so many bytes."""
+    async def _answer(
+        self, asked: _A, model: ModelInfo, caller: Caller, size: int
+    ) -> JsonObject:
+        """Return the answer to a call for this model, whose body had so many bytes."""
 
 
 async def _told(answering: Awaitable[JsonObject], response: Response) -> None:
@@ -102,15 +105,17 @@ class Tokenize(_TokenCalls[Prompted]):
         return asked.prompt_field
 
     @override
-    async def _answer(self, asked: Prompted, caller: Caller, size: int) -> JsonObject:
+    async def _answer(
+        self, asked: Prompted, model: ModelInfo, caller: Caller, size: int
+    ) -> JsonObject:
         face, received = self._face, time.monotonic()
-        window = face.engine.model().context_window
-        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
+        request = replace(asked.request, model=model.name)
+        await face.readers.do(partial(face.engine.check_prompt, request), size)
         async with face.door.working(caller, received, seconds=None):
-            found = await face.engine.tokenize(asked.request, received, texts=asked.texts)
+            found = await face.engine.tokenize(request, received, texts=asked.texts)
         told: JsonObject = {
             "count": len(found.tokens),
-            "max_model_len": window,
+            "max_model_len": model.context_window,
             "tokens": found.tokens,
         }
         if asked.texts:
@@ -128,10 +133,12 @@ class Detokenize(_TokenCalls[DetokenizeRequest]):
         return given(DetokenizeRequest, body)
 
     @override
-    async def _answer(self, asked: DetokenizeRequest, caller: Caller, size: int) -> JsonObject:
+    async def _answer(
+        self, asked: DetokenizeRequest, model: ModelInfo, caller: Caller, size: int
+    ) -> JsonObject:
         face, received = self._face, time.monotonic()
-        check = partial(checked_tokens, asked.tokens, face.engine.model())
+        check = partial(checked_tokens, asked.tokens, model)
         tokens = await face.readers.do(check, size)
         async with face.door.working(caller, received, seconds=None):
-            text = await face.engine.detokenize(tokens)
+            text = await face.engine.detokenize(tokens, model.name)
         return {"prompt": text.decode(errors="replace")}

@@ -27,10 +27,9 @@ from guided_service.messages import (
     Grown,
     Inspect,
     Ready,
-    Report,
     Tokenize,
 )
-from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
+from guided_service.ray.messages import Absent, Asked, Reply, Reported, failed, write_reply
 from guided_service.stream_events import Scored, StreamEvent, Thought
 
 __all__ = ["BEGUN", "KV_USE", "Engine"]
@@ -92,8 +91,8 @@ class Engine:
 
     @_written
     async def report(self) -> Reply:
-        """Return the engine's statistics: ``Report``."""
-        return Report(self._supervisor.stats())
+        """Return the engine's statistics: ``Reported``."""
+        return Reported(self._replica, self._supervisor.stats())
 
     @_written
     async def generate(self, asked: Asked) -> Reply:
@@ -170,7 +169,7 @@ def _reply_of_event(event: StreamEvent) -> Reply:
             return Answered("", event)
         case Thought(text):
             return Grown((("", text, True),))
-        case Scored(text):
-            return Grown((("", text, False),))
+        case Scored(text, logprobs):
+            return Grown((("", text, False),), (("", logprobs),))
         case _:
             return Grown((("", event, False),))
