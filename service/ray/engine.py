@@ -32,7 +32,7 @@ from guided_service.messages import (
 from guided_service.ray.messages import Absent, Asked, Reply, Reported, failed, write_reply
 from guided_service.stream_events import Scored, StreamEvent, Thought
 
-__all__ = ["BEGUN", "KV_USE", "Engine"]
+__all__ = ["BEGUN", "KV_USE", "Engine", "reply_of_event"]
 
 KV_USE: Final = "kv_use"
 """The share of the cache's blocks that running requests hold, for the router and autoscaling."""
@@ -104,7 +104,7 @@ class Engine:
         try:
             async with aclosing(self._supervisor.stream(*_request_of(asked))) as events:
                 async for event in events:
-                    yield write_reply(_reply_of_event(event))
+                    yield write_reply(reply_of_event(event))
         except Exception as error:
             yield write_reply(self.reply_to(error))
 
@@ -163,7 +163,8 @@ def _request_of(asked: Asked) -> tuple[GenerationRequest, float, str]:
     return request, received, asked.client
 
 
-def _reply_of_event(event: StreamEvent) -> Reply:
+def reply_of_event(event: StreamEvent) -> Reply:
+    """Return the reply that stands for an event of a stream."""
     match event:
         case GenerationResult():
             return Answered("", event)
