@@ -54,9 +54,7 @@ def open_http(
     return WebServer(application(face, health, {}), config)
 
 
-def application(
-    face: Face, health: HealthServicer, further_gets: Mapping[str, ASGIApp]
-) -> ASGIApp:
+def application(face: Face, health: HealthServicer, further_gets: Mapping[str, ASGIApp]) -> ASGIApp:
     """Build the application of all paths; an unknown path gets an error of the usual form.
 
     ``further_gets`` are applications by path. Calls come with a carrier (``carried_by``).

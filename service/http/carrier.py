@@ -1,4 +1,4 @@
-"""What a call needs of the connection it came by: that of our own server, or of a proxy before us."""
+"""What a call needs of its connection, which is our own server's or that of a proxy before us."""
 
 from __future__ import annotations
 

@@ -81,9 +81,7 @@ class _TokenCalls(ABC, Generic[_A]):
         """Return what a body requests; raises RequestError."""
 
     @abstractmethod
-    async def _answer(
-        self, asked: _A, model: ModelInfo, caller: Caller, size: int
-    ) -> JsonObject:
+    async def _answer(self, asked: _A, model: ModelInfo, caller: Caller, size: int) -> JsonObject:
         """Return the answer to a call for this model, whose body had so many bytes."""
 
 

@@ -96,9 +96,7 @@ def _ray(
             f"--config already has all settings, but {next(iter(given))} was given too"
         )
     asked = (
-        config_of(
-            given, replicas=replicas, cpus=cpus, gpus=gpus, port=port, http_port=http_port
-        )
+        config_of(given, replicas=replicas, cpus=cpus, gpus=gpus, port=port, http_port=http_port)
         if config is None
         else read_ray_config(config)
     )

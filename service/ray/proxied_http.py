@@ -47,7 +47,7 @@ class _ProxiedCall:
         return f"connection {host}:{port}"
 
     def call_id(self) -> str:
-        """Return the id that the proxy or the caller chose; a new one in place of an invalid one."""
+        """Return the id that the proxy or the caller chose, or a new one if it is invalid."""
         return name_of(Headers(scope=self._scope).get(_ID, ""))
 
     def cut(self) -> None:

@@ -156,6 +156,15 @@ def ended(served: Serving, outcome: str) -> float:
     )
 
 
+def engines_up(served: Serving) -> dict[str, float]:
+    """Whether each replica has an engine."""
+    return {
+        each.labels["replica"]: each.value
+        for each in samples(served)
+        if each.name == "guided_engine_up"
+    }
+
+
 def test_metrics_are_those_of_every_replica(served: Serving) -> None:
     with Client(served.address) as client:
         answers = {
@@ -166,8 +175,7 @@ def test_metrics_are_those_of_every_replica(served: Serving) -> None:
     eventually(lambda: ended(served, "stop") >= total)
     found = samples(served)
     engines = set(served.replicas())
-    up = {each.labels["replica"]: each.value for each in found if each.name == "guided_engine_up"}
-    assert up == dict.fromkeys(engines, 1)
+    assert engines_up(served) == dict.fromkeys(engines, 1)
     answered = {
         each.labels["replica"]: each.value
         for each in found
@@ -180,9 +188,9 @@ def test_metrics_are_those_of_every_replica(served: Serving) -> None:
     assert {door.labels["replica"]} == set(served.replicas("Ingress"))
 
 
-def long_stream(served: Serving, digit: int) -> Any:
+def long_stream(served: Serving, digit: str) -> Any:
     """A stream of some seconds, the like of which no engine has seen."""
-    body = {"model": "echo", "prompt": f"{digit}" * 5000, "max_tokens": 5000, "stream": True}
+    body = {"model": "echo", "prompt": digit * 5000, "max_tokens": 5000, "stream": True}
     return httpx2.stream("POST", f"{served.url}/v1/completions", json=body, timeout=60)
 
 
@@ -190,7 +198,9 @@ def test_streams_of_a_killed_engine_end_with_an_error(
     served: Serving, client: openai.OpenAI
 ) -> None:
     with ExitStack() as opened:
-        streams = [opened.enter_context(long_stream(served, digit)).iter_lines() for digit in "1234"]
+        streams = [
+            opened.enter_context(long_stream(served, digit)).iter_lines() for digit in "1234"
+        ]
         for each in streams:
             next(each)
         name, process = served.replicas().popitem()
@@ -202,22 +212,17 @@ def test_streams_of_a_killed_engine_end_with_an_error(
     assert last.count("data: [DONE]") == len(streams) - len(lost)
     assert chat(client, "hello", max_completion_tokens=3).choices[0].message.content == "hello"
     engines = served.wait_for(ENGINES, name)
-    up = {"guided_engine_up": 1.0}
-    eventually(lambda: {(each.name, each.value) for each in samples(served)} >= {*up.items()})
-    eventually(
-        lambda: (
-            {each.labels["replica"] for each in samples(served) if each.name == "guided_engine_up"}
-            == engines.keys()
-        )
-    )
+    eventually(lambda: engines_up(served) == dict.fromkeys(engines, 1))
 
 
 def test_a_stream_of_a_killed_ingress_is_cut_off(served: Serving, client: openai.OpenAI) -> None:
-    with long_stream(served, 5) as stream, pytest.raises(httpx2.RemoteProtocolError):
-        for i, _ in enumerate(stream.iter_lines()):
-            if i == 0:
-                (process,) = served.replicas("Ingress").values()
-                os.kill(process, signal.SIGKILL)
+    with long_stream(served, "5") as stream:
+        lines = stream.iter_lines()
+        next(lines)
+        (process,) = served.replicas("Ingress").values()
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(httpx2.RemoteProtocolError):
+            list(lines)
     # Until the next one is there, calls wait for it.
     assert chat(client, "hello", max_completion_tokens=3).choices[0].message.content == "hello"
 
