@@ -35,10 +35,10 @@ LOST = "the engine ended while the request ran; try again"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """An ingress and two engines, all on one node."""
-    with cluster(tmp_path_factory.mktemp("ray"), nodes=1, cpus=ENGINES + 1) as found:
+    """An ingress and two engines, all on one node, with room for the next ingress."""
+    with cluster(tmp_path_factory.mktemp("ray"), nodes=1, cpus=ENGINES + 2) as found:
         found.deploy(echo_config(found.port, ENGINES, per_node=ENGINES))
-        wait_until_serving(found.address, 60)
+        wait_until_serving(found.address, 120)
         yield found
 
 
@@ -80,9 +80,9 @@ def test_a_stream_grows(client: openai.OpenAI) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "status", "param", "message"),
     [
-        ("hello", {"max_tokens": 0}, 400, "max_tokens", "max_tokens 0 is below 1"),
+        ("hello", {"max_tokens": 0}, 400, "max_tokens", "should be greater than or equal to 1"),
         ("hello", {"model": "other"}, 404, "model", "there is no model 'other'"),
-        ("fail later", {"max_tokens": 5}, 400, "response_format", "the rest is odd"),
+        ("fail later", {"max_tokens": 5}, 400, None, "the rest is odd"),
         ("bug in submit", {"max_tokens": 5}, 500, None, "incident"),
     ],
 )
@@ -99,7 +99,7 @@ def test_errors_are_those_of_a_server(
     assert answer.status_code == status
     error = answer.json()["error"]
     assert message in error["message"]
-    assert error["param"] in (param, None)
+    assert error["param"] == param
 
 
 def test_paths_and_bodies_that_are_refused(served: Serving) -> None:
