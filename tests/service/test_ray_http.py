@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -64,7 +65,10 @@ class Answered:
 
 
 def called(
-    path: str, body: object = None, *, book: TokenBook | None = None, **headers: str
+    path: str,
+    body: object = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    book: TokenBook | None = None,
 ) -> Answered:
     """Make one call, as Ray's proxy passes it on."""
     answered = Answered()
@@ -86,7 +90,8 @@ def called(
         async def receive() -> dict[str, Any]:
             if coming:
                 return coming.pop()
-            return await asyncio.Event().wait() or {}
+            await asyncio.Event().wait()
+            raise AssertionError("the caller stays")
 
         async def send(message: Any) -> None:
             answered.messages.append(message)
@@ -115,13 +120,13 @@ def test_an_answer_has_the_id_of_the_proxy_which_alone_sends_it() -> None:
 
 def test_an_id_that_would_forge_a_line_of_the_log_is_replaced() -> None:
     answered = called(
-        COMPLETIONS, {"model": "no model", "prompt": "hello"}, **{"x-request-id": "a b"}
+        COMPLETIONS, {"model": "no model", "prompt": "hello"}, {"x-request-id": "a b"}
     )
     assert " " not in json.loads(answered.body)["id"]
 
 
 def test_a_websocket_is_closed() -> None:
-    sent = []
+    sent: list[Any] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -139,7 +144,7 @@ def test_metrics_need_a_token_where_tokens_are_needed(tmp_path: Path) -> None:
     file.write_text(f'[me]\nsha256 = "{token_hash(token)}"\n')
     assert called(METRICS_PATH).status == 200
     assert called(METRICS_PATH, book=TokenBook(file)).status == 401
-    known = called(METRICS_PATH, book=TokenBook(file), authorization=f"Bearer {token}")
+    known = called(METRICS_PATH, headers={"authorization": f"Bearer {token}"}, book=TokenBook(file))
     assert known.status == 200
     assert b"guided_engine_up" in known.body
     assert called(METRICS_PATH, {}).status == 405
