@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
@@ -26,7 +26,7 @@ from guided_service.http.carrier import carrier_of
 
 __all__ = ["METRICS_PATH", "Exposition", "ReplicasCollector", "ReportsSource"]
 
-METRICS_PATH = "/metrics"
+METRICS_PATH: Final = "/metrics"
 
 
 class ReportsSource(Protocol):
@@ -75,8 +75,7 @@ class Exposition:
 
     def __init__(self, face: Face, collector: Collector) -> None:
         self._face = face
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(collector)
+        self._collector = collector
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         face = self._face
@@ -84,7 +83,7 @@ class Exposition:
         try:
             face.caller(scope, Headers(scope=scope))
             # In a thread: with many engines it takes longer than other calls should wait.
-            content = await asyncio.to_thread(generate_latest, self._registry)
+            content = await asyncio.to_thread(generate_latest, self._collector)
             await response.content(content, CONTENT_TYPE_LATEST)
         except Exception as error:
             await fail(response, error, face)
