@@ -33,7 +33,7 @@ from guided_service.listening import check_exposure, in_url, is_loopback
 from guided_service.metrics_server import serve_metrics
 from guided_service.servicers import ModelSource
 
-__all__ = ["EngineCollector", "start_exposition"]
+__all__ = ["EngineCollector", "door_metrics", "engine_metrics", "start_exposition"]
 
 
 class EngineCollector(Collector):
@@ -46,30 +46,44 @@ class EngineCollector(Collector):
     @override
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics as they are now."""
-        yield InfoMetricFamily("guided_build", "The program.", {"version": version(DISTRIBUTION)})
-        yield GaugeMetricFamily(
-            "guided_requests_in_flight",
-            "Requests that hold a place of the server.",
-            self._admission.in_flight,
-        )
-        yield GaugeMetricFamily(
-            "guided_requests_queued",
-            "Requests that wait for a place of the server.",
-            self._admission.waiting,
-        )
+        yield from door_metrics(self._admission)
+        yield from engine_metrics(*self._engine())
+
+    def _engine(self) -> tuple[str, EngineStats | None]:
+        """Return the name of its model and its statistics, or that there is no engine."""
         try:
-            model, stats = self._source.models()[0], self._source.stats()
+            return self._source.models()[0].name, self._source.stats()
         except ServiceUnavailableError:
-            yield GaugeMetricFamily("guided_engine_up", "Whether there is an engine.", 0)
-            return
-        yield GaugeMetricFamily("guided_engine_up", "Whether there is an engine.", 1)
-        yield InfoMetricFamily("guided_model", "The model.", {"name": model.name})
-        yield from _requests(stats)
-        yield from _tokens(stats)
-        yield from _drafters(stats)
-        yield from _cache(stats)
-        yield from _times(stats)
-        yield from _constraints(stats.constraints)
+            return "", None
+
+
+def door_metrics(admission: Admission) -> Iterator[Metric]:
+    """Yield the metrics of what admits requests, a server or an ingress."""
+    yield InfoMetricFamily("guided_build", "The program.", {"version": version(DISTRIBUTION)})
+    yield GaugeMetricFamily(
+        "guided_requests_in_flight",
+        "Requests that hold a place of the server.",
+        admission.in_flight,
+    )
+    yield GaugeMetricFamily(
+        "guided_requests_queued",
+        "Requests that wait for a place of the server.",
+        admission.waiting,
+    )
+
+
+def engine_metrics(model: str, stats: EngineStats | None) -> Iterator[Metric]:
+    """Yield the metrics of an engine with this model; without statistics, that there is none."""
+    yield GaugeMetricFamily("guided_engine_up", "Whether there is an engine.", stats is not None)
+    if stats is None:
+        return
+    yield InfoMetricFamily("guided_model", "The model.", {"name": model})
+    yield from _requests(stats)
+    yield from _tokens(stats)
+    yield from _drafters(stats)
+    yield from _cache(stats)
+    yield from _times(stats)
+    yield from _constraints(stats.constraints)
 
 
 def start_exposition(config: ServerConfig, port: int, collector: EngineCollector) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
-from uuid import uuid4
 
 from starlette.datastructures import Headers
 from starlette.routing import Route, Router
@@ -18,6 +17,7 @@ from guided_service.door import Door
 from guided_service.health import HealthServicer
 from guided_service.http.anthropic_request import read_message
 from guided_service.http.call import Answers, Face, Response, fail
+from guided_service.http.carrier import carrier_of
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
@@ -32,7 +32,7 @@ from guided_service.request_watch import WatchesRequests
 from guided_service.servicers import Engine
 from guided_service.token_book import TokenBook
 
-__all__ = ["open_http"]
+__all__ = ["application", "open_http"]
 
 _PATHS: Final = "docs/openai.md lists the paths"
 
@@ -50,16 +50,21 @@ def open_http(
 
     Raises ``ServiceError`` with the reason if it cannot listen.
     """
-    return WebServer(_application(Face(engine, door, readers, watch, book, config), health), config)
+    face = Face(engine, door, readers, watch, book, config)
+    return WebServer(application(face, health, {}), config)
 
 
-def _application(face: Face, health: HealthServicer) -> ASGIApp:
-    """Build the application of all paths; an unknown path gets an error of the usual form."""
+def application(face: Face, health: HealthServicer, further_gets: Mapping[str, ASGIApp]) -> ASGIApp:
+    """Build the application of all paths; an unknown path gets an error of the usual form.
+
+    ``further_gets`` are applications by path. Calls come with a carrier (``carried_by``).
+    """
     facts = ModelFacts(face, int(time.time()))
     gets: dict[str, ASGIApp] = {
         "/health": partial(_tell_health, face, health),
         "/v1/models": partial(_tell, face, facts.models),
         "/v1/models/{model:path}": partial(_tell, face, facts.model),
+        **further_gets,
     }
     posts: dict[str, ASGIApp] = {
         "/v1/chat/completions": Answers(face, "chat.completions", "chatcmpl-", read_chat),
@@ -115,7 +120,7 @@ async def _refuse_path(
 
 def _unlogged(face: Face, scope: Scope, send: Send) -> Response:
     """Return the response to a call that is not logged, as it asks nothing of the model."""
-    return Response(scope, send, uuid4().hex, face.config.stall_seconds)
+    return Response(scope, send, carrier_of(scope).call_id(), face.config.stall_seconds)
 
 
 async def _tell_health(

@@ -24,7 +24,6 @@ from guided.bearer import token_of
 from guided.errors import RequestCancelledError, UnauthenticatedError
 from guided.spec import GenerationRequest, GenerationResult, SchemaReport
 from guided.spec.tool_format import FORMATS
-from guided.stats import ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
 from guided_service.config import ServerConfig
@@ -33,9 +32,10 @@ from guided_service.grammar_servicer import report_beside, unreported
 from guided_service.held_bytes import count_held
 from guided_service.http.asked import Asked, Form, FormOfSeveral, Shown
 from guided_service.http.body import read_body, read_json
-from guided_service.http.connection import cut, identity_of
+from guided_service.http.carrier import carrier_of
 from guided_service.http.dialect import Dialect, dialect_of
-from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
+from guided_service.http.errors import JsonObject, refusal_of
+from guided_service.http.find_model import find_model
 from guided_service.http.side_by_side import OneAtATime, all_or_none
 from guided_service.intake import Readers
 from guided_service.large_answers import encoded_answer
@@ -53,7 +53,6 @@ __all__ = [
     "Face",
     "Reads",
     "Response",
-    "check_model",
     "fail",
     "taken_call",
     "while_connected",
@@ -83,7 +82,7 @@ class Face:
     def caller(self, scope: Scope, headers: Headers) -> Caller:
         """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
         if self.book is None:
-            return self.door.stranger(identity_of(scope))
+            return self.door.stranger(carrier_of(scope).identity())
         shown = _shown_token(headers)
         found = None if shown is None else self.book.find(shown)
         if found is None:
@@ -168,7 +167,7 @@ class Response:
             async with asyncio.timeout(self.stall_seconds):
                 await self.send(message)
         except TimeoutError as error:
-            cut(self.scope)
+            carrier_of(self.scope).cut()
             raise RequestCancelledError(
                 f"the caller read nothing of the answer for {self.stall_seconds:g} s",
                 hint="read faster, or ask for less at once",
@@ -232,11 +231,12 @@ class Answers:
         received: float,
     ) -> None:
         face = self._face
-        model = face.engine.model()
-        check_model(asked.model, model, face.config)
-        if asked.model in model.adapters:
-            first, *others = [replace(each, adapter=asked.model) for each in asked.requests]
-            asked = replace(asked, request=first, others=tuple(others))
+        model = find_model(asked.model, face.engine, face.config)
+        adapter = asked.model if asked.model in model.adapters else asked.request.adapter
+        first, *others = [
+            replace(each, model=model.name, adapter=adapter) for each in asked.requests
+        ]
+        asked = replace(asked, request=first, others=tuple(others))
         for request in asked.requests:
             await face.readers.do(partial(face.engine.check_prompt, request), size)
         shown = Shown(
@@ -383,6 +383,7 @@ async def taken_call(
         peer=f"http:{client[0]}:{client[1]}",
         operation=UNREAD,
         route=scope["path"],
+        request_id=carrier_of(scope).call_id(),
     )
     response = Response(scope, send, record.request_id, face.config.stall_seconds)
     headers = Headers(scope=scope)
@@ -438,15 +439,3 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> 
 async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def check_model(asked: str, model: ModelInfo, config: ServerConfig) -> None:
-    """Raise RefusedCallError unless the name is one of the model's names or an adapter's."""
-    if asked not in (model.name, config.model, *model.adapters):
-        names = ", ".join(map(repr, (model.name, *model.adapters)))
-        raise RefusedCallError(
-            f"there is no model {asked[:200]!r}",
-            status=404,
-            field="model",
-            hint=f"this server has {names}",
-        )

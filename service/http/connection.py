@@ -12,17 +12,16 @@ import socket
 import ssl
 import struct
 from typing import Any, Final, cast
+from uuid import uuid4
 
-from starlette.types import Scope
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from guided_service.config import ServerConfig
+from guided_service.http.carrier import carried_by
 
-__all__ = ["connection_kind", "cut", "identity_of"]
+__all__ = ["connection_kind"]
 
-_CONNECTION: Final = "guided.connection"
-"""The key of the connection in the scope of a call."""
 _PIECE: Final = 8 * 2**10
 """Bytes that are parsed before others get their turn: 7 ms, where each byte is sent as a chunk."""
 
@@ -59,7 +58,7 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._made = self.loop.time()
-        self.app_state = {**self.app_state, _CONNECTION: self}
+        self.app_state = carried_by(self, self.app_state)
         self._await_header()
 
     @override
@@ -124,6 +123,18 @@ class _Connection(H11Protocol):
             return "certificate " + ", ".join(sorted(_names(shown)))
         return f"connection {self.client}"
 
+    def call_id(self) -> str:
+        """Return a new id, as callers choose none."""
+        return uuid4().hex
+
+    def cut(self) -> None:
+        """End the connection at once, and drop what its caller has not read."""
+        # Otherwise the system would keep trying to deliver it.
+        linger = struct.pack("ii", 1, 0)
+        taken = self.transport.get_extra_info("socket")
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.transport.abort()
+
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
@@ -134,24 +145,6 @@ class _Connection(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
-
-
-def identity_of(scope: Scope) -> str:
-    """Return the caller without a token: the subject of its certificate, or its connection."""
-    return _connection_of(scope).identity()
-
-
-def cut(scope: Scope) -> None:
-    """End a connection at once, and drop what its caller has not read."""
-    transport = _connection_of(scope).transport
-    # Otherwise the system would keep trying to deliver it.
-    linger = struct.pack("ii", 1, 0)
-    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-    transport.abort()
-
-
-def _connection_of(scope: Scope) -> _Connection:
-    return cast("_Connection", scope["state"][_CONNECTION])
 
 
 def _names(certificate: Any) -> list[str]:

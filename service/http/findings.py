@@ -27,7 +27,6 @@ from guided_service.http.body import read_body, read_json
 from guided_service.http.call import (
     Face,
     Response,
-    check_model,
     fail,
     taken_call,
     while_connected,
@@ -35,6 +34,7 @@ from guided_service.http.call import (
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, Listed, TokenIdField, given
+from guided_service.http.find_model import find_model
 from guided_service.messages import Inspect
 from guided_service.object_sizes import memory_of
 
@@ -117,9 +117,10 @@ class Findings:
             body = await read_body(Headers(scope=scope), receive, face.config)
             look = await face.readers.do(partial(self._asked, body), len(body))
             count_held(memory_of(look.work))
-            check_model(look.model, face.engine.model(), face.config)
+            model = find_model(look.model, face.engine, face.config)
+            work = msgspec.structs.replace(look.work, model=model.name)
             try:
-                await while_connected(receive, self._done(look.work, caller, response))
+                await while_connected(receive, self._done(work, caller, response))
             except Exception as error:
                 await fail(response, error, face, {"constraint": look.constraint_field})
 

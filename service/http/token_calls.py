@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
+from dataclasses import replace
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -13,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from guided.spec import PromptTokens
+from guided.stats import ModelInfo
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
 from guided_service.http.anthropic_request import read_count
@@ -20,13 +22,13 @@ from guided_service.http.body import read_body, read_json
 from guided_service.http.call import (
     Face,
     Response,
-    check_model,
     fail,
     taken_call,
     while_connected,
 )
 from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, given
+from guided_service.http.find_model import find_model
 from guided_service.http.token_requests import DetokenizeRequest, Prompted, read_prompted
 from guided_service.object_sizes import memory_of
 from guided_service.token_texts import checked_tokens
@@ -59,10 +61,9 @@ class _TokenCalls(ABC, Generic[_A]):
             size = len(body)
             asked, made = await face.readers.do(partial(self._asked, body), size)
             count_held(made)
-            model = face.engine.model()
             # vLLM, too, lets its own paths do without.
-            check_model(model.name if asked.model is None else asked.model, model, face.config)
-            answering = self._answer(asked, caller, size)
+            model = find_model(asked.model, face.engine, face.config)
+            answering = self._answer(asked, model, caller, size)
             try:
                 await while_connected(receive, _told(answering, response))
             except Exception as error:
@@ -82,8 +83,8 @@ class _TokenCalls(ABC, Generic[_A]):
         """Return what a body requests; raises RequestError."""
 
     @abstractmethod
-    async def _answer(self, asked: _A, caller: Caller, size: int) -> JsonObject:
-        """Return the answer to a call, whose body had so many bytes."""
+    async def _answer(self, asked: _A, model: ModelInfo, caller: Caller, size: int) -> JsonObject:
+        """Return the answer to a call for this model, whose body had so many bytes."""
 
 
 async def _told(answering: Awaitable[JsonObject], response: Response) -> None:
@@ -98,15 +99,18 @@ class _PromptCalls(_TokenCalls[Prompted]):
         return {"prompt": asked.prompt_field, "reasoning": asked.reasoning_field}
 
     @override
-    async def _answer(self, asked: Prompted, caller: Caller, size: int) -> JsonObject:
+    async def _answer(
+        self, asked: Prompted, model: ModelInfo, caller: Caller, size: int
+    ) -> JsonObject:
         face, received = self._face, time.monotonic()
-        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
+        request = replace(asked.request, model=model.name)
+        await face.readers.do(partial(face.engine.check_prompt, request), size)
         async with face.door.working(caller, received, seconds=None):
-            found = await face.engine.tokenize(asked.request, received, texts=asked.texts)
-        return self._body(asked, found)
+            found = await face.engine.tokenize(request, received, texts=asked.texts)
+        return self._body(asked, found, model)
 
     @abstractmethod
-    def _body(self, asked: Prompted, found: PromptTokens) -> JsonObject:
+    def _body(self, asked: Prompted, found: PromptTokens, model: ModelInfo) -> JsonObject:
         """Return what a call asked about the tokens."""
 
 
@@ -120,10 +124,10 @@ class Tokenize(_PromptCalls):
         return read_prompted(body)
 
     @override
-    def _body(self, asked: Prompted, found: PromptTokens) -> JsonObject:
+    def _body(self, asked: Prompted, found: PromptTokens, model: ModelInfo) -> JsonObject:
         told: JsonObject = {
             "count": len(found.tokens),
-            "max_model_len": self._face.engine.model().context_window,
+            "max_model_len": model.context_window,
             "tokens": found.tokens,
         }
         if asked.texts:
@@ -141,7 +145,7 @@ class CountTokens(_PromptCalls):
         return read_count(body)
 
     @override
-    def _body(self, asked: Prompted, found: PromptTokens) -> JsonObject:
+    def _body(self, asked: Prompted, found: PromptTokens, model: ModelInfo) -> JsonObject:
         return {"input_tokens": len(found.tokens)}
 
 
@@ -155,10 +159,12 @@ class Detokenize(_TokenCalls[DetokenizeRequest]):
         return given(DetokenizeRequest, body)
 
     @override
-    async def _answer(self, asked: DetokenizeRequest, caller: Caller, size: int) -> JsonObject:
+    async def _answer(
+        self, asked: DetokenizeRequest, model: ModelInfo, caller: Caller, size: int
+    ) -> JsonObject:
         face, received = self._face, time.monotonic()
-        check = partial(checked_tokens, asked.tokens, face.engine.model())
+        check = partial(checked_tokens, asked.tokens, model)
         tokens = await face.readers.do(check, size)
         async with face.door.working(caller, received, seconds=None):
-            text = await face.engine.detokenize(tokens)
+            text = await face.engine.detokenize(tokens, model.name)
         return {"prompt": text.decode(errors="replace")}

@@ -59,7 +59,7 @@ def application(
         for name, own in settings_by_model(settings).items()
     }
     ingress = serve.deployment(
-        Ingress,
+        serve.ingress()(Ingress),
         name="Ingress",
         max_ongoing_requests=_MANY,
         # A new replica starts before an old one ends, so that calls always find a door.

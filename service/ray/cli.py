@@ -72,6 +72,9 @@ def _ray(
     cpus: Annotated[float | None, typer.Option(help="CPU cores per engine. Default: 1.")] = None,
     gpus: Annotated[float | None, typer.Option(help="GPUs per engine. Default: none.")] = None,
     port: Annotated[int, typer.Option(help="gRPC port on each node that has a replica.")] = 9000,
+    http_port: Annotated[
+        int, typer.Option(help="Port there for OpenAI's API and /metrics.")
+    ] = 8000,
     write: Annotated[
         Path | None, typer.Option(help="Write the config to this file and deploy nothing.")
     ] = None,
@@ -93,7 +96,7 @@ def _ray(
             f"--config already has all settings, but {next(iter(given))} was given too"
         )
     asked = (
-        config_of(given, replicas=replicas, cpus=cpus, gpus=gpus, port=port)
+        config_of(given, replicas=replicas, cpus=cpus, gpus=gpus, port=port, http_port=http_port)
         if config is None
         else read_ray_config(config)
     )

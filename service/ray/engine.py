@@ -27,13 +27,12 @@ from guided_service.messages import (
     Grown,
     Inspect,
     Ready,
-    Report,
     Tokenize,
 )
-from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
+from guided_service.ray.messages import Absent, Asked, Reply, Reported, failed, write_reply
 from guided_service.stream_events import StreamEvent
 
-__all__ = ["BEGUN", "KV_USE", "Engine"]
+__all__ = ["BEGUN", "KV_USE", "Engine", "reply_of_event"]
 
 KV_USE: Final = "kv_use"
 """The share of the cache's blocks that running requests hold, for the router and autoscaling."""
@@ -92,8 +91,8 @@ class Engine:
 
     @_written
     async def report(self) -> Reply:
-        """Return the engine's statistics: ``Report``."""
-        return Report(self._supervisor.stats())
+        """Return the engine's statistics: ``Reported``."""
+        return Reported(self._replica, self._supervisor.stats())
 
     @_written
     async def generate(self, asked: Asked) -> Reply:
@@ -105,7 +104,7 @@ class Engine:
         try:
             async with aclosing(self._supervisor.stream(*_request_of(asked))) as events:
                 async for event in events:
-                    yield write_reply(_reply_of_event(event))
+                    yield write_reply(reply_of_event(event))
         except Exception as error:
             yield write_reply(self.reply_to(error))
 
@@ -164,5 +163,6 @@ def _request_of(asked: Asked) -> tuple[GenerationRequest, float, str]:
     return request, received, asked.client
 
 
-def _reply_of_event(event: StreamEvent) -> Reply:
+def reply_of_event(event: StreamEvent) -> Reply:
+    """Return the reply that stands for an event of a stream."""
     return Answered("", event) if isinstance(event, GenerationResult) else Grown((event,))

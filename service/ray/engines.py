@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from contextvars import Context
 from typing import Any, Final, Never
@@ -33,7 +33,6 @@ from guided_service.messages import (
     Grown,
     Inspect,
     Ready,
-    Report,
     Tokenize,
     read_finding,
     read_prompt_tokens,
@@ -41,7 +40,7 @@ from guided_service.messages import (
     write,
 )
 from guided_service.ray.affinity import Affinity, affinity_of
-from guided_service.ray.messages import Absent, Asked, CutOff, Reply, error_of, read_reply
+from guided_service.ray.messages import Absent, Asked, CutOff, Reply, Reported, error_of, read_reply
 from guided_service.ray.totals import total_of
 from guided_service.ray.worth import Worth
 from guided_service.stream_events import StreamEvent
@@ -69,6 +68,7 @@ class Engines:
         """Whether any engine is ready."""
         self._model: ModelInfo | None = None
         self._prompt_bound: PromptBound | None = None
+        self._reports: Mapping[str, EngineStats | None] = {}
         self._stats: EngineStats | None = None
         self._worth = Worth()
         self._heard = -math.inf
@@ -118,6 +118,13 @@ class Engines:
         if self._stats is None:
             raise ServiceUnavailableError("the engines have just started", hint="try again shortly")
         return self._stats
+
+    def reports(self) -> Mapping[str, EngineStats | None]:
+        """Return the last statistics by replica, about a second old.
+
+        They are ``None`` for a replica that is replacing its engine.
+        """
+        return self._reports if self.is_serving else {}
 
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
@@ -192,11 +199,13 @@ class Engines:
             self._heard = time.monotonic()
 
     async def _ask_all(self) -> None:
-        """Add up the statistics of the engines that report any."""
+        """Ask for the statistics of all engines, and add up those that report any."""
         told = await self._handle.broadcast("report").results_async(return_exceptions=True)
         replies = [read_reply(each) for each in told if isinstance(each, bytes)]
-        reports = [each.stats for each in replies if isinstance(each, Report)]
-        self._stats = total_of(reports) or self._stats
+        reports = {each.replica: each.stats for each in replies if isinstance(each, Reported)}
+        absent = {each.replica: None for each in replies if isinstance(each, Absent)}
+        self._reports = absent | reports
+        self._stats = total_of([*reports.values()]) or self._stats
 
 
 async def _looked(look: Awaitable[None], seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""One replica of the deployment ``Ingress``: the servicers of ``guided serve``, behind Ray's proxy.
+"""One replica of the deployment ``Ingress``: the two faces of ``guided serve``, behind Ray's proxy.
 
 Admission, quotas, priorities, repeated requests and stored constraints belong to this process, as
-in a server.
+in a server, for calls over gRPC and HTTP together.
 """
 
 from __future__ import annotations
@@ -12,16 +12,22 @@ from contextlib import suppress
 from typing import Any
 
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_NAME
+from ray import serve
 from ray.serve.handle import DeploymentHandle
+from starlette.types import ASGIApp
 
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import log_choice_of
 from guided_service.health import HealthServicer
+from guided_service.http.app import application
+from guided_service.http.call import Face
 from guided_service.intake import Readers
 from guided_service.logs import configure_logs
 from guided_service.ray.calls import CallContext, Calls, Packed
+from guided_service.ray.exposition import METRICS_PATH, Exposition, ReplicasCollector
 from guided_service.ray.models import Models
+from guided_service.ray.proxied_http import ProxiedHttp
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
 from guided_service.server import SERVICE_NAME, add_services, intakes
@@ -33,17 +39,25 @@ __all__ = ["Ingress"]
 
 
 class Ingress:
-    """Answers calls of all services that the proxy takes (``proxied``)."""
+    """Answers calls that the proxies take: over gRPC (``proxied``) and HTTP (``proxied_http``)."""
 
     def __init__(
         self, engines: Mapping[str, DeploymentHandle[Any]], settings: Mapping[str, object]
     ) -> None:
         """``engines`` maps the name of each model to its engines."""
-        config = ServerConfig.model_validate(settings)
+        # The playground shows each step of an engine, which engines here do not report.
+        config = ServerConfig.model_validate({**settings, "playground": False})
         configure_logs(log_choice_of(config))
         self._models = Models(engines, config)
         self._health = HealthServicer(SERVICE_NAME, config.max_health_watchers)
-        self._calls = _calls(self._models, self._health, config)
+        readers = Readers()
+        servicer = GenerationServicer(self._models, config, readers)
+        log = RequestLog() if config.log_requests else None
+        watch = WatchesRequests(SERVICE_NAME, open_tracer(self._models.model_name), log)
+        book = None if config.tokens is None else TokenBook(config.tokens)
+        face = Face(self._models, servicer.door, readers, watch, book, config)
+        self._calls = _calls(face, servicer, self._health)
+        self._app = _app(face, self._models, self._health)
         self._patience = config.silence_seconds
         self._serving = asyncio.Event()
         """Set once an engine has been ready."""
@@ -64,6 +78,10 @@ class Ingress:
         if self._watching.done():
             self._watching.result()
 
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        """Return the application that answers calls over HTTP."""
+        return self._app
+
     async def unary(self, message: bytes, grpc_context: Any) -> Packed:
         """Answer a call with one response."""
         return Packed(await self._calls.answer(message, CallContext(grpc_context)))
@@ -79,24 +97,29 @@ class Ingress:
             self._serving.set()
 
 
-def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Calls:
+def _calls(face: Face, servicer: GenerationServicer, health: HealthServicer) -> Calls:
     """Build the methods of all services, watched and guarded as in a server.
 
     The proxy bounds connections and slow senders: messages are whole here.
     """
-    readers = Readers()
-    servicer = GenerationServicer(models, config, readers)
-    log = RequestLog() if config.log_requests else None
-    tokens = None if config.tokens is None else TokenBook(config.tokens)
+    config, book = face.config, face.book
     open_to_all = frozenset({HEALTH_NAME})
     pause = config.retry_after_seconds
     calls = Calls(
         (
-            WatchesRequests(SERVICE_NAME, open_tracer(models.model_name), log),
-            *(() if tokens is None else (Authenticates(tokens, open_to_all, pause),)),
-            *intakes(servicer.door, readers, config),
+            face.watch,
+            *(() if book is None else (Authenticates(book, open_to_all, pause),)),
+            *intakes(face.door, face.readers, config),
         )
     )
     server: Any = calls  # as far as generated code needs
-    add_services(server, models, servicer, health, config)
+    add_services(server, face.engine, servicer, health, config)
     return calls
+
+
+def _app(face: Face, models: Models, health: HealthServicer) -> ASGIApp:
+    """Build the application of all paths, with the metrics of all engines."""
+    replica = serve.get_replica_context().replica_id.unique_id
+    collector = ReplicasCollector(models, face.door.admission, replica)
+    metrics = {METRICS_PATH: Exposition(face, collector)}
+    return ProxiedHttp(application(face, health, metrics))

@@ -13,11 +13,22 @@ import msgspec
 
 from guided.error_record import ErrorRecord, rebuild_error, record_error
 from guided.errors import GuidedError, ServiceUnavailableError, incident_of
+from guided.stats import EngineStats
 from guided_service.engine_connection import CutOffError
-from guided_service.messages import Answered, Failed, Found, Grown, Ready, Report
+from guided_service.messages import Answered, Failed, Found, Grown, Ready
 from guided_service.ray.affinity import Affinity
 
-__all__ = ["Absent", "Asked", "CutOff", "Reply", "error_of", "failed", "read_reply", "write_reply"]
+__all__ = [
+    "Absent",
+    "Asked",
+    "CutOff",
+    "Reply",
+    "Reported",
+    "error_of",
+    "failed",
+    "read_reply",
+    "write_reply",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,14 @@ class CutOff(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
-Reply: TypeAlias = Absent | Answered | CutOff | Failed | Found | Grown | Ready | Report
+class Reported(msgspec.Struct, frozen=True, tag=True):
+    """The statistics of the engine of this replica."""
+
+    replica: str
+    stats: EngineStats
+
+
+Reply: TypeAlias = Absent | Answered | CutOff | Failed | Found | Grown | Ready | Reported
 
 write_reply: Final[Callable[[Reply], bytes]] = msgspec.msgpack.Encoder().encode
 read_reply: Final[Callable[[bytes], Reply]] = msgspec.msgpack.Decoder(Reply).decode

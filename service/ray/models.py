@@ -98,6 +98,13 @@ class Models:
         assert total is not None, "some model has engines"
         return total
 
+    def reports(self) -> dict[str, Mapping[str, EngineStats | None]]:
+        """Return the last statistics by model and replica; ``None`` while it has no engine."""
+        reports = {name: each.reports() for name, each in self._engines.items()}
+        if "" in reports:
+            return {self._engines[""].model_name() or "": reports[""]}
+        return reports
+
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:

@@ -26,10 +26,12 @@ def config_of(
     cpus: float | None = None,
     gpus: float | None = None,
     port: int = 9000,
+    http_port: int = 8000,
 ) -> dict[str, Any]:
     """Return the config of one application with ``replicas`` engines, such as ``2`` or ``1-8``.
 
-    Each engine has this many ``cpus`` and ``gpus`` of its node. Raises RequestError.
+    Each engine has this many ``cpus`` and ``gpus`` of its node. ``port`` is for gRPC, and
+    ``http_port`` for OpenAI's API and metrics. Raises RequestError.
     """
     least, most = _range(replicas)
     # As many as a server takes, times the engines: an ingress counts requests of all of them.
@@ -40,6 +42,7 @@ def config_of(
         engine["ray_actor_options"] = resources
     return {
         "proxy_location": "EveryNode",
+        "http_options": {"port": http_port},
         "grpc_options": {"port": port, "grpc_servicer_functions": [_SERVICES]},
         "applications": [
             {

@@ -113,7 +113,7 @@ def _checked(settings: Mapping[str, object]) -> ServerConfig:
         if name in _OF_RAY:
             raise RequestError(
                 f"args sets {name!r}, which is not a setting of this application",
-                hint="Ray's own options for it are in grpc_options of its config",
+                hint="Ray's own options for it are in http_options and grpc_options of its config",
             )
         raise RequestError(
             f"args sets {name!r}, which is no setting of a server",

@@ -31,6 +31,7 @@ class Serving:
 
     dashboard: str
     address: str
+    http_port: int
     file: Path
     """The config that was deployed last."""
 
@@ -39,9 +40,15 @@ class Serving:
         """Its port for gRPC."""
         return int(self.address.rpartition(":")[2])
 
+    @property
+    def url(self) -> str:
+        """The base of its HTTP addresses, without a path."""
+        return f"http://127.0.0.1:{self.http_port}"
+
     def deploy(self, config: Mapping[str, Any]) -> None:
         """Deploy a config by the command, and wait until it is deployed."""
-        self.file.write_text(yaml.safe_dump(dict(config)))
+        whole = {**config, "http_options": {"port": self.http_port}}
+        self.file.write_text(yaml.safe_dump(whole))
         guided("deploy", "ray", f"--config={self.file}", f"--address={self.dashboard}")
 
     def replicas(self, deployment: str = "Engine") -> dict[str, int]:
@@ -101,7 +108,6 @@ def config_of(
     """A config of an application of ours; all requests come in at the head node."""
     return {
         "proxy_location": "HeadOnly",
-        "http_options": {"port": free_port()},
         "grpc_options": {
             "port": port,
             "grpc_servicer_functions": ["guided_service.ray.proxied.add_services"],
@@ -120,16 +126,18 @@ def config_of(
     }
 
 
-def echo_config(port: int, engines: int, **settings: object) -> dict[str, Any]:
+def echo_config(
+    port: int, engines: int, *, per_node: int = 1, **settings: object
+) -> dict[str, Any]:
     """The same with engines that echo."""
-    return config_of(port, engines, "tests.ray.echo_app", settings)
+    return config_of(port, engines, "tests.ray.echo_app", settings, per_node=per_node)
 
 
 @contextmanager
 def cluster(folder: Path, *, nodes: int, cpus: int) -> Iterator[Serving]:
     """A cluster without any deployment; each node offers a number of CPUs."""
     os.environ["PYTHONPATH"] = str(ROOT)  # inherited by all processes of the cluster
-    dashboard, port = free_port(), free_port()
+    dashboard, port, http_port = free_port(), free_port(), free_port()
     sizes = {"num_cpus": cpus, "object_store_memory": 10**8}
     head = sizes | {"include_dashboard": True, "dashboard_port": dashboard}
     made = Cluster(initialize_head=True, head_node_args=head)
@@ -137,7 +145,12 @@ def cluster(folder: Path, *, nodes: int, cpus: int) -> Iterator[Serving]:
         for _ in range(nodes - 1):
             made.add_node(**sizes)
         ray.init(made.address, namespace="serve", log_to_driver=False)
-        yield Serving(f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{port}", folder / "serve.yaml")
+        yield Serving(
+            f"http://127.0.0.1:{dashboard}",
+            f"127.0.0.1:{port}",
+            http_port,
+            folder / "serve.yaml",
+        )
     finally:
         ray.shutdown()
         made.shutdown()

@@ -18,13 +18,16 @@ from guided.spec import (
     GenerationResult,
     PromptTokens,
     TokenId,
+    TokenLogprobs,
     Usage,
 )
 from guided.spec.delta import Delta
 from guided_service.config import ServerConfig
 from guided_service.messages import Answered, Found, Grown
+from guided_service.ray.engine import reply_of_event
 from guided_service.ray.engines import Engines
 from guided_service.ray.messages import Absent, Asked, Reply, write_reply
+from guided_service.stream_events import Scored, StreamEvent, Thought
 
 RESULT = GenerationResult("yes", (), FinishReason.STOP, Usage(), seconds=0.0)
 REQUEST = GenerationRequest("Is it?", max_tokens=5)
@@ -109,6 +112,17 @@ def test_a_stream_begins_at_another() -> None:
     assert asyncio.run(read()) == [YES, RESULT]
     assert [each.avoided for each in handle.asked] == [set(), {"a"}, {"a", "b"}]
     assert all(each.is_cancelled for each in handle.calls)
+
+
+def test_a_stream_keeps_thoughts_and_log_probabilities() -> None:
+    scores = (TokenLogprobs(TokenId(5), b"yes", -0.5, -0.25),)
+    growth: tuple[StreamEvent, ...] = (Thought("hm"), Scored("yes", scores), "!", RESULT)
+    made, _ = engines(tuple(map(reply_of_event, growth)))
+
+    async def read() -> list[object]:
+        return [each async for each in made.stream(REQUEST, 0.0)]
+
+    assert tuple(asyncio.run(read())) == growth
 
 
 def test_where_there_is_no_other_callers_are_told() -> None:

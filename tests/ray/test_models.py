@@ -9,18 +9,20 @@ import pytest
 
 pytest.importorskip("ray", reason="make test-ray runs these")
 
+import httpx2
+
 from guided import Answer, Client, RawPrompt, Request, UnknownModelError
 from guided.client import wait_until_serving
 from guided_service.config import ServerConfig
 from guided_service.ray.models import Models
-from tests.ray.cluster import cluster, config_of
+from tests.ray.cluster import Serving, cluster, config_of
 
 UNKNOWN = "model is 'other', but the server has 'small', 'large'; name one of these"
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client of a cluster with two models, whose engines echo; the second has an adapter."""
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A cluster with two models, whose engines echo; the second has an adapter."""
     models = [
         {"name": "small", "model": "echo"},
         {"name": "large", "model": "echo", "adapters": {"sql": "sql"}},
@@ -33,8 +35,13 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         ]
         found.deploy(config)
         wait_until_serving(found.address, 60)
-        with Client(found.address) as client:
-            yield client
+        yield found
+
+
+@pytest.fixture
+def client(served: Serving) -> Iterator[Client]:
+    with Client(served.address) as client:
+        yield client
 
 
 def test_they_are_listed_in_the_order_of_the_config(client: Client) -> None:
@@ -101,3 +108,28 @@ def test_constraints_are_checked_by_the_engines_of_a_model(client: Client) -> No
     assert [each.constraint_id for each in client.grammars.list()] == [kept.constraint_id]
     client.grammars.delete(kept.constraint_id)
     assert client.grammars.check(int) == client.grammars.check(int, model="large")
+
+
+def test_over_http_the_field_model_names_them(served: Serving) -> None:
+    def said(model: str, content: str = "who") -> dict[str, Any]:
+        body = {"model": model, "prompt": content, "max_tokens": 20}
+        answer = httpx2.post(f"{served.url}/v1/completions", json=body)
+        return dict(answer.json())
+
+    listed = httpx2.get(f"{served.url}/v1/models").json()["data"]
+    assert [(each["id"], each.get("parent")) for each in listed] == [
+        ("small", None),
+        ("large", None),
+        ("sql", "large"),
+    ]
+    small, large = (said(model)["choices"][0]["text"] for model in ("small", "large"))
+    assert small != large, "other engines"
+    assert said("sql", "adapter")["choices"][0]["text"] == "by sql"
+    assert said("large")["model"] == "large"
+    assert said("other")["error"]["message"] == (
+        "there is no model 'other'; this server has 'small', 'large', 'sql'"
+    )
+    for model in ("small", "large", "sql"):
+        body = {"model": model, "prompt": "hello"}
+        tokens = httpx2.post(f"{served.url}/tokenize", json=body).json()
+        assert tokens["count"] == 5

@@ -19,8 +19,9 @@ from guided.stats import ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.messages import Ready
 from guided_service.ray import engines
-from guided_service.ray.messages import write_reply
+from guided_service.ray.messages import Absent, Reported, write_reply
 from guided_service.ray.models import Models
+from tests.service.test_ray_totals import ONE
 
 PATIENCE = 1.5
 """Seconds of silence after which a model has no engines; the least that a server accepts."""
@@ -47,6 +48,7 @@ class Handle:
     reply: Callable[[], bytes] = says_it_is_ready
     hangs: bool = False
     """Whether one of them gives no report."""
+    reports: tuple[bytes | Exception, ...] = ()
     looks: int = 0
     ready: Any = field(init=False)
 
@@ -61,11 +63,11 @@ class Handle:
         assert method == "report"
         return self
 
-    async def results_async(self, *, return_exceptions: bool) -> list[bytes]:
+    async def results_async(self, *, return_exceptions: bool) -> list[bytes | Exception]:
         assert return_exceptions
         if self.hangs:
             await asyncio.Event().wait()
-        return []
+        return [*self.reports]
 
 
 @asynccontextmanager
@@ -156,5 +158,37 @@ def test_one_that_hangs_says_nothing_of_the_others() -> None:
         async with watched(model=handle) as (_, said):
             await until(lambda: handle.looks >= 4)  # each but the last took half a second
             assert set(said[said.index(True) :]) == {True}
+
+    asyncio.run(scenario())
+
+
+def test_reports_are_those_of_the_replicas_while_a_model_has_engines() -> None:
+    async def scenario() -> None:
+        handle = Handle(
+            reports=(
+                write_reply(Reported("a", ONE)),
+                write_reply(Absent("b")),
+                RayError("the actor died"),
+            )
+        )
+        async with watched(model=handle) as (models, said):
+            await until(lambda: any(models.reports().values()))
+            assert models.reports() == {"model": {"a": ONE, "b": None}}
+            assert models.stats() == ONE
+            handle.reply = has_ended
+            await until(lambda: not said[-1])
+            assert models.reports() == {"model": {}}
+
+    asyncio.run(scenario())
+
+
+def test_reports_of_a_single_model_have_the_name_of_its_own() -> None:
+    async def scenario() -> None:
+        async with watched(**{"": Handle(reports=(write_reply(Reported("a", ONE)),))}) as (
+            models,
+            _,
+        ):
+            await until(lambda: any(models.reports().values()))
+            assert models.reports() == {"weights": {"a": ONE}}
 
     asyncio.run(scenario())

@@ -114,15 +114,15 @@ BUGS = {
     "guided.v1.ModelService/Tokenize": (guided_service.model_servicer, "encode_prompt_tokens"),
     "guided.v1.ModelService/Detokenize": (RequestReader, "read_tokens"),
     **{
-        path: (guided_service.http.call, "check_model")
+        path: (guided_service.http.call, "find_model")
         for path in BODIES
         if path.startswith("/v1/") or path == "/playground/answer"
     },
-    "/v1/messages/count_tokens": (guided_service.http.token_calls, "check_model"),
-    "/tokenize": (guided_service.http.token_calls, "check_model"),
-    "/detokenize": (guided_service.http.token_calls, "check_model"),
-    "/playground/mask": (guided_service.http.findings, "check_model"),
-    "/playground/automaton": (guided_service.http.findings, "check_model"),
+    "/v1/messages/count_tokens": (guided_service.http.token_calls, "find_model"),
+    "/tokenize": (guided_service.http.token_calls, "find_model"),
+    "/detokenize": (guided_service.http.token_calls, "find_model"),
+    "/playground/mask": (guided_service.http.findings, "find_model"),
+    "/playground/automaton": (guided_service.http.findings, "find_model"),
 }
 """For each place, a function that then raises an unexpected error."""
 

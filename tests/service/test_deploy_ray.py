@@ -16,6 +16,8 @@ from guided_service.ray.ray_config import config_of, read_ray_config, written
 
 WRITTEN = """\
 proxy_location: EveryNode
+http_options:
+  port: 8000
 grpc_options:
   port: 9000
   grpc_servicer_functions:
@@ -67,12 +69,12 @@ def test_replicas_are_a_number_or_a_range(replicas: str) -> None:
         (
             {"port": 50051},
             "args sets 'port', which is not a setting of this application; Ray's own options for "
-            "it are in grpc_options of its config",
+            "it are in http_options and grpc_options of its config",
         ),
         (
             {"stall_seconds": 5},
             "args sets 'stall_seconds', which is not a setting of this application; Ray's own "
-            "options for it are in grpc_options of its config",
+            "options for it are in http_options and grpc_options of its config",
         ),
         (
             {"max_batch": 0},
