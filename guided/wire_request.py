@@ -243,10 +243,9 @@ def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structu
 
 def has_schema(message: pb.Constraint) -> bool:
     """Return whether a constraint is a schema, or a grammar with schemas in it."""
-    grammars = [message.lark, *message.lark.imports]
-    return bool(message.WhichOneof("kind") == "json_schema") or any(
-        INLINE_SCHEMA in grammar.text for grammar in grammars
-    )
+    texts = [message.lark.text, *[grammar.text for grammar in message.lark.imports]]
+    is_schema = bool(message.WhichOneof("kind") == "json_schema")
+    return is_schema or any(INLINE_SCHEMA in text for text in texts)
 
 
 def parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:

@@ -176,8 +176,8 @@ class Walker:
         """
         deferred = self._read_deferred(num_deferred)
         while deferred:
-            node, *there = deferred.pop()
-            after = State(*there)
+            node, stack, row, count = deferred.pop()
+            after = State(stack, row, count)
             traits = self.keys.traits(after.row)
             walk, num_deferred = self._walk_below(node, after, is_truncated, traits, walk)
             deferred += self._read_deferred(num_deferred)

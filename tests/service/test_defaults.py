@@ -81,7 +81,10 @@ def test_a_schema_that_does_not_say_has_the_word_of_the_settings(
 
 def test_schemas_in_a_grammar_have_the_word_of_the_settings() -> None:
     text = "start: %json {}"
-    for says, means in ((None, "refuse"), ("note", "note")):
+    for says, means in (
+        (None, UnknownKeywords.REFUSE),
+        (UnknownKeywords.NOTE, UnknownKeywords.NOTE),
+    ):
         options = JsonOptions(whitespace=2, unknown_keywords=says)
         request = GenerationRequest("x", Lark(text, json_options=options))
         expected = Lark(text, json_options=replace(options, unknown_keywords=means))
