@@ -153,7 +153,7 @@ def make_answers(
             while coming and len(running) < at_once:
                 key = coming.pop()
                 try:
-                    prompts[key] = list(render(wanted[key].prompt, None, None, ()))
+                    prompts[key] = list(render(wanted[key].prompt, None, None, (), False))
                     engine.submit(key, wanted[key])
                     running.add(key)
                 except GuidedError as error:

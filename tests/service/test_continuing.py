@@ -112,11 +112,12 @@ def test_a_server_without_a_model_fits_its_answers_to_the_message(asking: Client
 
 
 def test_options_are_checked_before_anything_is_sent() -> None:
-    for prompt, options in (
+    refused: tuple[tuple[Any, dict[str, Any]], ...] = (
         ("Who?", {"continue_final_message": True}),
         (RawPrompt("Who"), {"continue_final_message": True}),
         ("Who?", {"heal": True}),
-    ):
+    )
+    for prompt, options in refused:
         with pytest.raises(RequestError):
             Request(prompt, **options)
     assert Request(RawPrompt("Who"), heal=True).specification.heal
