@@ -7,6 +7,7 @@ model was trained with, and held to the given tools.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -36,7 +37,7 @@ def result_of(call: guided.ToolCall) -> guided.Message:
 def main(address: str) -> None:
     question = "How warm is it in Oslo, and how many euros are 20 dollars?"
     asked = [guided.Message("user", question)]
-    tools = [weather, convert]
+    tools: list[Callable[..., str]] = [weather, convert]
     with guided.Client(address) as client:
         try:
             # A call that the budget had to close, e.g. {"city":""}, is valid but should not be

@@ -59,8 +59,10 @@ async def encoded_answer(
 
     What a long one takes counts until the block ends; raises as ``Hold.add`` does.
     """
-    others = result.candidates if isinstance(result, GenerationResult) else ()
-    scored = [*result.logprobs, *(token for each in others for token in each.logprobs)]
+    answers: tuple[GenerationResult | CandidateResult, ...] = (result,)
+    if isinstance(result, GenerationResult):
+        answers += result.candidates
+    scored = [token for each in answers for token in each.logprobs]
     if len(scored) < _MANY:
         yield encode(result)
         return

@@ -44,8 +44,9 @@ def _tool(number: int, subject: object) -> TypedTool:
         case {"type": "function", "function": {"name": str(name), **others}, **more} if not more:
             named = {str(key): value for key, value in others.items()}
             return TypedTool(_function(number, name, named))
-        case {"type": "custom"}:
-            return TypedTool(custom_tool(subject, f"tool {number}"))
+        case {"type": "custom", **others}:
+            members = {"type": "custom"} | {str(key): value for key, value in others.items()}
+            return TypedTool(custom_tool(members, f"tool {number}"))
         case type():
             return model_tool(subject)
     if callable(subject):

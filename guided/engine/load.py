@@ -165,7 +165,7 @@ def _choose_drafters(
 def _load_drafting(
     names: Sequence[str],
     plans: Sequence[DraftPlan],
-    widths: Sequence[int],
+    widths: tuple[int, ...],
     heads: HeadSet,
     parts: _Parts,
     reuse_prefixes: bool,

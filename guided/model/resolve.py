@@ -92,8 +92,9 @@ def resolve_texts(name: str | None, progress: Progress) -> Path:
     """
     if isinstance(stored := resolve_stored(name, progress), tuple):
         return stored[1]
-    is_on_hub = name is not None and _HUB_ID.fullmatch(name) and not Path(name).exists()
-    return _fetch_texts(name, progress) if is_on_hub else resolve_model(name, progress)
+    if name is not None and _HUB_ID.fullmatch(name) and not Path(name).exists():
+        return _fetch_texts(name, progress)
+    return resolve_model(name, progress)
 
 
 def _write_texts(work: Path, file: Path, progress: Progress) -> Path:

@@ -203,8 +203,10 @@ class Engines:
         told = await self._handle.broadcast("report").results_async(return_exceptions=True)
         replies = [read_reply(each) for each in told if isinstance(each, bytes)]
         reports = {each.replica: each.stats for each in replies if isinstance(each, Reported)}
-        absent = {each.replica: None for each in replies if isinstance(each, Absent)}
-        self._reports = absent | reports
+        known: dict[str, EngineStats | None] = dict.fromkeys(
+            each.replica for each in replies if isinstance(each, Absent)
+        )
+        self._reports = known | reports
         self._stats = total_of([*reports.values()]) or self._stats
 
 

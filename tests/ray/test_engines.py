@@ -27,7 +27,7 @@ from guided_service.messages import Answered, Found, Grown
 from guided_service.ray.engine import reply_of_event
 from guided_service.ray.engines import Engines
 from guided_service.ray.messages import Absent, Asked, Reply, write_reply
-from guided_service.stream_events import Scored, StreamEvent, Thought
+from guided_service.stream_events import StreamEvent
 
 RESULT = GenerationResult("yes", (), FinishReason.STOP, Usage(), seconds=0.0)
 REQUEST = GenerationRequest("Is it?", max_tokens=5)
@@ -116,7 +116,12 @@ def test_a_stream_begins_at_another() -> None:
 
 def test_a_stream_keeps_thoughts_and_log_probabilities() -> None:
     scores = (TokenLogprobs(TokenId(5), b"yes", -0.5, -0.25),)
-    growth: tuple[StreamEvent, ...] = (Thought("hm"), Scored("yes", scores), "!", RESULT)
+    growth: tuple[StreamEvent, ...] = (
+        Delta("r", "hm", is_thought=True),
+        Delta("r", "yes", logprobs=scores),
+        Delta("r", "!"),
+        RESULT,
+    )
     made, _ = engines(tuple(map(reply_of_event, growth)))
 
     async def read() -> list[object]:

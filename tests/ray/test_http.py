@@ -149,11 +149,12 @@ def samples(served: Serving, **options: Any) -> list[Any]:
 
 def ended(served: Serving, outcome: str) -> float:
     """The number of requests with this outcome, in all engines."""
-    return sum(
+    total: float = sum(
         each.value
         for each in samples(served)
         if each.name == "guided_requests_total" and each.labels["outcome"] == outcome
     )
+    return total
 
 
 def engines_up(served: Serving) -> dict[str, float]:
@@ -265,7 +266,7 @@ def test_a_model_answers_within_its_schema_and_calls_tools(served: Serving, tmp_
         assert isinstance(parsed.choices[0].message.parsed, Weather)
         tools: Any = [openai.pydantic_function_tool(Weather)]
         answer = client.chat.completions.create(tools=tools, tool_choice="required", **common)
-        (call,) = answer.choices[0].message.tool_calls or ()
+        (call,) = answer.choices[0].message.tool_calls or []
         assert call.type == "function"
         assert call.function.name == "Weather"
         Weather.model_validate_json(call.function.arguments)

@@ -94,7 +94,9 @@ def test_the_model_is_told_of_refused_calls_as_their_results(
     answer = asking.generate("How old?", tools=[age_of], tool_choice="required", max_retries=1)
     (call,) = answer.tool_calls
     assert (answer.tries, call.value()) == (2, "7 years")
-    asked, said, *results = model_free.requests[1].prompt
+    told = model_free.requests[1].prompt
+    assert not isinstance(told, str)
+    asked, said, *results = told
     assert asked == Message("user", "How old?")
     assert isinstance(said, Message)
     assert [call.arguments for call in said.tool_calls] == [FIRST, GOOD]

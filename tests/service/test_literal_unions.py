@@ -12,7 +12,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from guided.client.tools import tool_use
+from guided.client.tools import given_tools, tool_use
 from guided.errors import UnsupportedFeatureError
 from guided.spec import Tool, ToolUse
 from guided.spec.tool_calls import with_calls
@@ -205,8 +205,10 @@ FUNCTION = {"name": "Send", "parameters": Send.model_json_schema()}
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("tool", [Send, {"type": "function", "function": FUNCTION}])
-def test_answers_are_of_the_pydantic_type_of_the_tool(name: str, tool: object) -> None:
-    use = tool_use([tool], "required", parallel=True, beside=None)
+def test_answers_are_of_the_pydantic_type_of_the_tool(
+    name: str, tool: type | dict[str, object]
+) -> None:
+    use = tool_use(given_tools([tool]), "required", parallel=True, beside=None)
     assert use is not None
     rng, seen = random.Random(3), set[type]()
     for _ in range(60):
@@ -218,8 +220,8 @@ def test_answers_are_of_the_pydantic_type_of_the_tool(name: str, tool: object) -
 
 
 @pytest.mark.parametrize("tool", [Send, {"type": "function", "function": FUNCTION}])
-def test_values_of_the_pydantic_type_are_let_stand(tool: object) -> None:
-    use = tool_use([tool], "required", parallel=True, beside=None)
+def test_values_of_the_pydantic_type_are_let_stand(tool: type | dict[str, object]) -> None:
+    use = tool_use(given_tools([tool]), "required", parallel=True, beside=None)
     assert use is not None
     is_let = lets_stand(use.tools[0], GEMMA)
     dog = Dog(kind="wolf", wild=True)
