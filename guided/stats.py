@@ -101,6 +101,8 @@ class ModelInfo:
     """The format in which it writes tool calls; a name of ``guided.spec.tool_format``."""
     adapters: tuple[str, ...] = ()
     """The LoRA adapters that requests may name."""
+    thinks: bool = False
+    """Whether its chat template has thoughts before answers."""
 
 
 @dataclass(frozen=True, slots=True)

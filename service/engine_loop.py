@@ -113,6 +113,8 @@ class RunningEngine(HasVocabulary, Protocol):
     @property
     def adapters(self) -> tuple[str, ...]: ...
     @property
+    def thinks(self) -> bool: ...
+    @property
     def has_work(self) -> bool: ...
     @property
     def prompt_bound(self) -> PromptBound | None: ...
@@ -162,6 +164,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
             engine.instruction_set,
             engine.tool_format.name,
             engine.adapters,
+            engine.thinks,
         )
         with (
             closing(_Heart(context, settings.pulse_endpoint)) as heart,

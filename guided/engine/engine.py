@@ -69,12 +69,13 @@ class Engine:
     Only ``prepare`` may be called from any thread.
 
     ``prompt_bound`` finds without ``render`` which prompts are too long. ``tool_format`` is how the
-    model writes tool calls, and ``thinking`` makes it think before its answers. ``drafters``
-    propose tokens in their order, at most ``widest_draft`` for one sequence in one step; ``costs``
-    says which of them pay, and without it all do. ``judge`` scores answers where a request wants
-    that. ``hardware`` describes what the runner computes on. ``adapters`` are the names of the
-    runner's adapters, in its order, by which requests choose them. ``constraint_stats`` returns the
-    counts of the compiler behind ``start``. ``clock`` returns seconds and never goes back.
+    model writes tool calls, and ``thinking`` makes it think before its answers, if it ``thinks``.
+    ``drafters`` propose tokens in their order, at most ``widest_draft`` for one sequence in one
+    step; ``costs`` says which of them pay, and without it all do. ``judge`` scores answers where a
+    request wants that. ``hardware`` describes what the runner computes on. ``adapters`` are the
+    names of the runner's adapters, in its order, by which requests choose them.
+    ``constraint_stats`` returns the counts of the compiler behind ``start``. ``clock`` returns
+    seconds and never goes back.
     """
 
     def __init__(
@@ -105,7 +106,6 @@ class Engine:
     ) -> None:
         limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
         self.model_name = model_name
-        """The model's name, as a caller would give it."""
         self.hardware = hardware
         self.tool_format = tool_format
         self.adapters = tuple(adapters)
@@ -116,7 +116,7 @@ class Engine:
         """The tokens the model knows, as bytes."""
         self.vocabulary_size = len(vocabulary)
         self.prompt_bound = prompt_bound
-        """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
+        self.thinks = thinking is not None and thinking.has_format
         room = TokenRoom.of(self.context_window, self._cache, limits)
         self._prompts = Prompts(
             render, vocabulary, prompt_bound, tool_format, room, clock, thinking
@@ -133,7 +133,6 @@ class Engine:
         self.constraint_tasks = ConstraintTasks(vocabulary, start, clock, kernels)
         """Checks constraints beside the answers; whoever steps the engine runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
-        """The names of the drafters, as requests use them, in their order."""
         union = DrafterUnion(drafters, widest_draft=widest_draft) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
         self._requests = OpenRequests(

@@ -50,6 +50,11 @@ class ChatThoughts:
             bound=self._bound,
         )
 
+    @property
+    def has_format(self) -> bool:
+        """Whether the chat template has thoughts."""
+        return encoder_of(self._model).reasoning_format is not None
+
     def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
         """Whether a prompt without thoughts is answered at once, with no thoughts to end first."""
         form = encoder_of(self._model).reasoning_format

@@ -26,19 +26,19 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from guided.v1 import generation_pb2 as guided_dot_v1_dot_generation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15guided/v1/model.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aguided/v1/generation.proto\"\x11\n\x0fGetModelRequest\"3\n\x10GetModelResponse\x12\x1f\n\x05model\x18\x01 \x01(\x0b\x32\x10.guided.v1.Model\"\x13\n\x11ListModelsRequest\"6\n\x12ListModelsResponse\x12 \n\x06models\x18\x01 \x03(\x0b\x32\x10.guided.v1.Model\"\x98\x01\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x63ontext_window\x18\x02 \x01(\x05\x12\x17\n\x0fvocabulary_size\x18\x03 \x01(\x05\x12\x10\n\x08\x64rafters\x18\x04 \x03(\t\x12\x17\n\x0finstruction_set\x18\x05 \x01(\t\x12\x13\n\x0btool_format\x18\x06 \x01(\t\x12\x10\n\x08\x61\x64\x61pters\x18\x07 \x03(\t\"\x11\n\x0fGetStatsRequest\"9\n\x10GetStatsResponse\x12%\n\x05stats\x18\x01 \x01(\x0b\x32\x16.guided.v1.EngineStats\"\xa1\x05\n\x0b\x45ngineStats\x12)\n\x06uptime\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07running\x18\x02 \x01(\x03\x12\x0f\n\x07waiting\x18\x03 \x01(\x03\x12*\n\x08\x61nswered\x18\x04 \x03(\x0b\x32\x18.guided.v1.AnsweredCount\x12\x0e\n\x06\x66\x61iled\x18\x05 \x01(\x03\x12\x11\n\tcancelled\x18\x06 \x01(\x03\x12\x0f\n\x07refused\x18\x07 \x01(\x03\x12\x11\n\tpreempted\x18\x08 \x01(\x03\x12\x1f\n\x05usage\x18\t \x01(\x0b\x32\x10.guided.v1.Usage\x12\x13\n\x0bmodel_calls\x18\n \x01(\x03\x12$\n\x05\x63\x61\x63he\x18\x0b \x01(\x0b\x32\x15.guided.v1.CacheStats\x12$\n\x06phases\x18\x0c \x03(\x0b\x32\x14.guided.v1.PhaseTime\x12\'\n\tcompiling\x18\r \x01(\x0b\x32\x14.guided.v1.Histogram\x12&\n\x08queueing\x18\x0e \x01(\x0b\x32\x14.guided.v1.Histogram\x12)\n\x0b\x66irst_token\x18\x0f \x01(\x0b\x32\x14.guided.v1.Histogram\x12)\n\x0binter_token\x18\x10 \x01(\x0b\x32\x14.guided.v1.Histogram\x12\'\n\tanswering\x18\x11 \x01(\x0b\x32\x14.guided.v1.Histogram\x12\x11\n\tin_flight\x18\x12 \x01(\x03\x12\x0e\n\x06queued\x18\x13 \x01(\x03\x12/\n\x0b\x63onstraints\x18\x14 \x01(\x0b\x32\x1a.guided.v1.ConstraintStats\x12,\n\tsubmitted\x18\x15 \x03(\x0b\x32\x19.guided.v1.SubmittedCount\"N\n\x0eSubmittedCount\x12-\n\nconstraint\x18\x01 \x01(\x0e\x32\x19.guided.v1.ConstraintKind\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xe9\x01\n\x0f\x43onstraintStats\x12\x0c\n\x04hits\x18\x01 \x01(\x03\x12\x14\n\x0crefusal_hits\x18\x02 \x01(\x03\x12-\n\x0c\x63ompilations\x18\x03 \x03(\x0b\x32\x17.guided.v1.Compilations\x12\x0c\n\x04kept\x18\x04 \x01(\x03\x12\x12\n\nkept_bytes\x18\x05 \x01(\x03\x12\x15\n\rkept_refusals\x18\x06 \x01(\x03\x12\x11\n\tmask_hits\x18\x07 \x01(\x03\x12#\n\x05masks\x18\x08 \x01(\x0b\x32\x14.guided.v1.Histogram\x12\x12\n\nmask_bytes\x18\t \x01(\x03\"r\n\x0c\x43ompilations\x12*\n\x07outcome\x18\x01 \x01(\x0e\x32\x19.guided.v1.CompileOutcome\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\'\n\x04time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"N\n\rAnsweredCount\x12.\n\rfinish_reason\x18\x01 \x01(\x0e\x32\x17.guided.v1.FinishReason\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\x9f\x01\n\nCacheStats\x12\x12\n\nblock_size\x18\x01 \x01(\x05\x12\x0c\n\x04\x66ree\x18\x02 \x01(\x03\x12\x0c\n\x04held\x18\x03 \x01(\x03\x12\x0e\n\x06\x63\x61\x63hed\x18\x04 \x01(\x03\x12\x12\n\nheld_slots\x18\x05 \x01(\x03\x12\x13\n\x0bspare_slots\x18\x06 \x01(\x03\x12\x14\n\x0creservations\x18\x07 \x01(\x03\x12\x12\n\ncontiguous\x18\x08 \x01(\x03\"U\n\tPhaseTime\x12\x1f\n\x05phase\x18\x01 \x01(\x0e\x32\x10.guided.v1.Phase\x12\'\n\x04time\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\":\n\tHistogram\x12\x0e\n\x06\x62ounds\x18\x01 \x03(\x01\x12\x0e\n\x06\x63ounts\x18\x02 \x03(\x03\x12\r\n\x05total\x18\x03 \x01(\x01\"M\n\x0fTokenizeRequest\x12+\n\x07request\x18\x01 \x01(\x0b\x32\x1a.guided.v1.GenerateRequest\x12\r\n\x05texts\x18\x02 \x01(\x08\"1\n\x10TokenizeResponse\x12\x0e\n\x06tokens\x18\x01 \x03(\x05\x12\r\n\x05texts\x18\x02 \x03(\x0c\"2\n\x11\x44\x65tokenizeRequest\x12\x0e\n\x06tokens\x18\x01 \x03(\x05\x12\r\n\x05model\x18\x02 \x01(\t\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\x0c*\x93\x02\n\x0e\x43onstraintKind\x12\x1f\n\x1b\x43ONSTRAINT_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43ONSTRAINT_KIND_NONE\x10\x01\x12\x1f\n\x1b\x43ONSTRAINT_KIND_JSON_SCHEMA\x10\x02\x12\x19\n\x15\x43ONSTRAINT_KIND_REGEX\x10\x03\x12\x18\n\x14\x43ONSTRAINT_KIND_LARK\x10\x04\x12\x18\n\x14\x43ONSTRAINT_KIND_EBNF\x10\x05\x12\x1a\n\x16\x43ONSTRAINT_KIND_CHOICE\x10\x06\x12\x1f\n\x1b\x43ONSTRAINT_KIND_COMPOSITION\x10\x07\x12\x19\n\x15\x43ONSTRAINT_KIND_TOOLS\x10\x08*\x84\x02\n\x0e\x43ompileOutcome\x12\x1f\n\x1b\x43OMPILE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43OMPILE_OUTCOME_COMPILED\x10\x01\x12\x1b\n\x17\x43OMPILE_OUTCOME_INVALID\x10\x02\x12\x1f\n\x1b\x43OMPILE_OUTCOME_UNSUPPORTED\x10\x03\x12!\n\x1d\x43OMPILE_OUTCOME_UNSATISFIABLE\x10\x04\x12\x19\n\x15\x43OMPILE_OUTCOME_LIMIT\x10\x05\x12\x1b\n\x17\x43OMPILE_OUTCOME_STOPPED\x10\x06\x12\x1a\n\x16\x43OMPILE_OUTCOME_FAILED\x10\x07*\x88\x01\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x0e\n\nPHASE_TAKE\x10\x01\x12\x0f\n\x0bPHASE_ADMIT\x10\x02\x12\x0f\n\x0bPHASE_DRAFT\x10\x03\x12\x11\n\rPHASE_RESERVE\x10\x04\x12\x11\n\rPHASE_FORWARD\x10\x05\x12\x10\n\x0cPHASE_SETTLE\x10\x06\x32\xf3\x02\n\x0cModelService\x12\x43\n\x08GetModel\x12\x1a.guided.v1.GetModelRequest\x1a\x1b.guided.v1.GetModelResponse\x12I\n\nListModels\x12\x1c.guided.v1.ListModelsRequest\x1a\x1d.guided.v1.ListModelsResponse\x12\x43\n\x08GetStats\x12\x1a.guided.v1.GetStatsRequest\x1a\x1b.guided.v1.GetStatsResponse\x12\x43\n\x08Tokenize\x12\x1a.guided.v1.TokenizeRequest\x1a\x1b.guided.v1.TokenizeResponse\x12I\n\nDetokenize\x12\x1c.guided.v1.DetokenizeRequest\x1a\x1d.guided.v1.DetokenizeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15guided/v1/model.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aguided/v1/generation.proto\"\x11\n\x0fGetModelRequest\"3\n\x10GetModelResponse\x12\x1f\n\x05model\x18\x01 \x01(\x0b\x32\x10.guided.v1.Model\"\x13\n\x11ListModelsRequest\"6\n\x12ListModelsResponse\x12 \n\x06models\x18\x01 \x03(\x0b\x32\x10.guided.v1.Model\"\xa8\x01\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x63ontext_window\x18\x02 \x01(\x05\x12\x17\n\x0fvocabulary_size\x18\x03 \x01(\x05\x12\x10\n\x08\x64rafters\x18\x04 \x03(\t\x12\x17\n\x0finstruction_set\x18\x05 \x01(\t\x12\x13\n\x0btool_format\x18\x06 \x01(\t\x12\x10\n\x08\x61\x64\x61pters\x18\x07 \x03(\t\x12\x0e\n\x06thinks\x18\x08 \x01(\x08\"\x11\n\x0fGetStatsRequest\"9\n\x10GetStatsResponse\x12%\n\x05stats\x18\x01 \x01(\x0b\x32\x16.guided.v1.EngineStats\"\xa1\x05\n\x0b\x45ngineStats\x12)\n\x06uptime\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07running\x18\x02 \x01(\x03\x12\x0f\n\x07waiting\x18\x03 \x01(\x03\x12*\n\x08\x61nswered\x18\x04 \x03(\x0b\x32\x18.guided.v1.AnsweredCount\x12\x0e\n\x06\x66\x61iled\x18\x05 \x01(\x03\x12\x11\n\tcancelled\x18\x06 \x01(\x03\x12\x0f\n\x07refused\x18\x07 \x01(\x03\x12\x11\n\tpreempted\x18\x08 \x01(\x03\x12\x1f\n\x05usage\x18\t \x01(\x0b\x32\x10.guided.v1.Usage\x12\x13\n\x0bmodel_calls\x18\n \x01(\x03\x12$\n\x05\x63\x61\x63he\x18\x0b \x01(\x0b\x32\x15.guided.v1.CacheStats\x12$\n\x06phases\x18\x0c \x03(\x0b\x32\x14.guided.v1.PhaseTime\x12\'\n\tcompiling\x18\r \x01(\x0b\x32\x14.guided.v1.Histogram\x12&\n\x08queueing\x18\x0e \x01(\x0b\x32\x14.guided.v1.Histogram\x12)\n\x0b\x66irst_token\x18\x0f \x01(\x0b\x32\x14.guided.v1.Histogram\x12)\n\x0binter_token\x18\x10 \x01(\x0b\x32\x14.guided.v1.Histogram\x12\'\n\tanswering\x18\x11 \x01(\x0b\x32\x14.guided.v1.Histogram\x12\x11\n\tin_flight\x18\x12 \x01(\x03\x12\x0e\n\x06queued\x18\x13 \x01(\x03\x12/\n\x0b\x63onstraints\x18\x14 \x01(\x0b\x32\x1a.guided.v1.ConstraintStats\x12,\n\tsubmitted\x18\x15 \x03(\x0b\x32\x19.guided.v1.SubmittedCount\"N\n\x0eSubmittedCount\x12-\n\nconstraint\x18\x01 \x01(\x0e\x32\x19.guided.v1.ConstraintKind\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xe9\x01\n\x0f\x43onstraintStats\x12\x0c\n\x04hits\x18\x01 \x01(\x03\x12\x14\n\x0crefusal_hits\x18\x02 \x01(\x03\x12-\n\x0c\x63ompilations\x18\x03 \x03(\x0b\x32\x17.guided.v1.Compilations\x12\x0c\n\x04kept\x18\x04 \x01(\x03\x12\x12\n\nkept_bytes\x18\x05 \x01(\x03\x12\x15\n\rkept_refusals\x18\x06 \x01(\x03\x12\x11\n\tmask_hits\x18\x07 \x01(\x03\x12#\n\x05masks\x18\x08 \x01(\x0b\x32\x14.guided.v1.Histogram\x12\x12\n\nmask_bytes\x18\t \x01(\x03\"r\n\x0c\x43ompilations\x12*\n\x07outcome\x18\x01 \x01(\x0e\x32\x19.guided.v1.CompileOutcome\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\'\n\x04time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"N\n\rAnsweredCount\x12.\n\rfinish_reason\x18\x01 \x01(\x0e\x32\x17.guided.v1.FinishReason\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\x9f\x01\n\nCacheStats\x12\x12\n\nblock_size\x18\x01 \x01(\x05\x12\x0c\n\x04\x66ree\x18\x02 \x01(\x03\x12\x0c\n\x04held\x18\x03 \x01(\x03\x12\x0e\n\x06\x63\x61\x63hed\x18\x04 \x01(\x03\x12\x12\n\nheld_slots\x18\x05 \x01(\x03\x12\x13\n\x0bspare_slots\x18\x06 \x01(\x03\x12\x14\n\x0creservations\x18\x07 \x01(\x03\x12\x12\n\ncontiguous\x18\x08 \x01(\x03\"U\n\tPhaseTime\x12\x1f\n\x05phase\x18\x01 \x01(\x0e\x32\x10.guided.v1.Phase\x12\'\n\x04time\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\":\n\tHistogram\x12\x0e\n\x06\x62ounds\x18\x01 \x03(\x01\x12\x0e\n\x06\x63ounts\x18\x02 \x03(\x03\x12\r\n\x05total\x18\x03 \x01(\x01\"M\n\x0fTokenizeRequest\x12+\n\x07request\x18\x01 \x01(\x0b\x32\x1a.guided.v1.GenerateRequest\x12\r\n\x05texts\x18\x02 \x01(\x08\"1\n\x10TokenizeResponse\x12\x0e\n\x06tokens\x18\x01 \x03(\x05\x12\r\n\x05texts\x18\x02 \x03(\x0c\"2\n\x11\x44\x65tokenizeRequest\x12\x0e\n\x06tokens\x18\x01 \x03(\x05\x12\r\n\x05model\x18\x02 \x01(\t\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\x0c*\x93\x02\n\x0e\x43onstraintKind\x12\x1f\n\x1b\x43ONSTRAINT_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43ONSTRAINT_KIND_NONE\x10\x01\x12\x1f\n\x1b\x43ONSTRAINT_KIND_JSON_SCHEMA\x10\x02\x12\x19\n\x15\x43ONSTRAINT_KIND_REGEX\x10\x03\x12\x18\n\x14\x43ONSTRAINT_KIND_LARK\x10\x04\x12\x18\n\x14\x43ONSTRAINT_KIND_EBNF\x10\x05\x12\x1a\n\x16\x43ONSTRAINT_KIND_CHOICE\x10\x06\x12\x1f\n\x1b\x43ONSTRAINT_KIND_COMPOSITION\x10\x07\x12\x19\n\x15\x43ONSTRAINT_KIND_TOOLS\x10\x08*\x84\x02\n\x0e\x43ompileOutcome\x12\x1f\n\x1b\x43OMPILE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43OMPILE_OUTCOME_COMPILED\x10\x01\x12\x1b\n\x17\x43OMPILE_OUTCOME_INVALID\x10\x02\x12\x1f\n\x1b\x43OMPILE_OUTCOME_UNSUPPORTED\x10\x03\x12!\n\x1d\x43OMPILE_OUTCOME_UNSATISFIABLE\x10\x04\x12\x19\n\x15\x43OMPILE_OUTCOME_LIMIT\x10\x05\x12\x1b\n\x17\x43OMPILE_OUTCOME_STOPPED\x10\x06\x12\x1a\n\x16\x43OMPILE_OUTCOME_FAILED\x10\x07*\x88\x01\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x0e\n\nPHASE_TAKE\x10\x01\x12\x0f\n\x0bPHASE_ADMIT\x10\x02\x12\x0f\n\x0bPHASE_DRAFT\x10\x03\x12\x11\n\rPHASE_RESERVE\x10\x04\x12\x11\n\rPHASE_FORWARD\x10\x05\x12\x10\n\x0cPHASE_SETTLE\x10\x06\x32\xf3\x02\n\x0cModelService\x12\x43\n\x08GetModel\x12\x1a.guided.v1.GetModelRequest\x1a\x1b.guided.v1.GetModelResponse\x12I\n\nListModels\x12\x1c.guided.v1.ListModelsRequest\x1a\x1d.guided.v1.ListModelsResponse\x12\x43\n\x08GetStats\x12\x1a.guided.v1.GetStatsRequest\x1a\x1b.guided.v1.GetStatsResponse\x12\x43\n\x08Tokenize\x12\x1a.guided.v1.TokenizeRequest\x1a\x1b.guided.v1.TokenizeResponse\x12I\n\nDetokenize\x12\x1c.guided.v1.DetokenizeRequest\x1a\x1d.guided.v1.DetokenizeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'guided.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CONSTRAINTKIND']._serialized_start=2194
-  _globals['_CONSTRAINTKIND']._serialized_end=2469
-  _globals['_COMPILEOUTCOME']._serialized_start=2472
-  _globals['_COMPILEOUTCOME']._serialized_end=2732
-  _globals['_PHASE']._serialized_start=2735
-  _globals['_PHASE']._serialized_end=2871
+  _globals['_CONSTRAINTKIND']._serialized_start=2210
+  _globals['_CONSTRAINTKIND']._serialized_end=2485
+  _globals['_COMPILEOUTCOME']._serialized_start=2488
+  _globals['_COMPILEOUTCOME']._serialized_end=2748
+  _globals['_PHASE']._serialized_start=2751
+  _globals['_PHASE']._serialized_end=2887
   _globals['_GETMODELREQUEST']._serialized_start=96
   _globals['_GETMODELREQUEST']._serialized_end=113
   _globals['_GETMODELRESPONSE']._serialized_start=115
@@ -48,35 +48,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTMODELSRESPONSE']._serialized_start=189
   _globals['_LISTMODELSRESPONSE']._serialized_end=243
   _globals['_MODEL']._serialized_start=246
-  _globals['_MODEL']._serialized_end=398
-  _globals['_GETSTATSREQUEST']._serialized_start=400
-  _globals['_GETSTATSREQUEST']._serialized_end=417
-  _globals['_GETSTATSRESPONSE']._serialized_start=419
-  _globals['_GETSTATSRESPONSE']._serialized_end=476
-  _globals['_ENGINESTATS']._serialized_start=479
-  _globals['_ENGINESTATS']._serialized_end=1152
-  _globals['_SUBMITTEDCOUNT']._serialized_start=1154
-  _globals['_SUBMITTEDCOUNT']._serialized_end=1232
-  _globals['_CONSTRAINTSTATS']._serialized_start=1235
-  _globals['_CONSTRAINTSTATS']._serialized_end=1468
-  _globals['_COMPILATIONS']._serialized_start=1470
-  _globals['_COMPILATIONS']._serialized_end=1584
-  _globals['_ANSWEREDCOUNT']._serialized_start=1586
-  _globals['_ANSWEREDCOUNT']._serialized_end=1664
-  _globals['_CACHESTATS']._serialized_start=1667
-  _globals['_CACHESTATS']._serialized_end=1826
-  _globals['_PHASETIME']._serialized_start=1828
-  _globals['_PHASETIME']._serialized_end=1913
-  _globals['_HISTOGRAM']._serialized_start=1915
-  _globals['_HISTOGRAM']._serialized_end=1973
-  _globals['_TOKENIZEREQUEST']._serialized_start=1975
-  _globals['_TOKENIZEREQUEST']._serialized_end=2052
-  _globals['_TOKENIZERESPONSE']._serialized_start=2054
-  _globals['_TOKENIZERESPONSE']._serialized_end=2103
-  _globals['_DETOKENIZEREQUEST']._serialized_start=2105
-  _globals['_DETOKENIZEREQUEST']._serialized_end=2155
-  _globals['_DETOKENIZERESPONSE']._serialized_start=2157
-  _globals['_DETOKENIZERESPONSE']._serialized_end=2191
-  _globals['_MODELSERVICE']._serialized_start=2874
-  _globals['_MODELSERVICE']._serialized_end=3245
+  _globals['_MODEL']._serialized_end=414
+  _globals['_GETSTATSREQUEST']._serialized_start=416
+  _globals['_GETSTATSREQUEST']._serialized_end=433
+  _globals['_GETSTATSRESPONSE']._serialized_start=435
+  _globals['_GETSTATSRESPONSE']._serialized_end=492
+  _globals['_ENGINESTATS']._serialized_start=495
+  _globals['_ENGINESTATS']._serialized_end=1168
+  _globals['_SUBMITTEDCOUNT']._serialized_start=1170
+  _globals['_SUBMITTEDCOUNT']._serialized_end=1248
+  _globals['_CONSTRAINTSTATS']._serialized_start=1251
+  _globals['_CONSTRAINTSTATS']._serialized_end=1484
+  _globals['_COMPILATIONS']._serialized_start=1486
+  _globals['_COMPILATIONS']._serialized_end=1600
+  _globals['_ANSWEREDCOUNT']._serialized_start=1602
+  _globals['_ANSWEREDCOUNT']._serialized_end=1680
+  _globals['_CACHESTATS']._serialized_start=1683
+  _globals['_CACHESTATS']._serialized_end=1842
+  _globals['_PHASETIME']._serialized_start=1844
+  _globals['_PHASETIME']._serialized_end=1929
+  _globals['_HISTOGRAM']._serialized_start=1931
+  _globals['_HISTOGRAM']._serialized_end=1989
+  _globals['_TOKENIZEREQUEST']._serialized_start=1991
+  _globals['_TOKENIZEREQUEST']._serialized_end=2068
+  _globals['_TOKENIZERESPONSE']._serialized_start=2070
+  _globals['_TOKENIZERESPONSE']._serialized_end=2119
+  _globals['_DETOKENIZEREQUEST']._serialized_start=2121
+  _globals['_DETOKENIZEREQUEST']._serialized_end=2171
+  _globals['_DETOKENIZERESPONSE']._serialized_start=2173
+  _globals['_DETOKENIZERESPONSE']._serialized_end=2207
+  _globals['_MODELSERVICE']._serialized_start=2890
+  _globals['_MODELSERVICE']._serialized_end=3261
 # @@protoc_insertion_point(module_scope)

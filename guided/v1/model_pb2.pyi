@@ -248,6 +248,7 @@ class Model(_message.Message):
     INSTRUCTION_SET_FIELD_NUMBER: _builtins.int
     TOOL_FORMAT_FIELD_NUMBER: _builtins.int
     ADAPTERS_FIELD_NUMBER: _builtins.int
+    THINKS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name that its user would give."""
     context_window: _builtins.int
@@ -258,6 +259,8 @@ class Model(_message.Message):
     """The instruction set of its matrix products on the CPU, such as "AVX2"; empty on other devices."""
     tool_format: _builtins.str
     """The format in which it writes tool calls, such as "hermes" or "llama"."""
+    thinks: _builtins.bool
+    """Whether its chat template has thoughts before answers."""
     @_builtins.property
     def drafters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its drafters, by the names that requests use, in the order in which they draft."""
@@ -276,10 +279,11 @@ class Model(_message.Message):
         instruction_set: _builtins.str = ...,
         tool_format: _builtins.str = ...,
         adapters: _abc.Iterable[_builtins.str] | None = ...,
+        thinks: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapters", b"adapters", "context_window", b"context_window", "drafters", b"drafters", "instruction_set", b"instruction_set", "name", b"name", "tool_format", b"tool_format", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapters", b"adapters", "context_window", b"context_window", "drafters", b"drafters", "instruction_set", b"instruction_set", "name", b"name", "thinks", b"thinks", "tool_format", b"tool_format", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

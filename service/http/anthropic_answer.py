@@ -79,8 +79,9 @@ class _Block:
 class AnthropicForm:
     """One message, of one answer."""
 
-    def __init__(self, style: ChatStyle, shown: Shown) -> None:
+    def __init__(self, style: ChatStyle, max_tokens: int, shown: Shown) -> None:
         self._style = style
+        self._max_tokens = max_tokens
         self._shown = shown
         self._reader = style.reader_of(shown.tool_format)
         self._blocks: list[_Block] = []
@@ -204,7 +205,10 @@ class AnthropicForm:
         is_stopped = result.finish_reason is FinishReason.STOP_SEQUENCE and ended != "tool_calls"
         if is_stopped:
             return {"stop_reason": "stop_sequence", "stop_sequence": result.stop_string or None}
-        return {"stop_reason": _REASONS[ended], "stop_sequence": None}
+        is_short = result.usage.output_tokens < self._max_tokens
+        is_window_full = result.finish_reason is FinishReason.LENGTH and is_short
+        reason = "model_context_window_exceeded" if is_window_full else _REASONS[ended]
+        return {"stop_reason": reason, "stop_sequence": None}
 
 
 _REASONS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}

@@ -131,14 +131,10 @@ def system_of(system: str | list[TextBlock] | None) -> tuple[Message, ...]:
 
 
 def conversation_of(turns: list[AnthropicTurn]) -> tuple[Message, ...]:
-    """Return the messages of a conversation that an answer follows; raises RequestError."""
-    if turns[-1].role == "assistant":
-        raise RequestError(
-            "messages end with a turn of the assistant, which the answer would have to continue",
-            field=f"messages[{len(turns) - 1}]",
-            hint="end with a turn of the user; an answer is a turn of its own, whose form "
-            "output_config.format prescribes",
-        )
+    """Return the messages of a conversation; raises RequestError.
+
+    If the last is of the assistant, the answer continues it.
+    """
     calls = CallsMade("tool_use_id")
     return tuple(
         [

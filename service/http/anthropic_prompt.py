@@ -99,6 +99,13 @@ class AnthropicPrompt:
     """The constraint of an answer without calls."""
     tools: ToolUse | None
     thinking: Thinking
+    is_adaptive: bool
+    """Whether a model without thoughts just answers."""
+
+    @property
+    def continues(self) -> bool:
+        """Whether the answer continues the last message."""
+        return self.messages[-1].role == "assistant"
 
     @property
     def constraint_field(self) -> str | None:
@@ -116,6 +123,7 @@ class AnthropicPrompt:
             "constraint": None if self.wanted is None else self.wanted.structure,
             "tools": self.tools,
             "reasoning": self.thinking.reasoning,
+            "continue_final_message": self.continues,
         }
 
 
@@ -156,12 +164,39 @@ class PromptFields(Given):
             raise RequestError("tool_choice needs tools", field="tool_choice")
         parallel = is_parallel(self.tool_choice)
         tools = tool_use(tools_of(self.tools), chosen, wanted, is_parallel=parallel)
-        return AnthropicPrompt(
+        prompt = AnthropicPrompt(
             (*system_of(self.system), *conversation_of(self.messages)),
             wanted,
             filled_tools(tools, options),
             self._thinking_within(budget),
+            isinstance(self.thinking, AdaptiveThinking),
         )
+        if prompt.continues:
+            self._check_begun(prompt)
+        return prompt
+
+    def _check_begun(self, prompt: AnthropicPrompt) -> None:
+        """Raise RequestError if the last turn, of the assistant, cannot be continued."""
+        place = f"messages[{len(self.messages) - 1}]"
+        if prompt.tools is not None or prompt.messages[-1].tool_calls:
+            raise RequestError(
+                "a turn of the assistant that may call tools is not continued: a call in it may "
+                "have begun",
+                field=place,
+                hint="end with a turn of the user, or leave tools and their calls out",
+            )
+        if not prompt.thinking.reasoning.is_off:
+            raise RequestError(
+                "a turn of the assistant that has begun comes after its thoughts",
+                field="thinking",
+                hint=f"leave it out, or end with a turn of the user instead of {place}",
+            )
+        if not prompt.messages[-1].content.strip():
+            raise RequestError(
+                "a turn of the assistant without a text has nothing to continue",
+                field=place,
+                hint="leave it out",
+            )
 
     def _formats(self, options: JsonOptions) -> list[Wanted]:
         new = None if self.output_config is None else self.output_config.format
@@ -175,17 +210,17 @@ class PromptFields(Given):
     def _thinking_within(self, budget: int) -> Thinking:
         """Return how long the model thinks first.
 
-        Without the field it does not, so that thoughts are never part of a text.
+        Without the field it does not, so that thoughts are never part of a text; then there is
+        nothing that an effort bounds.
         """
         effort: Effort | None = None if self.output_config is None else self.output_config.effort
-        if effort is not None and not isinstance(self.thinking, AdaptiveThinking):
-            raise RequestError(
-                "output_config.effort bounds thoughts, and only thinking of the type 'adaptive' "
-                "leaves that to it",
-                field="output_config.effort",
-                hint='leave it out, or set thinking to {"type": "adaptive"}',
-            )
         match self.thinking:
+            case BoundedThinking() if effort is not None:
+                raise RequestError(
+                    "thinking.budget_tokens and output_config.effort both bound thoughts",
+                    field="output_config.effort",
+                    hint='leave it out, or set thinking to {"type": "adaptive"}',
+                )
             case BoundedThinking(budget_tokens=most):
                 return bounded_by_number(most, budget, "thinking.budget_tokens", "max_tokens")
             case AdaptiveThinking() if effort is not None:

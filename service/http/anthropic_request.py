@@ -77,7 +77,8 @@ def read_message(body: Body, config: ServerConfig) -> Asked:
         raise RequestError("show_schema needs a schema", field="show_schema")
     request = GenerationRequest(
         **prompt.options(),
-        **asked.common(config, asked.max_tokens, asked.max_tokens),
+        # A bound that every call has to tell is no promise: what the context leaves will do.
+        **asked.common(config, None, asked.max_tokens),
         show_schema=asked.show_schema,
     )
     style = ChatStyle(
@@ -90,19 +91,24 @@ def read_message(body: Body, config: ServerConfig) -> Asked:
     return Asked(
         asked.model,
         request,
-        partial(AnthropicForm, style),
+        partial(AnthropicForm, style, asked.max_tokens),
         is_streamed=asked.stream,
         constraint_field=prompt.constraint_field,
         reasoning_field="thinking",
         prompt_field="messages",
+        thinks_if_able=prompt.is_adaptive,
     )
 
 
 def read_count(body: Body) -> Prompted:
     """Return the prompt whose tokens a call counts; raises RequestError."""
     asked = given(CountRequest, body)
-    options = asked.prompt(JsonOptions(), _ANY_BUDGET).options()
-    request = GenerationRequest(**options, max_tokens=_ANY_BUDGET)
+    prompt = asked.prompt(JsonOptions(), _ANY_BUDGET)
     return Prompted(
-        asked.model, request, texts=False, prompt_field="messages", reasoning_field="thinking"
+        asked.model,
+        GenerationRequest(**prompt.options(), max_tokens=_ANY_BUDGET),
+        texts=False,
+        prompt_field="messages",
+        reasoning_field="thinking",
+        thinks_if_able=prompt.is_adaptive,
     )

@@ -91,6 +91,8 @@ class Asked:
     others: tuple[GenerationRequest, ...] = ()
     """Requests for further prompts, which are answered beside the first; only with a form that is
     ``FormOfSeveral``."""
+    thinks_if_able: bool = False
+    """Whether a model without thoughts just answers."""
     input_fields: Mapping[str, str] = field(default_factory=dict)
     """The fields of the body that the inputs of custom tools came from, by those of the request."""
 

@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from guided.bearer import token_of
 from guided.errors import RequestCancelledError, UnauthenticatedError
-from guided.spec import GenerationRequest, GenerationResult, SchemaReport
+from guided.spec import GenerationRequest, GenerationResult, Reasoning, SchemaReport
 from guided.spec.tool_format import FORMATS
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
@@ -233,6 +233,8 @@ class Answers:
         face = self._face
         model = find_model(asked.model, face.engine, face.config)
         adapter = asked.model if asked.model in model.adapters else asked.request.adapter
+        if asked.thinks_if_able and not model.thinks:
+            asked = replace(asked, request=replace(asked.request, reasoning=Reasoning(0)))
         first, *others = [
             replace(each, model=model.name, adapter=adapter) for each in asked.requests
         ]

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
-from guided.spec import PromptTokens
+from guided.spec import PromptTokens, Reasoning
 from guided.stats import ModelInfo
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
@@ -104,6 +104,8 @@ class _PromptCalls(_TokenCalls[Prompted]):
     ) -> JsonObject:
         face, received = self._face, time.monotonic()
         request = replace(asked.request, model=model.name)
+        if asked.thinks_if_able and not model.thinks:
+            request = replace(request, reasoning=Reasoning(0))
         await face.readers.do(partial(face.engine.check_prompt, request), size)
         async with face.door.working(caller, received, seconds=None):
             found = await face.engine.tokenize(request, received, texts=asked.texts)

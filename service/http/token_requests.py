@@ -72,6 +72,8 @@ class Prompted:
     """The field of the body that the prompt came from."""
     reasoning_field: str | None = None
     """The field of the body that thoughts came from."""
+    thinks_if_able: bool = False
+    """Whether a model without thoughts just answers."""
 
 
 def read_prompted(body: Body) -> Prompted:

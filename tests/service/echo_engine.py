@@ -75,6 +75,7 @@ class EchoEngine:
     instruction_set: str = "AVX2"
     tool_format: ToolFormat = HERMES
     adapters: tuple[str, ...] = ()
+    thinks: bool = False
     prompt_bound: PromptBound | None = None
     refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)

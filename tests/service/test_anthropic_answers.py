@@ -220,7 +220,8 @@ R = FinishReason
     ("fields", "text", "reason", "stop", "ended"),
     [
         ({}, "ab", R.STOP, "", "end_turn"),
-        ({}, "ab", R.LENGTH, "", "max_tokens"),
+        ({"max_tokens": 7}, "ab", R.LENGTH, "", "max_tokens"),
+        ({}, "ab", R.LENGTH, "", "model_context_window_exceeded"),
         ({}, "ab", R.DEADLINE, "", "max_tokens"),
         ({}, "ab", R.STOP_SEQUENCE, "c", "stop_sequence"),
         ({}, "ab", R.STOP_SEQUENCE, "", "stop_sequence"),  # a stop token
@@ -228,7 +229,7 @@ R = FinishReason
         (SHAPED, '{"a":0}', R.LENGTH_CLOSED, "", "end_turn"),
         (SHAPED, '{"a":', R.STOP_SEQUENCE, "1", "stop_sequence"),
         (TOOLS, "ab", R.STOP, "", "end_turn"),
-        (TOOLS, "ab", R.LENGTH, "", "max_tokens"),
+        (TOOLS | {"max_tokens": 7}, "ab", R.LENGTH, "", "max_tokens"),
         (TOOLS, HI, R.STOP, "", "tool_use"),
         (TOOLS, HI, R.LENGTH_CLOSED, "", "max_tokens"),
         (NAMED, HI, R.LENGTH_CLOSED, "", "tool_use"),

@@ -241,6 +241,29 @@ def test_the_model_thinks_first_only_where_it_is_let(
     assert one.came_from["reasoning"] == "thinking"
 
 
+def test_an_effort_bounds_nothing_where_nobody_thinks() -> None:
+    effort = {"output_config": {"effort": "low"}}
+    for thinking in (None, {"type": "disabled"}):
+        assert asked(thinking=thinking, **effort).request.reasoning == Reasoning(0)
+
+
+def test_only_adaptive_thoughts_are_left_out_by_a_model_that_has_none() -> None:
+    assert asked(thinking={"type": "adaptive"}).thinks_if_able
+    assert not asked(thinking={"type": "enabled", "budget_tokens": 9}).thinks_if_able
+
+
+def test_a_turn_of_the_assistant_that_comes_last_is_continued() -> None:
+    request = asked(messages=[USER, turn("assistant", text("{"))]).request
+    assert request.continue_final_message
+    assert request.begun == "{"
+    assert not asked().request.continue_final_message
+
+
+def test_the_budget_is_lowered_to_what_the_context_leaves() -> None:
+    request = asked(max_tokens=5000).request
+    assert (request.max_tokens, request.most_tokens) == (None, 5000)
+
+
 def test_stop_sequences_are_stop_strings() -> None:
     assert asked(stop_sequences=["a", "b"]).request.stop == ("a", "b")
 
@@ -252,11 +275,24 @@ IMAGE = {"type": "image", "source": {"type": "url", "url": "x"}}
 DEFERRED = [{**TOOL, "defer_loading": True}]
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
-        {"messages": [USER, {"role": "assistant", "content": "{"}]},
+        {"messages": [USER, {"role": "assistant", "content": "{"}], "tools": [TOOL]},
         "messages[1]",
-        "messages end with a turn of the assistant, which the answer would have to continue; "
-        "end with a turn of the user; an answer is a turn of its own, whose form "
-        "output_config.format prescribes",
+        "a turn of the assistant that may call tools is not continued: a call in it may have "
+        "begun; end with a turn of the user, or leave tools and their calls out",
+    ),
+    (
+        {"messages": [USER, {"role": "assistant", "content": " "}]},
+        "messages[1]",
+        "a turn of the assistant without a text has nothing to continue; leave it out",
+    ),
+    (
+        {
+            "messages": [USER, {"role": "assistant", "content": "{"}],
+            "thinking": {"type": "enabled", "budget_tokens": 9},
+        },
+        "thinking",
+        "a turn of the assistant that has begun comes after its thoughts; leave it out, or end "
+        "with a turn of the user instead of messages[1]",
     ),
     (
         {"messages": [turn("user", text("a"), IMAGE)]},
@@ -339,19 +375,13 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "or the tools out, or set tool_choice to none",
     ),
     (
-        {"output_config": {"effort": "low"}},
-        "output_config.effort",
-        "output_config.effort bounds thoughts, and only thinking of the type 'adaptive' leaves "
-        'that to it; leave it out, or set thinking to {"type": "adaptive"}',
-    ),
-    (
         {
             "thinking": {"type": "enabled", "budget_tokens": 9},
             "output_config": {"effort": "low"},
         },
         "output_config.effort",
-        "output_config.effort bounds thoughts, and only thinking of the type 'adaptive' leaves "
-        'that to it; leave it out, or set thinking to {"type": "adaptive"}',
+        "thinking.budget_tokens and output_config.effort both bound thoughts; leave it out, or set "
+        'thinking to {"type": "adaptive"}',
     ),
     (
         {"thinking": {"type": "enabled", "budget_tokens": 100}},
