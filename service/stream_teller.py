@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from guided.spec import (
     CandidateResult,
-    FinishReason,
     GenerationRequest,
     GenerationResult,
     SchemaReport,
-    Usage,
 )
 from guided.spec.delta import Delta, can_stream
 from guided.v1 import generation_pb2 as pb
@@ -80,7 +78,7 @@ class StreamTeller:
         elif delta.text:
             told.append(self._text(delta.index, delta.text))
         if delta.ended is not None:
-            told.append(self._end_of(delta.ended))
+            told.append(self._end(delta.index, delta.ended, delta.ended.score))
         return told
 
     def answered(
@@ -89,15 +87,14 @@ class StreamTeller:
         """Return the last messages: the ends that are left to tell, and the whole answer."""
         told: list[pb.GenerateStreamResponse] = []
         if not result.candidates:
-            reason, num_tokens = result.finish_reason, len(result.tokens)
-            told.append(self._end(0, reason, num_tokens, None, result.usage))
+            told.append(self._end(0, result, None))
         elif not self._grows:
             for one in result.candidates:
                 if one.reasoning:
                     told.append(_thought(one.index, one.reasoning))
                 if one.text:
                     told.append(self._text(one.index, one.text))
-                told.append(self._end_of(one))
+                told.append(self._end(one.index, one, one.score))
         ids = {index: calls.ids for index, calls in self._calls.items()}
         answer = encode_result(result, report, self._reader, ids)
         return [*told, pb.GenerateStreamResponse(answer=answer)]
@@ -110,22 +107,18 @@ class StreamTeller:
             index=index, delta=calls.shown(text), pieces=calls.read(text)
         )
 
-    def _end_of(self, one: CandidateResult) -> pb.GenerateStreamResponse:
-        return self._end(one.index, one.finish_reason, len(one.tokens), one.score, one.usage)
-
     def _end(
-        self,
-        index: int,
-        reason: FinishReason,
-        num_tokens: int,
-        score: float | None,
-        usage: Usage | None,
+        self, index: int, one: GenerationResult | CandidateResult, score: float | None
     ) -> pb.GenerateStreamResponse:
-        number = number_of(reason, pb.FinishReason.DESCRIPTOR)
-        end = pb.AnswerEnd(finish_reason=number, num_tokens=num_tokens, score=score)
-        if usage is not None:
+        end = pb.AnswerEnd(
+            finish_reason=number_of(one.finish_reason, pb.FinishReason.DESCRIPTOR),
+            num_tokens=len(one.tokens),
+            score=score,
+            stop_string=one.stop_string,
+        )
+        if one.usage is not None:
             end.usage.SetInParent()  # even if all of its counts are zero
-            write(usage, end.usage)
+            write(one.usage, end.usage)
         calls = self._calls_of(index)
         return pb.GenerateStreamResponse(
             index=index, end=end, pieces=() if calls is None else calls.end()

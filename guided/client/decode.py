@@ -64,6 +64,7 @@ def decode_end(end: pb.AnswerEnd, index: int, text: str) -> Candidate[str]:
         num_tokens=end.num_tokens,
         score=end.score if end.HasField("score") else None,
         usage=_own_usage(end),
+        stop_string=end.stop_string,
     )
 
 

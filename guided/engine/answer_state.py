@@ -74,8 +74,8 @@ class AnswerState:
         self._texts = texts
         self._text_stream = text_stream
         self._thoughts = thoughts
-        self._skip = skip
         """Reads the thoughts before the answer, where it has any."""
+        self._skip = skip
         self._token_array = GrowingTokenArray()
         self._logprobs: list[ChoiceLogprobs | None] = []
         """One for each token of the answer, ``None`` if forced; empty unless requested."""

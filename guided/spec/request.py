@@ -352,13 +352,18 @@ class GenerationRequest:
         self._check_counts()
         if self.min_tokens is not None and self.min_tokens > self.most_tokens:
             raise RequestError(
-                f"min_tokens {self.min_tokens!r} is above max_tokens ({self.most_tokens})",
+                f"min_tokens {self.min_tokens!r} is above {self._budget_field} "
+                f"({self.most_tokens})",
                 field="min_tokens",
             )
         if self.beams is not None:
             check_beams(self)
         elif self.drawn > 1:
             check_drawing(self)
+
+    @property
+    def _budget_field(self) -> str:
+        return "default_max_tokens" if self.max_tokens is None else "max_tokens"
 
     def _check_reasoning(self, reasoning: Reasoning) -> None:
         if self.beams is not None:
@@ -369,7 +374,7 @@ class GenerationRequest:
             )
         if reasoning.max_tokens is not None and reasoning.max_tokens >= self.most_tokens:
             raise RequestError(
-                f"the thoughts may have {reasoning.max_tokens} tokens, but max_tokens is "
+                f"the thoughts may have {reasoning.max_tokens} tokens, but {self._budget_field} is "
                 f"{self.most_tokens} for thoughts and answer together",
                 field="reasoning.max_tokens",
                 hint="raise max_tokens, or lower it",

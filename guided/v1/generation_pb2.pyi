@@ -1306,12 +1306,15 @@ class AnswerEnd(_message.Message):
     NUM_TOKENS_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    STOP_STRING_FIELD_NUMBER: _builtins.int
     finish_reason: Global___FinishReason.ValueType
     """Why it ended."""
     num_tokens: _builtins.int
     """As in Candidate."""
     score: _builtins.float
     """As in Candidate; absent if only one answer was requested."""
+    stop_string: _builtins.str
+    """As in GenerateResponse."""
     @_builtins.property
     def usage(self) -> Global___Usage:
         """As in Candidate; of a single answer that of the request."""
@@ -1323,10 +1326,11 @@ class AnswerEnd(_message.Message):
         num_tokens: _builtins.int = ...,
         score: _builtins.float | None = ...,
         usage: Global___Usage | None = ...,
+        stop_string: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "score", b"score", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "finish_reason", b"finish_reason", "num_tokens", b"num_tokens", "score", b"score", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "finish_reason", b"finish_reason", "num_tokens", b"num_tokens", "score", b"score", "stop_string", b"stop_string", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015

@@ -106,7 +106,7 @@ def read_count(body: Body) -> Prompted:
     prompt = asked.prompt(JsonOptions(), _ANY_BUDGET)
     return Prompted(
         asked.model,
-        GenerationRequest(**prompt.options(), max_tokens=_ANY_BUDGET),
+        GenerationRequest(**prompt.options(), default_max_tokens=_ANY_BUDGET),
         texts=False,
         prompt_field="messages",
         reasoning_field="thinking",

@@ -143,11 +143,11 @@ def test_a_message_says_whether_a_budget_is_set() -> None:
     ("options", "message"),
     [
         ({"default_max_tokens": 0}, "default_max_tokens 0 is below 1"),
-        ({"min_tokens": 257}, "min_tokens 257 is above max_tokens (256)"),
+        ({"min_tokens": 257}, "min_tokens 257 is above default_max_tokens (256)"),
         (
             {"reasoning": Reasoning(256)},
-            "the thoughts may have 256 tokens, but max_tokens is 256 for thoughts and answer "
-            "together; raise max_tokens, or lower it",
+            "the thoughts may have 256 tokens, but default_max_tokens is 256 for thoughts and "
+            "answer together; raise max_tokens, or lower it",
         ),
     ],
 )
