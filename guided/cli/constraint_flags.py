@@ -17,6 +17,7 @@ from guided.cli.common import read_text
 from guided.cli.flags import DocumentFlag, file_flag, flag
 from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import Template
+from guided.spec.constraints import with_json_options
 from guided.spec.custom_tools import custom_tool
 from guided.spec.tagged import Calls, Tag, Tagged
 from guided.spec.tool_calls import arguments_constraint
@@ -162,7 +163,8 @@ def _filling(written: str, options: JsonOptions) -> Structure:
         raise typer.BadParameter(f"there is no file {written!r}; patterns are written /PATTERN/")
     if file.suffix == ".json":
         return JsonSchema(read_text(file), options)
-    return read_grammar_file(file)
+    grammar = read_grammar_file(file)
+    return with_json_options(grammar, options) or grammar
 
 
 # Tools

@@ -229,7 +229,11 @@ class Stream(_StreamBase[T, _Call]):
         ...                 show(index, call.name, call.arguments)
         """
         reader = self._incoming.events()
-        while (message := self._message()) is not None:
+        while True:
+            with self._lock:
+                message = self._message()
+            if message is None:
+                break
             yield from reader.read(message)
         yield from reader.end(self._incoming.plain())
 

@@ -17,6 +17,7 @@ from guided.client.answer import Answer, Candidate
 from guided.client.decode import decode_end
 from guided.client.growing_json import GrowingJson, ValueEvent
 from guided.client.request import Request
+from guided.errors import InternalServiceError
 from guided.spec import ToolCall, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.wire import read
@@ -78,6 +79,7 @@ class CallEnded:
 
     index: int
     call: ToolCall
+    """Without its ``value``, which comes with the end of the answer, once all calls are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,16 @@ class _Growing:
     """The id of the latest call, which may be open."""
     arguments: GrowingJson = field(default_factory=GrowingJson)
     """Those of that call."""
+    is_json: bool = True
+    """Whether they are JSON so far: a stop may leave a part of the call's end in them."""
+
+    def values_in(self, text: str) -> tuple[ValueEvent, ...]:
+        """Return the values that more arguments complete; none once they are no JSON."""
+        try:
+            return tuple(self.arguments.feed(text)) if self.is_json else ()
+        except InternalServiceError:
+            self.is_json = False
+            return ()
 
 
 class EventReader(Generic[T]):
@@ -140,9 +152,9 @@ class EventReader(Generic[T]):
                 yield self._end(index, growing, message.end)
 
     def end(self, plain: Answer[str]) -> Iterator[StreamEvent[T]]:
-        """Yield the end of a single answer whose stream has no messages about ends."""
-        if not self._has_ended:
-            yield AnswerEnded(0, self._request.candidates(plain)[0])
+        """Yield the ends of answers whose stream has no messages about ends."""
+        for candidate in () if self._has_ended else self._request.candidates(plain):
+            yield AnswerEnded(candidate.index, candidate)
 
     def _end(self, index: int, growing: _Growing, told: pb.AnswerEnd) -> StreamEvent[T]:
         plain = replace(
@@ -163,10 +175,13 @@ def _read_piece(
             yield TextGrown(index, piece.content)
         case "call_begin":
             growing.call_id, growing.arguments = piece.call_begin.id, GrowingJson()
+            growing.is_json = True
             yield CallBegun(index, piece.call_begin.id, piece.call_begin.name)
         case "arguments":
-            values = tuple(growing.arguments.feed(piece.arguments))
+            values = growing.values_in(piece.arguments)
             yield ArgumentsGrown(index, growing.call_id, piece.arguments, values)
         case "call_end":
+            if not growing.is_json:
+                raise InternalServiceError(f"the arguments of {piece.call_end.name} are no JSON")
             growing.calls.append(read(piece.call_end, ToolCall))
             yield CallEnded(index, growing.calls[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_origin
 
 from guided.client.typed_tools import TypedTool, function_tool, model_tool
 from guided.errors import RequestError
@@ -49,7 +49,8 @@ def _tool(number: int, subject: object) -> TypedTool:
             return TypedTool(custom_tool(members, f"tool {number}"))
         case type():
             return model_tool(subject)
-    if callable(subject):
+    # A type like list[int] can be called, too.
+    if callable(subject) and get_origin(subject) is None:
         return function_tool(subject)
     raise RequestError(
         f"tool {number} is {subject!r}, which is no tool",

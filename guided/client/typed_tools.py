@@ -144,14 +144,14 @@ def _annotations(function: Callable[..., object], name: str) -> dict[str, Any]:
 
 
 def _annotation(parameter: Parameter, hint: Any, tool: str) -> Any:
-    fault = _WITHOUT_NAME.get(parameter.kind)
+    fault, way_out = _WITHOUT_NAME.get(parameter.kind), "name each parameter"
     if fault is None and (parameter.annotation is Parameter.empty or not is_response_type(hint)):
-        fault = "has no type"
+        fault, way_out = "has no type", f"write {parameter.name}: TYPE"
     if fault is not None:
         raise RequestError(
             f"the parameter {parameter.name!r} of the tool {tool} {fault}",
             field="tools",
-            hint=f"write {parameter.name}: TYPE, or pass a guided.Tool",
+            hint=f"{way_out}, or pass a guided.Tool",
         )
     default = parameter.default
     if default is Parameter.empty:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
-from guided.errors import RequestError
+from guided.errors import LimitExceededError, RequestError
 from guided.masks.binding import TokenBinding
 from guided.masks.compiled import CompiledConstraint, ConstraintMatcher
 from guided.masks.healing import HealingMatcher
@@ -56,9 +57,9 @@ def _misfit(text: str, fitting: int, reached: ConstraintMatcher) -> RequestError
     place = len(data[:fitting].decode(errors="ignore"))
     before = text[max(0, place - _SHOWN) : place]
     where = f"after {before!r}" if before else "at the beginning"
-    machine, state = reached.constraint.machine, reached.state
-    with reached.constraint.lock:
-        possible = [chr(byte) for byte in range(0x20, 0x7F) if machine.step(state, byte)]
+    possible: list[str] = []
+    with suppress(LimitExceededError):  # the place alone tells enough
+        possible = reached.constraint.ascii_after(reached.state)
     named = " ".join(possible[:_MOST_NAMED]) + (" …" if len(possible) > _MOST_NAMED else "")
     if possible:
         hint = (

@@ -132,8 +132,9 @@ class _Builder:
         For a composition that failed as a whole. All inputs may take as much work as the whole.
         """
         with renewed_work():
-            for field, grammar in composition.inputs.items():
+            for field in composition.inputs:
                 with naming((field,), field=field):
+                    grammar = composition.input_grammar(field)
                     network = network_from_grammar(grammar, self._unavailable_bytes)
                     GrammarMachine(network, self._limits, TransitionTable(self._limits.max_cells))
 

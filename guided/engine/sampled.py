@@ -28,6 +28,7 @@ from guided.engine.runnable import AnswerRunnable, Piece, Step, StepEffects
 from guided.engine.submission import Submission
 from guided.model.batch import SegmentOutput
 from guided.spec import TokenId
+from guided.spec.continued import answer_constraint
 
 __all__ = ["SampledRunnable"]
 
@@ -214,7 +215,7 @@ def _open_draft_state(
         DraftContext(
             forcing=answer.forcing,
             chooser=answer.chooser,
-            constraint=request.constraint,
+            constraint=answer_constraint(request.constraint),
             cache_salt=submission.salt,
             drafters=request.drafters,
             prompt_length=answer.prompt_length,

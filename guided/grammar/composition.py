@@ -61,8 +61,12 @@ class Composition:
 
     grammar: cf.ContextFreeGrammar
     holes: tuple[FilledHole, ...]
-    inputs: Mapping[str, cf.ContextFreeGrammar]
-    """The grammar of each input of a custom tool on its own, by the field it came from."""
+    inputs: Mapping[str, cf.Body]
+    """The body of each input of a custom tool, by the field it came from."""
+
+    def input_grammar(self, field: str) -> cf.ContextFreeGrammar:
+        """Return the grammar of an input of a custom tool on its own."""
+        return cf.ContextFreeGrammar(self.grammar.rules | {_WHOLE: self.inputs[field]}, _WHOLE)
 
     @property
     def special(self) -> frozenset[str]:
@@ -156,12 +160,8 @@ class _Composer:
     def lower_whole(self, constraint: Structure) -> Composition:
         """Return the composition of a constraint; raises as ``lower_composition`` does."""
         whole = self.lower_part(constraint, ())
-        inputs = {field: self._grammar_of(body) for field, body in self._inputs.items()}
-        return Composition(self._grammar_of(whole), tuple(self.holes), inputs)
-
-    def _grammar_of(self, whole: cf.Body) -> cf.ContextFreeGrammar:
-        """Return the grammar of a body's texts, with the rules of all parts."""
-        return cf.ContextFreeGrammar(self.rules | {_WHOLE: whole}, _WHOLE)
+        grammar = cf.ContextFreeGrammar(self.rules | {_WHOLE: whole}, _WHOLE)
+        return Composition(grammar, tuple(self.holes), self._inputs)
 
     def lower_part(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
         """Return the body of a part of the composition; ``path`` names the part in errors.
@@ -198,9 +198,12 @@ class _Composer:
                 return cf.Hole(number)
             case BareText(field=field, end=end, without=without):
                 body = _without(self._lower_grammar(constraint, path), end, without)
-                return self._inputs.setdefault(field, body)
+                self._inputs[field] = body
+                return body
             case EscapedText(field=field):
-                return self._inputs.setdefault(field, self._lower_grammar(constraint, path))
+                body = self._lower_grammar(constraint, path)
+                self._inputs[field] = body
+                return body
         return self._lower_grammar(constraint, path)
 
     def _lower_grammar(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
@@ -232,8 +235,13 @@ class _Composer:
             self.rules[rule] = self.lower_part(filling, (*path, what))
             return cf.Call(rule)
 
+        schemas: dict[str, cf.Body] = {}
+
         def fill_schema(text: str, place: str) -> cf.Body:
-            return fill(place, JsonSchema(text, lark.json_options), place)
+            if text not in schemas:  # equal ones share a rule, with the place of the first
+                schema = JsonSchema(text, lark.json_options)
+                schemas[text] = fill(f"json {len(schemas)}", schema, place)
+            return schemas[text]
 
         holes = {name: fill(name, filling, f"hole {name!r}") for name, filling in lark.holes}
         with naming(path):

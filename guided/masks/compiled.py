@@ -150,6 +150,13 @@ class CompiledConstraint:
         context = self.binding.speller.left_context_of(text)
         return ConstraintMatcher(self, self.position(state), (context, ())), count
 
+    def ascii_after(self, state: State) -> list[str]:
+        """Return the printable characters of ASCII that may follow; raises LimitExceededError."""
+        step = self.machine.step
+        with limited_work(self._limits.compile_work, "naming what may follow", self.lock):
+            codes = with_pauses(bytes(range(0x20, 0x7F)))
+            return [chr(code) for code in codes if step(state, code) is not None]
+
     @property
     def nbytes(self) -> int:
         """About how many bytes it holds, without masks, which are in the store."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.client import CallEnded, Request
+from guided.client import CallEnded, Candidate, Request
 from guided.client.stream_events import (
     AnswerEnded,
     ArgumentsGrown,
@@ -174,10 +174,28 @@ def test_a_call_that_breaks_off_has_no_end_and_is_no_call() -> None:
     assert [call.name for call in messages[-1].answer.tool_calls] == ["typed"]
 
 
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_an_answer_may_be_broken_off_anywhere_in_a_call(form: ToolFormat) -> None:
+    """Part of a call's end is then told as arguments, which are no JSON any more."""
+    text = form.call("f", '{"b":1,"a":"x"}')
+    for cut in range(1, len(text)):
+        result = GenerationResult(text[:cut], (), FinishReason.STOP_SEQUENCE, Usage(), 0.0)
+        grown = [Delta("r", text[:cut])]
+        _, events = heard(ASKED, reader_of(ASKED, form), grown, result)
+        assert isinstance(events[-1], AnswerEnded)
+
+
 def candidate(index: int, text: str) -> CandidateResult:
     return CandidateResult(
-        *(index, text, (), FinishReason.STOP), score=-1.0, usage=Usage(sampled_tokens=index)
+        *(index, text, (), FinishReason.STOP),
+        score=-1.0,
+        usage=Usage(sampled_tokens=index),
+        stop_string=text[:1],
     )
+
+
+def seen(one: CandidateResult | Candidate[Any]) -> tuple[object, ...]:
+    return one.text, one.usage, one.finish_reason, one.stop_string
 
 
 @given(st.permutations([(0, "ab"), (0, "c"), (1, "d"), (1, "ef"), (2, "")]))
@@ -197,8 +215,8 @@ def test_several_answers_are_told_apart_in_any_order(order: list[tuple[int, str]
     grown = [event for event in events if isinstance(event, TextGrown)]
     assert ["".join(e.text for e in grown if e.index == number) for number in range(3)] == texts
     ended = [event for event in events if isinstance(event, AnswerEnded)]
-    assert {one.index: (one.candidate.text, one.candidate.usage) for one in ended} == {
-        one.index: (one.text, one.usage) for one in several
+    assert {one.index: seen(one.candidate) for one in ended} == {
+        one.index: seen(one) for one in several
     }
     assert [one.index for one in ended] == [order[at][0] for at in sorted(ends)]
     # To a caller from before there were such streams they come whole.

@@ -134,6 +134,16 @@ def _omits_multiples(location: Location) -> bool:
     return omits_multiples(number_assertion(location))
 
 
+def _listed_items(keywords: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return how many items have schemas of their own, and whether there may be no others."""
+    if "prefixItems" in keywords:
+        return len(keywords["prefixItems"]), keywords.get("items") is False
+    items = keywords.get("items")
+    if isinstance(items, list):  # in drafts before 2020-12
+        return len(items), keywords.get("additionalItems") is False
+    return 0, False
+
+
 def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[str]:
     """Yield a note on each bound of the options that narrows the keyword ``type``.
 
@@ -156,7 +166,10 @@ def _default_bound_notes(location: Location, options: JsonOptions) -> Iterator[s
             yield f"at most {most} characters{unless}"
     most_items = options.max_array_items
     if "array" in type_names and most_items is not None and "maxItems" not in keywords:
-        yield f"at most {most_items} items, unless the array may not end there"
+        num_listed, is_closed_list = _listed_items(keywords)
+        if not is_closed_list:
+            most = max(most_items, num_listed)
+            yield f"at most {most} items, unless the array may not end there"
     most_members = options.max_additional_members
     is_closed = (
         keywords.get("additionalProperties") is False and "patternProperties" not in keywords

@@ -184,17 +184,17 @@ def takes_unknown(city: Fraction) -> None: ...
         (
             takes_rest,
             "the parameter 'others' of the tool takes_rest stands for any number of arguments; "
-            "write others: TYPE, or pass a guided.Tool",
+            "name each parameter, or pass a guided.Tool",
         ),
         (
             takes_any,
             "the parameter 'named' of the tool takes_any stands for arguments of any name; "
-            "write named: TYPE, or pass a guided.Tool",
+            "name each parameter, or pass a guided.Tool",
         ),
         (
             takes_unnamed,
             "the parameter 'city' of the tool takes_unnamed has no name in a call; "
-            "write city: TYPE, or pass a guided.Tool",
+            "name each parameter, or pass a guided.Tool",
         ),
         (
             lacks_type,

@@ -281,6 +281,14 @@ def test_schemas_are_written_and_checked_by_the_options_of_the_grammar(text: str
     assert len({misspelt.digest(), spaced.digest()}) == 2
 
 
+def test_schemas_at_the_same_place_of_modules_with_alike_names_are_two() -> None:
+    modules = {"a__b": 'start: %json {"const": 1}', "a.b": 'start: %json {"const": 2}'}
+    text = '%import a__b.start -> x\n%import a.b.start -> y\nstart: "X" x | "Y" y'
+    start = ConstraintCompiler(BYTES).start(Lark(text, imports=tuple(modules.items())))
+    for said, fits in ((b"X1", True), (b"Y2", True), (b"X2", False), (b"Y1", False)):
+        assert accepts(start, said) == fits
+
+
 def test_options_beside_a_grammar_are_those_of_its_schemas() -> None:
     text = 'start: %json {"maxlength": 1}'
     assert structure_of(text, REFUSE) == Lark(text, json_options=REFUSE)

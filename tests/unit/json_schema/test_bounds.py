@@ -96,6 +96,14 @@ def test_where_a_bound_is_reached_the_end_is_forced() -> None:
 def test_a_report_tells_of_the_bound() -> None:
     (verdict,) = check({"type": "array"}, json_options=JsonOptions(max_array_items=3)).verdicts
     assert verdict.note == "at most 3 items, unless the array may not end there"
+    listed = {"type": "array", "prefixItems": [True] * 4}
+    notes = {
+        verdict.note
+        for verdict in check(listed, json_options=JsonOptions(max_array_items=3)).verdicts
+    }
+    assert "at most 4 items, unless the array may not end there" in notes
+    closed = check(listed | {"items": False}, json_options=JsonOptions(max_array_items=3))
+    assert not any(verdict.note.startswith("at most") for verdict in closed.verdicts)
     (verdict,) = check(
         {"type": "object"}, json_options=JsonOptions(max_additional_members=3)
     ).verdicts
