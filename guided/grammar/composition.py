@@ -66,7 +66,7 @@ class Composition:
 
     def input_grammar(self, field: str) -> cf.ContextFreeGrammar:
         """Return the grammar of an input of a custom tool on its own."""
-        return cf.ContextFreeGrammar(self.grammar.rules | {_WHOLE: self.inputs[field]}, _WHOLE)
+        return cf.ContextFreeGrammar({**self.grammar.rules, _WHOLE: self.inputs[field]}, _WHOLE)
 
     @property
     def special(self) -> frozenset[str]:
