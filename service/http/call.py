@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,7 +38,7 @@ from guided_service.http.errors import JsonObject, refusal_of
 from guided_service.http.find_model import find_model
 from guided_service.http.side_by_side import OneAtATime, all_or_none
 from guided_service.intake import Readers
-from guided_service.large_answers import encoded_answer
+from guided_service.large_answers import check_answers_fit, encoded_answer, scored_bytes
 from guided_service.object_sizes import memory_of
 from guided_service.request_record import (
     RequestRecord,
@@ -289,21 +289,25 @@ class Answers:
         received: float,
     ) -> None:
         """Generate an answer to each prompt, and send them together or as they grow."""
-        requests = asked.requests
+        requests, door = asked.requests, self._face.door
+        check_answers_fit(asked.request, door.held.most_of_call, len(requests))
         # Admit the prompts together or not at all.
-        self._face.door.admission.check_room(len(requests), caller.client)
+        door.admission.check_room(len(requests), caller.client)
         piece = OneAtATime(response.piece) if asked.is_streamed else None
 
         async def one(number: int, request: GenerationRequest) -> Made:
             with item_of_call(self._face.watch, number, encode_request(request)):
                 of_prompt = form.beside(number)
-                made = await self._one(
+                result, told = await self._one(
                     request, caller, of_prompt, piece, size // len(requests), received
                 )
-                if piece is not None:
-                    async with encoded_answer(of_prompt.last, made[0]) as last:
-                        await piece(last)
-                return made
+                if piece is None:
+                    count_held(scored_bytes(result))  # it waits for those of the other prompts
+                    return result, told
+                async with encoded_answer(of_prompt.last, result) as last:
+                    await piece(last)
+                # The end of the stream says no more than what all answers cost.
+                return replace(result, logprobs=(), candidates=()), told
 
         made = await all_or_none([one(*each) for each in enumerate(requests)])
         results, told = [result for result, _ in made], made[0][1]
@@ -347,10 +351,11 @@ class Answers:
         stream = self._face.engine.stream(
             unreported(admitted.request), admitted.received, client, is_watched=self._is_watched
         )
+        sent = set[int]()
         async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, GenerationResult):
-                    return event
+                    return _without_scores(event, sent)
                 if event.is_thought:
                     grown = form.thought(event.text, event.index)
                 else:
@@ -358,9 +363,20 @@ class Answers:
                 if event.ended is not None:
                     async with encoded_answer(form.closed, event.ended) as closed:
                         await piece(grown + closed)
+                    sent.add(event.ended.index)
                 elif grown:
                     await piece(grown)
         raise AssertionError("a stream ended without its answer")
+
+
+def _without_scores(result: GenerationResult, sent: Collection[int]) -> GenerationResult:
+    """Return a result without the log-probabilities of those candidates that were sent."""
+    if not sent:
+        return result
+    candidates = [
+        replace(one, logprobs=()) if one.index in sent else one for one in result.candidates
+    ]
+    return replace(result, logprobs=(), candidates=tuple(candidates))
 
 
 def _told(report: SchemaReport) -> JsonObject:
