@@ -214,12 +214,12 @@ class Answers:
         """Return what the body requests, as a message too, and the memory that both take."""
         config = self._face.config
         asked = self._read(read_json(body, config.max_message_fields), config)
-        messages = [encode_request(request) for request in asked.requests]
-        size = sum([memory_of(request) for request in asked.requests])
-        size += sum([message.ByteSize() for message in messages])
-        if len(messages) > 1:
-            return asked, pb.GenerateBatchRequest(requests=messages), size
-        return asked, messages[0], size
+        message = encode_request(asked.request)
+        size = memory_of(asked.request) + message.ByteSize()
+        # The prompts share the rest of the request here, but not on the way to the engine.
+        shared = message.ByteSize() - len(message.text.encode())
+        size += sum([2 * memory_of(each.prompt) + shared for each in asked.others])
+        return asked, pb.GenerateBatchRequest() if asked.others else message, size
 
     async def _answer(
         self,
@@ -289,14 +289,16 @@ class Answers:
         received: float,
     ) -> None:
         """Generate an answer to each prompt, and send them together or as they grow."""
-        requests, door = asked.requests, self._face.door
+        requests, face, door = asked.requests, self._face, self._face.door
         check_answers_fit(asked.request, door.held.most_of_call, len(requests))
         # Admit the prompts together or not at all.
         door.admission.check_room(len(requests), caller.client)
         piece = OneAtATime(response.piece) if asked.is_streamed else None
+        # Read for what all of them have in common.
+        message = await face.readers.do(partial(encode_request, asked.request), size)
 
         async def one(number: int, request: GenerationRequest) -> Made:
-            with item_of_call(self._face.watch, number, encode_request(request)):
+            with item_of_call(face.watch, number, message):
                 of_prompt = form.beside(number)
                 result, told = await self._one(
                     request, caller, of_prompt, piece, size // len(requests), received

@@ -22,9 +22,11 @@ from guided.spec import (
 )
 from guided.spec.delta import Delta
 from guided.testing.walking_model import WalkingModel
+from guided.wire_request import encode_request
 from guided_service.config import ServerConfig
 from guided_service.door import Door
 from guided_service.health import HealthServicer
+from guided_service.http import call
 from guided_service.http.app import application
 from guided_service.http.call import Face
 from guided_service.intake import Readers
@@ -155,3 +157,32 @@ def test_scores_that_were_streamed_do_not_count_again_at_the_end() -> None:
     assert status == 200
     assert told.endswith(b"data: [DONE]\n\n")
     assert rig.held_when_sent < 6000 * 21 * 512
+
+
+# What the prompts share
+
+
+def test_a_constraint_of_many_prompts_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = list[GenerationRequest]()
+
+    def encode(request: GenerationRequest) -> Any:
+        encoded.append(request)
+        return encode_request(request)
+
+    monkeypatch.setattr(call, "encode_request", encode)
+    rig = Rig(WalkingModel())
+    assert rig.post(body(["x"] * 20, guided_choice=["a", "b"]))[0] == 200
+    assert len(encoded) == 2  # as the body is read, and for the lines of the log
+    schema = json.dumps({"type": "string", "description": "x" * 3_000_000})
+    status, told = rig.post(body(["x"] * 64, guided_json=schema))
+    rig.readers.close()
+    assert status == 400
+    assert "the call holds " in json.loads(told)["error"]["message"]
+    assert len(encoded) == 3
+
+
+def test_a_long_first_prompt_is_not_counted_for_each() -> None:
+    rig = Rig(WalkingModel())
+    assert rig.post(body(["x" * 3_000_000, *["y"] * 63]))[0] == 200
+    rig.readers.close()
+    assert rig.held_when_sent < 20_000_000
