@@ -38,7 +38,7 @@ from guided_service.http.errors import JsonObject, refusal_of
 from guided_service.http.find_model import find_model
 from guided_service.http.side_by_side import OneAtATime, all_or_none
 from guided_service.intake import Readers
-from guided_service.large_answers import check_answers_fit, encoded_answer, scored_bytes
+from guided_service.large_answers import encoded_answer, scored_bytes
 from guided_service.object_sizes import memory_of
 from guided_service.request_record import (
     RequestRecord,
@@ -289,13 +289,12 @@ class Answers:
         received: float,
     ) -> None:
         """Generate an answer to each prompt, and send them together or as they grow."""
-        requests, face, door = asked.requests, self._face, self._face.door
-        check_answers_fit(asked.request, door.held.most_of_call, len(requests))
-        # Admit the prompts together or not at all.
-        door.admission.check_room(len(requests), caller.client)
-        piece = OneAtATime(response.piece) if asked.is_streamed else None
+        requests, face = asked.requests, self._face
         # Read for what all of them have in common.
         message = await face.readers.do(partial(encode_request, asked.request), size)
+        # Admit the prompts together or not at all.
+        face.door.check_room(caller, requests, size)
+        piece = OneAtATime(response.piece) if asked.is_streamed else None
 
         async def one(number: int, request: GenerationRequest) -> Made:
             with item_of_call(face.watch, number, message):

@@ -6,10 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from guided.bearer import new_token, token_hash
 from guided.spec import (
     Alternative,
     CandidateResult,
@@ -33,10 +35,12 @@ from guided_service.intake import Readers
 from guided_service.ray.proxied_http import ProxiedHttp
 from guided_service.request_watch import WatchesRequests
 from guided_service.stream_events import StreamEvent
+from guided_service.token_book import TokenBook
 
 SCORED = TokenLogprobs(
     TokenId(0), b"a", -0.5, -0.5, top=(Alternative(TokenId(0), b"a", -0.5, -0.5),) * 20
 )
+TOKEN = new_token()
 
 
 class Scoring(WalkingModel):
@@ -55,13 +59,13 @@ class Scoring(WalkingModel):
 class Rig:
     """The application in this process, without a server."""
 
-    def __init__(self, engine: WalkingModel | None = None) -> None:
+    def __init__(self, engine: WalkingModel | None = None, book: TokenBook | None = None) -> None:
         self.config = ServerConfig()
         self.door = Door(self.config)
         self.engine = engine or Scoring()
         self.readers = Readers()
         watch = WatchesRequests("guided", None, None)
-        self.face = Face(self.engine, self.door, self.readers, watch, None, self.config)
+        self.face = Face(self.engine, self.door, self.readers, watch, book, self.config)
         self.held_when_sent = 0
         """The bytes that calls held when the last content was sent."""
 
@@ -81,7 +85,7 @@ class Rig:
                 self.held_when_sent = self.door.held.nbytes
             sent.append(message)
 
-        headers = [(b"content-type", b"application/json")]
+        headers = [(b"content-type", b"application/json"), (b"x-api-key", TOKEN.encode())]
         scope = {
             "type": "http", "method": "POST", "path": path, "root_path": "",
             "query_string": b"", "headers": headers, "client": ("1", 5),
@@ -186,3 +190,21 @@ def test_a_long_first_prompt_is_not_counted_for_each() -> None:
     assert rig.post(body(["x" * 3_000_000, *["y"] * 63]))[0] == 200
     rig.readers.close()
     assert rig.held_when_sent < 20_000_000
+
+
+# Quotas
+
+
+def test_prompts_that_a_quota_never_allows_together_do_not_begin(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text(f'[me]\nsha256 = "{token_hash(TOKEN)}"\nrequests_in_flight = 2\n')
+    rig = Rig(WalkingModel(), TokenBook(file))
+    assert rig.post(body(["x"] * 2))[0] == 200
+    status, told = rig.post(body(["x"] * 3))
+    rig.readers.close()
+    error = json.loads(told)["error"]
+    assert (status, error["param"], len(rig.engine.requests)) == (400, "prompt", 2)
+    assert error["message"] == (
+        "the prompts need 3 of requests_in_flight at once, above the 2 of the token of me; "
+        "split them over several calls"
+    )
