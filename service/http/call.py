@@ -230,32 +230,38 @@ class Answers:
         size: int,
         received: float,
     ) -> None:
+        form: Form | None = None
+        try:
+            asked, shown = await self._checked(asked, response, size)
+            form = asked.form(shown)
+            make: Callable[..., Coroutine[Any, Any, None]] = (
+                self._made_several if asked.others else self._made
+            )
+            await while_connected(receive, make(asked, caller, form, response, size, received))
+        except Exception as error:
+            await fail(response, error, self._face, asked.came_from, form)
+
+    async def _checked(self, asked: Asked, response: Response, size: int) -> tuple[Asked, Shown]:
+        """Return what a call requests of the model that is to answer, and what answers state."""
         face = self._face
         model = find_model(asked.model, face.engine, face.config)
         adapter = asked.model if asked.model in model.adapters else asked.request.adapter
         if asked.thinks_if_able and not model.thinks:
             asked = replace(asked, request=replace(asked.request, reasoning=Reasoning(0)))
-        first, *others = [
-            replace(each, model=model.name, adapter=adapter) for each in asked.requests
-        ]
-        asked = replace(asked, request=first, others=tuple(others))
-        for request in asked.requests:
-            await face.readers.do(partial(face.engine.check_prompt, request), size)
+        requests = [replace(each, model=model.name, adapter=adapter) for each in asked.requests]
+
+        def check_prompts() -> None:
+            for request in requests:
+                face.engine.check_prompt(request)
+
+        await face.readers.do(check_prompts, size)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
             int(time.time()),
-            asked.request.adapter or model.name,
+            adapter or model.name,
             FORMATS[model.tool_format],
         )
-        form = asked.form(shown)
-        make: Callable[..., Coroutine[Any, Any, None]] = (
-            self._made_several if asked.others else self._made
-        )
-        making = make(asked, caller, form, response, size, received)
-        try:
-            await while_connected(receive, making)
-        except Exception as error:
-            await fail(response, error, face, asked.came_from, form)
+        return replace(asked, request=requests[0], others=tuple(requests[1:])), shown
 
     async def _made(
         self,

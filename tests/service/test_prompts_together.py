@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from guided.bearer import new_token, token_hash
+from guided.errors import LimitExceededError
 from guided.spec import (
     Alternative,
     CandidateResult,
@@ -41,6 +42,7 @@ SCORED = TokenLogprobs(
     TokenId(0), b"a", -0.5, -0.5, top=(Alternative(TokenId(0), b"a", -0.5, -0.5),) * 20
 )
 TOKEN = new_token()
+USER = {"role": "user", "content": "x"}
 
 
 class Scoring(WalkingModel):
@@ -208,3 +210,33 @@ def test_prompts_that_a_quota_never_allows_together_do_not_begin(tmp_path: Path)
         "the prompts need 3 of requests_in_flight at once, above the 2 of the token of me; "
         "split them over several calls"
     )
+
+
+# Errors about prompts
+
+
+class Short(WalkingModel):
+    """Has no room for any prompt."""
+
+    def check_prompt(self, request: GenerationRequest) -> None:
+        raise LimitExceededError(f"{len(request.prompt)} is too long", limit=1, field="prompt")
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "field"),
+    [
+        ("/v1/completions", {"prompt": "x"}, "prompt"),
+        ("/v1/chat/completions", {"messages": [USER]}, "messages"),
+        ("/v1/responses", {"input": "x"}, "input"),
+        ("/v1/messages", {"messages": [USER], "max_tokens": 5}, "messages"),
+        ("/v1/messages/count_tokens", {"messages": [USER]}, "messages"),
+    ],
+)
+def test_a_long_prompt_is_named_as_in_the_body(
+    path: str, fields: dict[str, Any], field: str
+) -> None:
+    rig = Rig(Short())
+    status, told = rig.post({"model": "no model", **fields}, path)
+    rig.readers.close()
+    error = json.loads(told)["error"]
+    assert (status, error.get("param", error.get("guided", {}).get("param"))) == (400, field)
