@@ -203,6 +203,9 @@ def test_an_error_ends_a_stream_that_has_begun(echo: HttpServer) -> None:
         ("/v1/models", [(b"anthropic-version", b"2023-06-01")], "anthropic.v1"),
         ("/v1/models", [], "openai.v1"),
         ("/v1/chat/completions", [(b"anthropic-beta", b"x")], "openai.v1"),
+        # Gateways pass the header on.
+        ("/v1/chat/completions", [(b"anthropic-version", b"2023-06-01")], "openai.v1"),
+        ("/v1/responses", [(b"anthropic-version", b"2023-06-01")], "openai.v1"),
     ],
 )
 def test_whose_api_a_call_speaks(
