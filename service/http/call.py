@@ -83,8 +83,14 @@ class Face:
         """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
         if self.book is None:
             return self.door.stranger(carrier_of(scope).identity())
-        shown = _shown_token(headers)
-        found = None if shown is None else self.book.find(shown)
+        shown = _shown_tokens(headers)
+        if len(shown) > 1:  # whose call it is would be unclear
+            raise UnauthenticatedError(
+                "the call's headers do not show one and the same token",
+                hint="pass one, as 'x-api-key: ...' or as 'Authorization: Bearer ...'",
+            )
+        token = next(iter(shown), None)
+        found = None if token is None else self.book.find(token)
         if found is None:
             raise UnauthenticatedError(
                 "the call shows no token that this server knows",
@@ -95,14 +101,13 @@ class Face:
         return caller
 
 
-def _shown_token(headers: Headers) -> str | None:
-    """Return the token that a call shows as OpenAI's clients do or as Anthropic's.
+def _shown_tokens(headers: Headers) -> set[str | None]:
+    """Return the tokens that a call shows as OpenAI's clients do or as Anthropic's.
 
-    Two headers show none, unless they show the same one: whose call it is would be unclear.
+    ``None`` is among them for an ``authorization`` without one.
     """
     bearers = [token_of(value) for value in headers.getlist("authorization")]
-    shown = {*bearers, *headers.getlist("x-api-key")}
-    return shown.pop() if len(shown) == 1 else None
+    return {*bearers, *headers.getlist("x-api-key")}
 
 
 @dataclass(slots=True)

@@ -236,6 +236,10 @@ def test_a_token_is_shown_as_a_key_or_a_bearer(tmp_path: Path) -> None:
             refused = call(*shown)
             error = error_of(refused, 401, "authentication_error")
             assert error["guided"]["code"] == "invalid_api_key"
+        assert error["message"] == (
+            "the call's headers do not show one and the same token; pass one, as 'x-api-key: ...' "
+            "or as 'Authorization: Bearer ...'"
+        )
         assert call(ann).status_code == call(bob).status_code == 200
         assert call(ann, ("authorization", bearer_of(ANN))).status_code == 200
         assert httpx2.get(f"{server.url}/v1/models", headers=[ann]).status_code == 200
