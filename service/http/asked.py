@@ -22,6 +22,8 @@ class Shown:
     """Seconds since 1970."""
     model: str
     tool_format: ToolFormat = HERMES
+    context_window: int = 2**31 - 1
+    """The most tokens that prompt and answer may have together."""
 
 
 class Form(Protocol):

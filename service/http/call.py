@@ -265,6 +265,7 @@ class Answers:
             int(time.time()),
             adapter or model.name,
             FORMATS[model.tool_format],
+            model.context_window,
         )
         return replace(asked, request=requests[0], others=tuple(requests[1:])), shown
 
