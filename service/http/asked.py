@@ -91,8 +91,9 @@ class Asked:
     prompt_field: str = "prompt"
     """The field of the body that the prompt came from."""
     others: tuple[GenerationRequest, ...] = ()
-    """Requests for further prompts, which are answered beside the first; only with a form that is
-    ``FormOfSeveral``."""
+    """Requests for further prompts, which are answered beside the first."""
+    several: Callable[[Shown], FormOfSeveral] | None = None
+    """The form of all answers, if there are others."""
     thinks_if_able: bool = False
     """Whether a model without thoughts just answers."""
     input_fields: Mapping[str, str] = field(default_factory=dict)

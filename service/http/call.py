@@ -238,11 +238,13 @@ class Answers:
         form: Form | None = None
         try:
             asked, shown = await self._checked(asked, response, size)
-            form = asked.form(shown)
-            make: Callable[..., Coroutine[Any, Any, None]] = (
-                self._made_several if asked.others else self._made
-            )
-            await while_connected(receive, make(asked, caller, form, response, size, received))
+            if asked.several is None:
+                form = one = asked.form(shown)
+                making = self._made(asked, caller, one, response, size, received)
+            else:
+                form = several = asked.several(shown)
+                making = self._made_several(asked, caller, several, response, size, received)
+            await while_connected(receive, making)
         except Exception as error:
             await fail(response, error, self._face, asked.came_from, form)
 
