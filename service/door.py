@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
@@ -105,6 +105,20 @@ class Door:
             return self.stranger(f"certificate {known}")
         peer = context.peer()
         return self.stranger(f"connection {peer}", f"{_machine(peer)} {_shown(context)}")
+
+    def check_room(
+        self, caller: Caller, requests: Sequence[GenerationRequest], nbytes: int
+    ) -> None:
+        """Raise unless requests that differ in their prompts alone can be answered together.
+
+        They have ``nbytes`` bytes in all. The errors are those of ``admitted``, and
+        LimitExceededError for more than the caller's quotas ever allow at once.
+        """
+        check_answers_fit(requests[0], self.held.most_of_call, len(requests))
+        if caller.account is not None:
+            size = nbytes // len(requests)
+            caller.account.check_room([Charge.of(request, size) for request in requests])
+        self.admission.check_room(len(requests), caller.client)
 
     @asynccontextmanager
     async def admitted(

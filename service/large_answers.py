@@ -19,10 +19,10 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from guided.errors import LimitExceededError
-from guided.spec import CandidateResult, GenerationRequest, GenerationResult
+from guided.spec import CandidateResult, GenerationRequest, GenerationResult, TokenLogprobs
 from guided_service.held_bytes import count_held, count_let_go
 
-__all__ = ["check_answers_fit", "encoded_answer"]
+__all__ = ["check_answers_fit", "encoded_answer", "scored_bytes"]
 
 _MANY: Final = 200
 """Tokens with log-probabilities, each perhaps with twenty alternatives, that take about 10 ms."""
@@ -35,20 +35,29 @@ Encoded = TypeVar("Encoded")
 Result = TypeVar("Result", GenerationResult, CandidateResult)
 
 
-def check_answers_fit(request: GenerationRequest, most_bytes: int) -> None:
-    """Raise LimitExceededError if the answers may take more bytes than one call may hold."""
+def check_answers_fit(request: GenerationRequest, most_bytes: int, prompts: int = 1) -> None:
+    """Raise LimitExceededError if the answers may take more bytes than one call may hold.
+
+    ``prompts`` are those of the call, each of which is answered like ``request``.
+    """
     if request.top_logprobs is None:
         return
-    answers, tokens, scores = request.drawn, request.most_tokens, 1 + request.top_logprobs
+    answers, tokens, scores = prompts * request.drawn, request.most_tokens, 1 + request.top_logprobs
     nbytes = answers * tokens * scores * _SCORE_BYTES
     if nbytes > most_bytes:
+        number = "the number of answers" if prompts == 1 else "the number of prompts or answers"
         raise LimitExceededError(
             f"the log-probabilities of {answers} x {tokens} tokens with top_logprobs "
             f"{request.top_logprobs} may take {nbytes} bytes, above the limit of {most_bytes}",
             limit=most_bytes,
             field="max_tokens",
-            hint="lower max_tokens, top_logprobs or the number of answers",
+            hint=f"lower max_tokens, top_logprobs or {number}",
         )
+
+
+def scored_bytes(result: GenerationResult | CandidateResult) -> int:
+    """Return the bytes that the log-probabilities of all answers in a result take, about."""
+    return _SCORE_BYTES * sum([1 + len(token.top) for token in _scored(result)])
 
 
 @asynccontextmanager
@@ -59,16 +68,18 @@ async def encoded_answer(
 
     What a long one takes counts until the block ends; raises as ``Hold.add`` does.
     """
-    answers: tuple[GenerationResult | CandidateResult, ...] = (result,)
-    if isinstance(result, GenerationResult):
-        answers += result.candidates
-    scored = [token for each in answers for token in each.logprobs]
-    if len(scored) < _MANY:
+    if len(_scored(result)) < _MANY:
         yield encode(result)
         return
-    nbytes = _SCORE_BYTES * sum([1 + len(token.top) for token in scored])
+    nbytes = scored_bytes(result)
     count_held(nbytes)
     try:
         yield await asyncio.to_thread(encode, result)
     finally:
         count_let_go(nbytes)
+
+
+def _scored(result: GenerationResult | CandidateResult) -> list[TokenLogprobs]:
+    # The first candidate is the result itself.
+    several = isinstance(result, GenerationResult) and result.candidates
+    return [token for each in several or (result,) for token in each.logprobs]

@@ -6,12 +6,13 @@ what is taken from it, and when.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from guided.errors import ServiceUnavailableError
+from guided.errors import LimitExceededError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
 from guided_service.admission import OverloadedError
 from guided_service.token_book import Limits
@@ -131,6 +132,29 @@ class Account:
             else:
                 self._buckets[quota] = Bucket(allowance, self._clock)
 
+    def check_room(self, charges: Sequence[Charge]) -> None:
+        """Raise ``QuotaExceededError`` unless all of these may run at once now.
+
+        Raises LimitExceededError if they never may.
+        """
+        # The last one may overdraw what is left of the tokens, as a single request may.
+        requests, tokens = len(charges), sum([each.asked for each in charges[:-1]]) + 1
+        for quota, needed in (
+            ("requests_in_flight", requests),
+            ("requests_per_minute", requests),
+            ("tokens_per_minute", math.ceil(tokens)),
+        ):
+            allowance: int | None = getattr(self._limits, quota)
+            if allowance is not None and needed > allowance:
+                raise LimitExceededError(
+                    f"the prompts need {needed} of {quota} at once, above the {allowance} of the "
+                    f"token of {self._name}",
+                    limit=allowance,
+                    field="prompt",
+                    hint="split them over several calls",
+                )
+        self._check(requests, tokens)
+
     @contextmanager
     def charged(self, charge: Charge) -> Iterator[None]:
         """Charge a request that runs in the block.
@@ -154,21 +178,22 @@ class Account:
             self._take("tokens_per_minute", charge.used)
             self._take("compile_seconds_per_minute", charge.compile_seconds)
 
-    def _check(self) -> None:
+    def _check(self, requests: int = 1, tokens: float = 1.0) -> None:
+        """Raise ``QuotaExceededError`` if less is left than what requests need to begin."""
         most = self._limits.requests_in_flight
-        if most is not None and self._in_flight >= most:
+        if most is not None and self._in_flight + requests > most:
             raise self._exceeded("requests_in_flight", most, None)
-        for quota, needed in (
-            ("requests_per_minute", 1.0),
+        for quota, needed, reserved in (
+            ("requests_per_minute", float(requests), 0.0),
             # More must be left than running requests may still take.
-            ("tokens_per_minute", self._reserved + 1),
-            ("compile_seconds_per_minute", 1e-3),
+            ("tokens_per_minute", tokens, self._reserved),
+            ("compile_seconds_per_minute", 1e-3, 0.0),
         ):
             bucket = self._buckets.get(quota)
-            if bucket is not None and bucket.left() < needed:
+            if bucket is not None and bucket.left() < needed + reserved:
                 allowance = getattr(self._limits, quota)
                 # Reserved tokens come back sooner than a bucket refills.
-                seconds = bucket.seconds_until(1.0 if quota == "tokens_per_minute" else needed)
+                seconds = bucket.seconds_until(needed)
                 raise self._exceeded(quota, allowance, seconds or None)
 
     def _take(self, quota: str, amount: float) -> None:

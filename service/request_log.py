@@ -1,7 +1,7 @@
 """Logs a line for each request that has ended, outside the event loop.
 
-The log's reader may stop reading, as a paused terminal does. Then lines wait, and beyond a bound
-they are lost; requests are served all the same.
+Lines wait where requests end faster than they are written, and beyond a bound they are lost. A log
+that nobody reads delays none of them: its stream loses what it has no room for.
 """
 
 from __future__ import annotations

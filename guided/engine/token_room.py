@@ -63,8 +63,9 @@ class TokenRoom:
         if budget < request.most_tokens:
             told, hint = _lowered(budget, prompt_length), "shorten the prompt"
         else:
-            left_out = " where it is left out" if request.max_tokens is None else ""
-            told, hint = f"max_tokens is {budget}{left_out}", f"allow at least {shortest}"
+            # The face that a request came through may have set the default to what its caller sent.
+            name = "the budget" if request.max_tokens is None else "max_tokens"
+            told, hint = f"{name} is {budget}", f"allow at least {shortest}"
         return LimitExceededError(
             f"{told}, but the shortest answer known has {shortest} tokens",
             limit=budget,

@@ -205,10 +205,19 @@ class AnthropicForm:
         is_stopped = result.finish_reason is FinishReason.STOP_SEQUENCE and ended != "tool_calls"
         if is_stopped:
             return {"stop_reason": "stop_sequence", "stop_sequence": result.stop_string or None}
-        is_short = result.usage.output_tokens < self._max_tokens
-        is_window_full = result.finish_reason is FinishReason.LENGTH and is_short
-        reason = "model_context_window_exceeded" if is_window_full else _REASONS[ended]
+        is_cut = ended == "length" and self._has_filled_window(result)
+        reason = "model_context_window_exceeded" if is_cut else _REASONS[ended]
         return {"stop_reason": reason, "stop_sequence": None}
+
+    def _has_filled_window(self, result: GenerationResult) -> bool:
+        """Whether a text ended because the context left it less than its budget."""
+        if result.finish_reason is FinishReason.LENGTH:
+            return result.usage.output_tokens < self._max_tokens
+        # A text that might have called tools may end some tokens before its room does.
+        is_text = self._reader is None or not (self._reader.num_calls or self._reader.is_in_call)
+        most = result.usage.prompt_tokens + self._max_tokens
+        is_closed = result.finish_reason is FinishReason.LENGTH_CLOSED
+        return is_text and is_closed and most > self._shown.context_window
 
 
 _REASONS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}

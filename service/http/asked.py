@@ -22,6 +22,8 @@ class Shown:
     """Seconds since 1970."""
     model: str
     tool_format: ToolFormat = HERMES
+    context_window: int = 2**31 - 1
+    """The most tokens that prompt and answer may have together."""
 
 
 class Form(Protocol):
@@ -89,8 +91,9 @@ class Asked:
     prompt_field: str = "prompt"
     """The field of the body that the prompt came from."""
     others: tuple[GenerationRequest, ...] = ()
-    """Requests for further prompts, which are answered beside the first; only with a form that is
-    ``FormOfSeveral``."""
+    """Requests for further prompts, which are answered beside the first."""
+    several: Callable[[Shown], FormOfSeveral] | None = None
+    """The form of all answers, if there are others."""
     thinks_if_able: bool = False
     """Whether a model without thoughts just answers."""
     input_fields: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,7 +38,7 @@ from guided_service.http.errors import JsonObject, refusal_of
 from guided_service.http.find_model import find_model
 from guided_service.http.side_by_side import OneAtATime, all_or_none
 from guided_service.intake import Readers
-from guided_service.large_answers import encoded_answer
+from guided_service.large_answers import encoded_answer, scored_bytes
 from guided_service.object_sizes import memory_of
 from guided_service.request_record import (
     RequestRecord,
@@ -83,8 +83,14 @@ class Face:
         """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
         if self.book is None:
             return self.door.stranger(carrier_of(scope).identity())
-        shown = _shown_token(headers)
-        found = None if shown is None else self.book.find(shown)
+        shown = _shown_tokens(headers)
+        if len(shown) > 1:  # whose call it is would be unclear
+            raise UnauthenticatedError(
+                "the call's headers do not show one and the same token",
+                hint="pass one, as 'x-api-key: ...' or as 'Authorization: Bearer ...'",
+            )
+        token = next(iter(shown), None)
+        found = None if token is None else self.book.find(token)
         if found is None:
             raise UnauthenticatedError(
                 "the call shows no token that this server knows",
@@ -95,14 +101,13 @@ class Face:
         return caller
 
 
-def _shown_token(headers: Headers) -> str | None:
-    """Return the token that a call shows as OpenAI's clients do or as Anthropic's.
+def _shown_tokens(headers: Headers) -> set[str | None]:
+    """Return the tokens that a call shows as OpenAI's clients do or as Anthropic's.
 
-    Two headers show none, unless they show the same one: whose call it is would be unclear.
+    ``None`` is among them for an ``authorization`` without one.
     """
     bearers = [token_of(value) for value in headers.getlist("authorization")]
-    shown = {*bearers, *headers.getlist("x-api-key")}
-    return shown.pop() if len(shown) == 1 else None
+    return {*bearers, *headers.getlist("x-api-key")}
 
 
 @dataclass(slots=True)
@@ -214,12 +219,12 @@ class Answers:
         """Return what the body requests, as a message too, and the memory that both take."""
         config = self._face.config
         asked = self._read(read_json(body, config.max_message_fields), config)
-        messages = [encode_request(request) for request in asked.requests]
-        size = sum([memory_of(request) for request in asked.requests])
-        size += sum([message.ByteSize() for message in messages])
-        if len(messages) > 1:
-            return asked, pb.GenerateBatchRequest(requests=messages), size
-        return asked, messages[0], size
+        message = encode_request(asked.request)
+        size = memory_of(asked.request) + message.ByteSize()
+        # The prompts share the rest of the request here, but not on the way to the engine.
+        shared = message.ByteSize() - len(message.text.encode())
+        size += sum([2 * memory_of(each.prompt) + shared for each in asked.others])
+        return asked, pb.GenerateBatchRequest() if asked.others else message, size
 
     async def _answer(
         self,
@@ -230,32 +235,41 @@ class Answers:
         size: int,
         received: float,
     ) -> None:
+        form: Form | None = None
+        try:
+            asked, shown = await self._checked(asked, response, size)
+            if asked.several is None:
+                form = one = asked.form(shown)
+                making = self._made(asked, caller, one, response, size, received)
+            else:
+                form = several = asked.several(shown)
+                making = self._made_several(asked, caller, several, response, size, received)
+            await while_connected(receive, making)
+        except Exception as error:
+            await fail(response, error, self._face, asked.came_from, form)
+
+    async def _checked(self, asked: Asked, response: Response, size: int) -> tuple[Asked, Shown]:
+        """Return what a call requests of the model that is to answer, and what answers state."""
         face = self._face
         model = find_model(asked.model, face.engine, face.config)
         adapter = asked.model if asked.model in model.adapters else asked.request.adapter
         if asked.thinks_if_able and not model.thinks:
             asked = replace(asked, request=replace(asked.request, reasoning=Reasoning(0)))
-        first, *others = [
-            replace(each, model=model.name, adapter=adapter) for each in asked.requests
-        ]
-        asked = replace(asked, request=first, others=tuple(others))
-        for request in asked.requests:
-            await face.readers.do(partial(face.engine.check_prompt, request), size)
+        requests = [replace(each, model=model.name, adapter=adapter) for each in asked.requests]
+
+        def check_prompts() -> None:
+            for request in requests:
+                face.engine.check_prompt(request)
+
+        await face.readers.do(check_prompts, size)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
             int(time.time()),
-            asked.request.adapter or model.name,
+            adapter or model.name,
             FORMATS[model.tool_format],
+            model.context_window,
         )
-        form = asked.form(shown)
-        make: Callable[..., Coroutine[Any, Any, None]] = (
-            self._made_several if asked.others else self._made
-        )
-        making = make(asked, caller, form, response, size, received)
-        try:
-            await while_connected(receive, making)
-        except Exception as error:
-            await fail(response, error, face, asked.came_from, form)
+        return replace(asked, request=requests[0], others=tuple(requests[1:])), shown
 
     async def _made(
         self,
@@ -289,21 +303,26 @@ class Answers:
         received: float,
     ) -> None:
         """Generate an answer to each prompt, and send them together or as they grow."""
-        requests = asked.requests
+        requests, face = asked.requests, self._face
+        # Read for what all of them have in common.
+        message = await face.readers.do(partial(encode_request, asked.request), size)
         # Admit the prompts together or not at all.
-        self._face.door.admission.check_room(len(requests), caller.client)
+        face.door.check_room(caller, requests, size)
         piece = OneAtATime(response.piece) if asked.is_streamed else None
 
         async def one(number: int, request: GenerationRequest) -> Made:
-            with item_of_call(self._face.watch, number, encode_request(request)):
+            with item_of_call(face.watch, number, message):
                 of_prompt = form.beside(number)
-                made = await self._one(
+                result, told = await self._one(
                     request, caller, of_prompt, piece, size // len(requests), received
                 )
-                if piece is not None:
-                    async with encoded_answer(of_prompt.last, made[0]) as last:
-                        await piece(last)
-                return made
+                if piece is None:
+                    count_held(scored_bytes(result))  # it waits for those of the other prompts
+                    return result, told
+                async with encoded_answer(of_prompt.last, result) as last:
+                    await piece(last)
+                # The end of the stream says no more than what all answers cost.
+                return replace(result, logprobs=(), candidates=()), told
 
         made = await all_or_none([one(*each) for each in enumerate(requests)])
         results, told = [result for result, _ in made], made[0][1]
@@ -347,10 +366,11 @@ class Answers:
         stream = self._face.engine.stream(
             unreported(admitted.request), admitted.received, client, is_watched=self._is_watched
         )
+        sent = set[int]()
         async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, GenerationResult):
-                    return event
+                    return _without_scores(event, sent)
                 if event.is_thought:
                     grown = form.thought(event.text, event.index)
                 else:
@@ -358,9 +378,20 @@ class Answers:
                 if event.ended is not None:
                     async with encoded_answer(form.closed, event.ended) as closed:
                         await piece(grown + closed)
+                    sent.add(event.ended.index)
                 elif grown:
                     await piece(grown)
         raise AssertionError("a stream ended without its answer")
+
+
+def _without_scores(result: GenerationResult, sent: Collection[int]) -> GenerationResult:
+    """Return a result without the log-probabilities of those candidates that were sent."""
+    if not sent:
+        return result
+    candidates = [
+        replace(one, logprobs=()) if one.index in sent else one for one in result.candidates
+    ]
+    return replace(result, logprobs=(), candidates=tuple(candidates))
 
 
 def _told(report: SchemaReport) -> JsonObject:

@@ -146,13 +146,15 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
         num_answers=asked.n,
         echoes=asked.echo,
     )
+    form = partial(CompletionForm, style)
     return Asked(
         asked.model,
         request,
-        partial(CompletionForm, style),
+        form,
         is_streamed=asked.stream,
         constraint_field=None if wanted is None else wanted.field,
         others=tuple([replace(request, prompt=prompt, report=False) for prompt in prompts[1:]]),
+        several=form if len(prompts) > 1 else None,
     )
 
 

@@ -22,6 +22,7 @@ from guided_service.http.errors import JsonObject, Refusal
 __all__ = ["ANTHROPIC", "Dialect", "dialect_of"]
 
 _PATH: Final = "/v1/messages"
+_OPENAIS: Final = ("/v1/chat/", "/v1/completions", "/v1/responses", "/tokenize", "/detokenize")
 _HEADER: Final = "anthropic-version"
 """Anthropic's clients send it with every call. All versions are answered alike."""
 
@@ -48,5 +49,7 @@ ANTHROPIC: Final = Dialect("anthropic.v1", ("x-request-id", "request-id"), anthr
 
 def dialect_of(scope: Scope) -> Dialect:
     """Return whose API a call speaks."""
-    is_anthropic = scope["path"].startswith(_PATH) or _HEADER in Headers(scope=scope)
+    path = scope["path"]
+    is_shared = not path.startswith(_OPENAIS)
+    is_anthropic = path.startswith(_PATH) or (is_shared and _HEADER in Headers(scope=scope))
     return ANTHROPIC if is_anthropic else OPENAI

@@ -83,12 +83,16 @@ _CONSTRAINTS: Final[Mapping[str, str]] = {
 
 _WHITESPACE: Final = "use json_options.whitespace; JSON is compact without it"
 
-CONSTRAINT_HINTS: Final[Mapping[str, str]] = {
-    **{name: f"use {_STRUCTURED}.{ours}" for name, ours in _CONSTRAINTS.items()},
+_JSON_FORMS: Final = {
     "guided_whitespace_pattern": _WHITESPACE,
     f"{_STRUCTURED}.disable_additional_properties": "leave it out; objects are closed",
     f"{_STRUCTURED}.disable_any_whitespace": _WHITESPACE,
     f"{_STRUCTURED}.whitespace_pattern": _WHITESPACE,
+}
+
+CONSTRAINT_HINTS: Final[Mapping[str, str]] = {
+    **{name: f"use {_STRUCTURED}.{ours}" for name, ours in _CONSTRAINTS.items()},
+    **_JSON_FORMS,
 }
 """Hints for constraints where ``structured_outputs`` is taken."""
 
@@ -131,8 +135,9 @@ ANTHROPIC_HINTS: Final[Mapping[str, str]] = {
         "use thinking.budget_tokens",
     ),
     **{
-        name: _OUTPUT if ours.startswith("json") else f"use {_STRUCTURED}.{ours}"
+        name: _OUTPUT if ours == "json" else f"use {_STRUCTURED}.{ours}"
         for name, ours in {**_CONSTRAINTS, **_FORMER}.items()
     },
+    **_JSON_FORMS,
 }
 """Hints for the fields of Anthropic's API, where ``structured_outputs`` is taken as well."""

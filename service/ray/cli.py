@@ -73,7 +73,7 @@ def _ray(
     gpus: Annotated[float | None, typer.Option(help="GPUs per engine. Default: none.")] = None,
     port: Annotated[int, typer.Option(help="gRPC port on each node that has a replica.")] = 9000,
     http_port: Annotated[
-        int, typer.Option(help="Port there for OpenAI's API and /metrics.")
+        int, typer.Option(help="Port there for OpenAI's and Anthropic's API, and /metrics.")
     ] = 8000,
     write: Annotated[
         Path | None, typer.Option(help="Write the config to this file and deploy nothing.")

@@ -125,8 +125,7 @@ def test_the_shortest_answer_has_to_fit_into_the_default() -> None:
     with pytest.raises(LimitExceededError) as caught:
         engine.submit("r", request)
     assert str(caught.value) == (
-        "max_tokens is 4 where it is left out, but the shortest answer known has 5 tokens; allow "
-        "at least 5"
+        "the budget is 4, but the shortest answer known has 5 tokens; allow at least 5"
     )
 
 

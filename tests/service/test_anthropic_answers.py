@@ -13,7 +13,7 @@ from guided.spec.result import Usage
 from guided_service.http.asked import Form, Shown
 from tests.service.test_anthropic_requests import FORMAT, TOOL, asked
 
-SHOWN = Shown("msg_1", 0, "m")
+SHOWN = Shown("msg_1", 0, "m", context_window=50)
 USAGE = Usage(
     prompt_tokens=10,
     reused_tokens=4,
@@ -230,6 +230,8 @@ R = FinishReason
         (SHAPED, '{"a":', R.STOP_SEQUENCE, "1", "stop_sequence"),
         (TOOLS, "ab", R.STOP, "", "end_turn"),
         (TOOLS | {"max_tokens": 7}, "ab", R.LENGTH, "", "max_tokens"),
+        (TOOLS | {"max_tokens": 30}, "ab", R.LENGTH_CLOSED, "", "max_tokens"),
+        (TOOLS, "ab", R.LENGTH_CLOSED, "", "model_context_window_exceeded"),
         (TOOLS, HI, R.STOP, "", "tool_use"),
         (TOOLS, HI, R.LENGTH_CLOSED, "", "max_tokens"),
         (NAMED, HI, R.LENGTH_CLOSED, "", "tool_use"),

@@ -203,6 +203,9 @@ def test_an_error_ends_a_stream_that_has_begun(echo: HttpServer) -> None:
         ("/v1/models", [(b"anthropic-version", b"2023-06-01")], "anthropic.v1"),
         ("/v1/models", [], "openai.v1"),
         ("/v1/chat/completions", [(b"anthropic-beta", b"x")], "openai.v1"),
+        # Gateways pass the header on.
+        ("/v1/chat/completions", [(b"anthropic-version", b"2023-06-01")], "openai.v1"),
+        ("/v1/responses", [(b"anthropic-version", b"2023-06-01")], "openai.v1"),
     ],
 )
 def test_whose_api_a_call_speaks(
@@ -233,6 +236,10 @@ def test_a_token_is_shown_as_a_key_or_a_bearer(tmp_path: Path) -> None:
             refused = call(*shown)
             error = error_of(refused, 401, "authentication_error")
             assert error["guided"]["code"] == "invalid_api_key"
+        assert error["message"] == (
+            "the call's headers do not show one and the same token; pass one, as 'x-api-key: ...' "
+            "or as 'Authorization: Bearer ...'"
+        )
         assert call(ann).status_code == call(bob).status_code == 200
         assert call(ann, ("authorization", bearer_of(ANN))).status_code == 200
         assert httpx2.get(f"{server.url}/v1/models", headers=[ann]).status_code == 200

@@ -427,6 +427,17 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "guided_regex is not honoured by this server; use structured_outputs.regex",
     ),
     (
+        {"guided_json_object": True},
+        "guided_json_object",
+        "guided_json_object is not honoured by this server; use structured_outputs.json_object",
+    ),
+    (
+        {"structured_outputs": {"json_object": True, "whitespace_pattern": " "}},
+        "structured_outputs.whitespace_pattern",
+        "structured_outputs.whitespace_pattern is not honoured by this server; use "
+        "json_options.whitespace; JSON is compact without it",
+    ),
+    (
         {"mcp_servers": []},
         "mcp_servers",
         "mcp_servers is not honoured by this server; connect to them yourself, and send their "

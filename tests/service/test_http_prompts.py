@@ -68,12 +68,17 @@ def test_choices_grow_side_by_side(echo: HttpServer) -> None:
 
 
 def test_an_error_of_one_prompt_is_that_of_the_call(echo: HttpServer) -> None:
+    def cancelled() -> int:
+        told: str = echo.post(PATH, body("count")).json()["choices"][0]["text"]
+        return int(told.removesuffix(" cancelled"))
+
+    before = cancelled()
     told = body(["wait", "refuse", "wait"], guided_json={})
     response = echo.post(PATH, told)
     assert response.status_code == 400
     assert error_of(response)["message"] == "at /type: the type is odd; even it out"
-    # The others were cancelled, so the engine is idle.
-    eventually(lambda: echo.post(PATH, body("count")).json()["choices"][0]["text"] != "0 cancelled")
+    # Both of the others were cancelled, so the engine is idle.
+    eventually(lambda: cancelled() == before + 2)
 
 
 def test_an_error_of_one_prompt_ends_the_stream_of_all(echo: HttpServer) -> None:

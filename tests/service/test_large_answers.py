@@ -23,7 +23,7 @@ from guided.spec import (
 )
 from guided_service.admission import OverloadedError
 from guided_service.held_bytes import HeldBytes
-from guided_service.large_answers import check_answers_fit, encoded_answer
+from guided_service.large_answers import check_answers_fit, encoded_answer, scored_bytes
 from guided_service.object_sizes import memory_of
 
 _SCORED = TokenLogprobs(TokenId(0), b"a", -0.5, -0.5)
@@ -78,11 +78,11 @@ def test_so_does_a_long_one_of_several_that_ends_by_itself(
         return given, threading.get_ident()
 
     async def use() -> tuple[CandidateResult, int]:
-        async with encoded_answer(encode, one) as encoded:
-            return encoded
+        with HeldBytes(2**24).of_call("ann"):
+            async with encoded_answer(encode, one) as encoded:
+                return encoded
 
-    with HeldBytes(2**24).of_call("ann"):
-        given, thread = asyncio.run(use())
+    given, thread = asyncio.run(use())
     assert given is one
     assert (thread != threading.get_ident()) == in_thread
 
@@ -106,6 +106,12 @@ def test_a_long_answer_counts_while_it_is_encoded_and_until_it_is_sent() -> None
                 assert (while_encoding, held.nbytes) == (0, 0)
 
     asyncio.run(use())
+
+
+def test_candidates_of_an_answer_count_once() -> None:
+    """The log-probabilities of a result with candidates are those of the first one."""
+    several = answer(300, 300, 300)
+    assert scored_bytes(several) == 2 * 300 * 512
 
 
 def test_a_long_answer_without_room_is_not_encoded() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guided.errors import DeadlineExceededError, ServiceUnavailableError
+from guided.errors import DeadlineExceededError, LimitExceededError, ServiceUnavailableError
 from guided.spec import (
     Beams,
     FinishReason,
@@ -105,6 +105,33 @@ def test_many_at_once_overdraw_by_no_more_than_one() -> None:
         assert text.endswith("tokens_per_minute of 1000; try again shortly")
         assert pause is None
     spend(account, 1)  # nothing was used
+
+
+@pytest.mark.parametrize(
+    ("limits", "fit", "told"),
+    [
+        (Limits(requests_in_flight=2), 2, "need 3 of requests_in_flight at once, above the 2"),
+        (Limits(requests_per_minute=3), 3, "need 4 of requests_per_minute at once, above the 3"),
+        # The last one may overdraw.
+        (Limits(tokens_per_minute=900), 3, "need 1201 of tokens_per_minute at once, above the 900"),
+    ],
+)
+def test_requests_of_one_call_fit_together_or_never(limits: Limits, fit: int, told: str) -> None:
+    clock = Clock()
+    account = Accounts(clock).of("ann", limits)
+    charges = [Charge(400) for _ in range(fit)]
+    account.check_room(charges)
+    with pytest.raises(LimitExceededError) as never:
+        account.check_room([*charges, Charge(400)])
+    assert str(never.value) == (
+        f"the prompts {told} of the token of ann; split them over several calls"
+    )
+    with ExitStack() as running:
+        for charge in charges:
+            running.enter_context(account.charged(charge))
+    clock.now += 60
+    with account.charged(Charge(400)), pytest.raises(QuotaExceededError):
+        account.check_room(charges)
 
 
 def test_compilation_is_charged_by_the_second() -> None:

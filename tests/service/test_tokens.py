@@ -307,3 +307,14 @@ def test_a_server_without_a_model_has_bytes_for_tokens() -> None:
         assert client.detokenize(found.tokens) == "hé".encode()
         answer = client.generate(guided.RawPrompt("hé"))
         assert answer.usage.prompt_tokens == len(found.tokens)
+
+
+@pytest.mark.parametrize(
+    "thinking", [{"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}]
+)
+def test_a_prompt_for_thoughts_is_counted(thinker: HttpServer, thinking: dict[str, Any]) -> None:
+    """Counting has no budget of which thoughts could take too much."""
+    body = {"model": model_of(thinker), "messages": [{"role": "user", "content": "hi"}]}
+    counted = thinker.post("/v1/messages/count_tokens", {**body, "thinking": thinking})
+    assert counted.status_code == 200, counted.text
+    assert counted.json()["input_tokens"] > 0
