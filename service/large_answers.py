@@ -80,6 +80,7 @@ async def encoded_answer(
 
 
 def _scored(result: GenerationResult | CandidateResult) -> list[TokenLogprobs]:
-    # The first candidate is the result itself.
-    several = isinstance(result, GenerationResult) and result.candidates
-    return [token for each in several or (result,) for token in each.logprobs]
+    answers: tuple[GenerationResult | CandidateResult, ...] = (result,)
+    if isinstance(result, GenerationResult) and result.candidates:
+        answers = result.candidates  # the first of which is the result itself
+    return [token for each in answers for token in each.logprobs]

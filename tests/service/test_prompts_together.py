@@ -46,16 +46,13 @@ USER = {"role": "user", "content": "x"}
 
 
 class Scoring(WalkingModel):
-    """Answers with as many log-probabilities as it is told, and notes what the call holds then."""
-
-    door: Door
-    num_scored = 1000
+    """Answers with a thousand log-probabilities."""
 
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
         result = await super().generate(replace(request, top_logprobs=None), received, client)
-        return replace(result, logprobs=(SCORED,) * self.num_scored)
+        return replace(result, logprobs=(SCORED,) * 1000)
 
 
 class Rig:
