@@ -12,17 +12,26 @@ import io
 import os
 import select
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, TextIO
 
-__all__ = ["LossyStream"]
+__all__ = ["LossyStream", "wait_for_room"]
 
 
 def _tell_lost(count: int) -> str:
     """Return the line that tells how many were lost."""
     return f"{count} lines of the log were lost, because nothing took them\n"
+
+
+def wait_for_room() -> None:
+    """Wait until standard error takes a line; for threads that delay nobody else."""
+    poll = select.poll()
+    with suppress(io.UnsupportedOperation, ValueError, OSError):
+        poll.register(sys.stderr.fileno(), select.POLLOUT)
+        poll.poll()
 
 
 class LossyStream:

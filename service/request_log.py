@@ -1,7 +1,7 @@
 """Logs a line for each request that has ended, outside the event loop.
 
-Lines wait where requests end faster than they are written, and beyond a bound they are lost. A log
-that nobody reads delays none of them: its stream loses what it has no room for.
+Lines wait for room in the log, whose reader may stop reading, and beyond a bound they are lost.
+Requests are served all the same.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from guided_service.log_stream import wait_for_room
 from guided_service.request_record import RequestRecord
 
 __all__ = ["RequestLog", "log_request"]
@@ -116,6 +117,7 @@ class RequestLog:
     def _run(self) -> None:
         reported = 0
         while (record := self._waiting.get()) is not None:
+            wait_for_room()  # else the stream would lose the line
             self._write(record)
             # The event loop counts on meanwhile: lines lost now are reported next time.
             lost = self._lost

@@ -57,6 +57,8 @@ _END: Final = TokenId(256)
 _PIECE: Final = 4
 """Characters per piece of a stream."""
 _LIKELY: Final = frozenset(b'{}[]",:')
+_MOST_DRAWN: Final = 256
+"""Answers to one request."""
 _MOST_CHOSEN: Final = 200
 """Bytes that a random answer chooses before it takes the shortest end."""
 _MODEL: Final = ModelInfo("no model", context_window=2**20, vocabulary_size=257)
@@ -224,7 +226,13 @@ def _seeds(request: GenerationRequest) -> range:
 
 
 def _check(request: GenerationRequest) -> None:
-    """Raise RequestError for options that only a model supports."""
+    """Raise RequestError for options that only a model supports, or for too many answers."""
+    if request.drawn > _MOST_DRAWN:
+        raise RequestError(
+            f"{request.drawn} answers are drawn, above the limit of {_MOST_DRAWN} of a server "
+            "without a model",
+            field="n" if request.best_of is None else "best_of",
+        )
     for name, is_asked in (
         ("beams", request.beams is not None),
         ("top_logprobs", request.top_logprobs is not None),

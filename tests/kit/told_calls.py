@@ -31,6 +31,7 @@ _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _SERVER_ERRORS: Final = (503, 504)
 """Server errors that are no fault: busy or stopping, and late."""
 _MEMBERS: Final = {"message", "type", "param", "code"}
+_ANTHROPICS: Final = {"message", "type", "guided"}
 _AT_ONCE: Final = 16
 
 
@@ -129,7 +130,8 @@ def _fault_of(response: httpx2.Response) -> str | None:
         error = response.json()["error"]
     except (ValueError, KeyError, TypeError):
         return f"{status} without an error: {response.text[:200]!r}"
-    is_whole = isinstance(error, dict) and set(error) == _MEMBERS
+    members = _ANTHROPICS if response.url.path.startswith("/v1/messages") else _MEMBERS
+    is_whole = isinstance(error, dict) and set(error) == members
     return None if is_whole else f"{status} with another error: {error!r}"
 
 

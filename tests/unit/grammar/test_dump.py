@@ -53,8 +53,8 @@ _GOLDENS = {
         'start: "<" %json {"type": "boolean"} ">" | "(" start ")" start?',
         """
         whole: 0:start
-        0:%JSON_0: hole 0
-        0:start: "<" 0:%JSON_0 ">" | "(" 0:start ")" 0:start?
+        0:%json 0: hole 0
+        0:start: "<" 0:%json 0 ">" | "(" 0:start ")" 0:start?
 
         rule 0, at least 6 bytes:
           0: call 1 -> 1

@@ -199,7 +199,7 @@ def test_a_product_that_grows_too_large_is_refused() -> None:
     cycles = [
         dfa_from_regular(Repeat(Repeat(Chars(ANY), size, size), 0, None)) for size in (997, 991)
     ]
-    with pytest.raises(LimitExceededError, match="more than 50000 states"):
+    with pytest.raises(LimitExceededError, match="more than 200000 states"):
         combine(cycles, lambda labels: 0 if DEAD not in labels else DEAD)
 
 
