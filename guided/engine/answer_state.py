@@ -70,7 +70,6 @@ class AnswerState:
         self._is_constrained = is_constrained
         self._is_closed_early = False
         self.stops = stops
-        """Its stop strings and tokens; knows which string ended it."""
         self._texts = texts
         self._text_stream = text_stream
         self._thoughts = thoughts

@@ -71,11 +71,10 @@ class Engine:
     ``prompt_bound`` finds without ``render`` which prompts are too long. ``tool_format`` is how the
     model writes tool calls, and ``thinking`` makes it think before its answers, if it ``thinks``.
     ``drafters`` propose tokens in their order, at most ``widest_draft`` for one sequence in one
-    step; ``costs`` says which of them pay, and without it all do. ``judge`` scores answers where a
-    request wants that. ``hardware`` describes what the runner computes on. ``adapters`` are the
-    names of the runner's adapters, in its order, by which requests choose them.
-    ``constraint_stats`` returns the counts of the compiler behind ``start``. ``clock`` returns
-    seconds and never goes back.
+    step; ``costs`` says which of them pay, without it all do. ``judge`` scores answers if a request
+    wants that. ``hardware`` is what the runner computes on. ``adapters`` are the names of the
+    runner's adapters, in its order, by which requests choose them. ``constraint_stats`` returns
+    the counts of the compiler behind ``start``. ``clock`` returns seconds and never goes back.
     """
 
     def __init__(
