@@ -25,7 +25,7 @@ def tokens_message(request: Request[Any], *, texts: bool) -> model_pb2.TokenizeR
 
 def text_message(tokens: Iterable[int], model: str) -> model_pb2.DetokenizeRequest:
     """Return the message that asks for the text of tokens; raises RequestError for other things."""
-    if not isinstance(tokens, Iterable) or isinstance(tokens, str):
+    if not isinstance(tokens, Iterable) or isinstance(tokens, str | bytes | bytearray):
         raise RequestError(
             f"tokens is {tokens!r:.80}, which is not a collection of integers",
             field="tokens",
