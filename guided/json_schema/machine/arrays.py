@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import (
@@ -10,6 +11,7 @@ from guided.json_schema.formulas.assertions import (
     ItemCount,
     Items,
     JsonType,
+    Matches,
     Unique,
     without_first,
 )
@@ -32,6 +34,7 @@ from guided.json_schema.machine.containers import (
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame, AwaitedValue
+from guided.regular.expression import EMPTY_TEXT
 
 __all__ = ["ArrayRules"]
 
@@ -49,13 +52,20 @@ class ArrayRules:
         restriction: Restriction,
         values: ShortestValues,
         max_items: int | None = None,
+        *,
+        any_spelling: bool = False,
     ) -> None:
-        """``max_items`` bounds arrays that the schema does not bound."""
+        """``max_items`` bounds arrays that the schema does not bound.
+
+        ``any_spelling`` says that strings may be spelled in any way, see ``JsonOptions.spelling``.
+        """
         self.formulas = formulas
         self.restriction = restriction
         self.inliner = restriction.inliner
         self.values = values
         self.max_items = max_items
+        self._canonical: Final = formulas.leaf(Matches(EMPTY_TEXT)) if any_spelling else TRUE
+        """What a string fits that may only be spelled in one way, whatever it is."""
         self._awaited_items: dict[ArrayFrame, AwaitedValue | None] = {}
         """The results of ``expect_item`` by frame."""
         self._without_first_cache: dict[Leaf, Formula] = {}
@@ -92,7 +102,7 @@ class ArrayRules:
         # ``Unique``, which knows earlier items, comes last, so that the names of an item keep the
         # order of the schema.
         universal = [
-            (leaf, self._item_formula(leaf))
+            (leaf, self._item_formula(leaf, frame))
             for kind in (Items, Unique)
             for leaf in leaves
             if isinstance(leaf.assertion, kind)
@@ -196,13 +206,18 @@ class ArrayRules:
         """Return the truth vector of the array if it closes here."""
         return pack_truth_vector(evaluate(goal, holds_at_close) for goal in frame.goals)
 
-    def _item_formula(self, leaf: Leaf) -> Formula:
+    def _item_formula(self, leaf: Leaf, frame: ArrayFrame) -> Formula:
         """Return what an assertion asks of the next item; it is an ``Items`` or a ``Unique``."""
         assertion = leaf.assertion
         if isinstance(assertion, Items):
             return self.inliner.inline(assertion.prefix[0] if assertion.prefix else assertion.rest)
         assert isinstance(assertion, Unique), leaf
-        return differs_from_earlier(assertion, self.formulas)
+        differs = differs_from_earlier(assertion, self.formulas)
+        # Strings after a known string are compared with it in their canonical spelling: so they
+        # are after an unknown one, which is always a string.
+        if frame.has_unknown_item and self._canonical is not TRUE:
+            return self.formulas.all_of([differs, self._canonical])
+        return differs
 
     def _without_first(self, leaf: Leaf, assertion: Items) -> Formula:
         """Return what is left of ``leaf``, an ``Items``, after its first item; TRUE for nothing."""

@@ -30,7 +30,7 @@ from guided.json_schema.machine.truth_vectors import TruthVectors
 from guided.json_schema.machine.value_stacks import ValueStacks
 from guided.machine.parts import RecognizerLimits
 from guided.runtime.at_drop import AtDrop
-from guided.spec import JsonOptions
+from guided.spec import JsonOptions, Spelling
 
 __all__ = ["Evaluation"]
 
@@ -67,7 +67,11 @@ class Evaluation:
         )
         self.objects: Final = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
         arrays = ArrayRules(
-            grammar.formulas, self.restriction, self.values, options.max_array_items
+            grammar.formulas,
+            self.restriction,
+            self.values,
+            options.max_array_items,
+            any_spelling=options.spelling is Spelling.ANY,
         )
         vectors = TruthVectors(self.restriction, self.scalars, self.values)
         self.completions: Final = ContainerCompletions(

@@ -34,6 +34,8 @@ class Done:
     """A value with this truth vector is complete."""
 
     truth_vector: int
+    is_string: bool = False
+    """Whether it is a string, where other scalars may stand too and later items have to differ."""
 
 
 @dataclass(frozen=True, slots=True)

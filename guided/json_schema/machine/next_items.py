@@ -6,13 +6,16 @@ import math
 from typing import Final
 
 from guided.json_schema.formulas.assertions import ItemCount, Items, JsonType, Unique
-from guided.json_schema.formulas.formula import FALSE, Formula, Not, leaves_of, parts_of
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Not, leaves_of, parts_of
 from guided.json_schema.formulas.values import formula_of_value, read_value
 from guided.json_schema.machine.container_completions import split_items
 from guided.json_schema.machine.stacks import ArrayFrame, AwaitedValue
 from guided.json_schema.machine.value_stacks import ValueStacks
 
 __all__ = ["NextItems"]
+
+_MAX_VECTORS: Final = 16
+"""The most truth vectors of an array that ``_takes_anything`` tries."""
 
 
 class NextItems:
@@ -34,6 +37,8 @@ class NextItems:
         self.scalars: Final = value_stacks.vectors.scalars
         self._item_stacks: dict[int, int | None] = {}
         """By the stack of an array between two items, that of its next item."""
+        self._anything_taken: dict[int, bool] = {}
+        """The results of ``_takes_anything`` by stack."""
 
     def enter_item(self, stack: int) -> int | None:
         """Return the stack of the next item, ``None`` if no item leaves a completion."""
@@ -106,16 +111,22 @@ class NextItems:
             self.value_stacks.require_also(awaited, self.formulas.all_of(more)) if more else awaited
         )
 
-    def ignores_text(self, stack: int, truth_vector: int) -> bool:
+    def ignores_text(self, stack: int, truth_vector: int, is_string: bool) -> bool:
         """Return whether what may follow an item with a truth vector does not depend on its text.
 
         An item with another vector is another one. So it is if later items only have to differ from
         it, and values that fit are left for all that are still owed, whatever a token begins the
-        next item with. A needless ``False`` only costs time: a mask is then made for each text of
+        next item with. ``is_string`` says that the item is a string; without that it may be any
+        scalar that fits. A needless ``False`` only costs time: a mask is then made for each text of
         the item.
+
+        Where an array may have any items, what may follow one depends on texts only after the
+        closing bracket, whose ``Exits.needs_text`` says so.
         """
         awaited = self.value_stacks.awaited_value(stack)
         assert isinstance(awaited.frame, ArrayFrame), awaited
+        if is_string and self._takes_anything(stack):
+            return True
         if awaited.has_unknown_item:
             return False  # this item may equal the unknown one, which its formulas do not exclude
         # With this item, the next one and those that are owed after it.
@@ -127,18 +138,47 @@ class NextItems:
             )
             # With the vector 0, values that fit none of the formulas may stand here too.
             and not self.value_stacks.accepts(stack, 0)
-            and self._num_left(self.vectors.as_formula(awaited.formulas, (truth_vector,))) >= owed
+            and self._num_left(
+                self.vectors.as_formula(awaited.formulas, (truth_vector,)), is_string
+            )
+            >= owed
         )
 
-    def _num_left(self, formula: Formula) -> float:
+    def _takes_anything(self, stack: int) -> bool:
+        """Return whether an array may have any items from here on, and close after each of them.
+
+        ``stack`` awaits an item. So it is beside an alternative that asks nothing of the array.
+        """
+        if stack not in self._anything_taken:
+            self._anything_taken[stack] = self._may_take_anything(stack)
+        return self._anything_taken[stack]
+
+    def _may_take_anything(self, stack: int) -> bool:
+        """Compute ``_takes_anything``: all truth vectors that may still come are accepted."""
+        awaited, parent = self.value_stacks.awaited_value(stack), self.stacks.parents[stack]
+        assert isinstance(awaited.frame, ArrayFrame), awaited
+        # Where an array around this one compares it with others, its text matters as well.
+        if awaited.required or awaited.frame.required or self.stacks.num_texts(parent):
+            return False
+        vectors = [0]
+        for bit, goal in enumerate(awaited.frame.goals):
+            if goal is not FALSE:
+                met = [vector | 1 << bit for vector in vectors]
+                vectors = met if goal is TRUE else vectors + met
+            if len(vectors) > _MAX_VECTORS:
+                return False
+        return all(self.value_stacks.accepts(parent, vector) for vector in vectors)
+
+    def _num_left(self, formula: Formula, is_string: bool) -> float:
         """Return how many scalars that fit are left, however a token begins one, at least.
 
-        Infinite if none fits: a container does not repeat a scalar. 0, which may be too small, if
-        others than strings fit: with a 0 only one integer begins.
+        Only strings count after one that ``is_string``. Infinite if no scalar fits: a container
+        does not repeat one. 0, which may be too small, if others than strings fit: with a 0 only
+        one integer begins.
         """
         restriction, to = self.restriction, self.restriction.to_type
         strings = to(JsonType.STRING, formula)
-        if (
+        if not is_string and (
             restriction.fits_null(formula)
             or any(restriction.fits_boolean(formula, value) for value in (False, True))
             or to(JsonType.NUMBER, formula) is not FALSE

@@ -188,8 +188,7 @@ class StringRules(StringAutomata):
 
     def _count_left(self, formula: Formula) -> float:
         """Compute ``num_left`` by automata."""
-        # Forbidding one string would make the others canonical.
-        if self._takes_any_spelling((formula,)) or self.list_strings(formula) is not None:
+        if self.list_strings(formula) is not None:
             return 0
         (content,), (low, high) = split_length_bounds(formula, self.formulas)
         # A bound of the options may be raised as strings are forbidden (``_bounded_block``), which

@@ -23,6 +23,7 @@ from guided.spec import Spelling
 __all__ = ["ValueEdges"]
 
 _ALL_TYPES: Final = frozenset(JsonType)
+_OTHER_SCALARS: Final = frozenset((JsonType.NULL, JsonType.BOOLEAN, JsonType.NUMBER))
 _MakeBlock = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 
 
@@ -44,31 +45,39 @@ class ValueEdges:
         self._exit_actions = exit_actions
         # Blocks are compared by identity: ``shared_block`` returns one object for equal ones as
         # long as it keeps it. One that was evicted and made again only takes rows again.
-        self._blocks: dict[Block, int] = {}
-        """The state where a block begins."""
+        self._blocks: dict[tuple[Block, bool], int] = {}
+        """The state where a block begins; the key is that of ``_add_block``."""
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
         """The results of ``first_bytes`` by ``cache_key``."""
 
-    def cache_key(self, stack: int) -> tuple[tuple[Formula, ...], tuple[int, ...]]:
-        """Return all that the edges depend on: the formulas and the accepted truth vectors."""
+    def cache_key(self, stack: int) -> tuple[tuple[Formula, ...], tuple[int, ...], bool]:
+        """Return all that the edges depend on.
+
+        These are the formulas, the accepted truth vectors, and whether the value is remembered.
+        """
         awaited = self._evaluation.stacks.frames[stack]
         assert isinstance(awaited, AwaitedValue), awaited
-        return awaited.formulas, self._evaluation.value_stacks.accepted_vectors(stack)
+        accepted = self._evaluation.value_stacks.accepted_vectors(stack)
+        return awaited.formulas, accepted, awaited.remembers_text
 
     def first_bytes(self, stack: int) -> tuple[dict[int, int], int]:
         """Return the state after each first byte of a value, and the first byte of a short value.
 
         The dictionary is shared by all stacks with an equal ``cache_key``: it must not be changed.
         """
-        key = formulas, truth_vectors = self.cache_key(stack)
+        key = formulas, truth_vectors, is_remembered = self.cache_key(stack)
         found = self._edges.get(key)
         if found is None:
-            edges = self._build_edges(stack, formulas, frozenset(truth_vectors))
+            edges = self._build_edges(stack, formulas, frozenset(truth_vectors), is_remembered)
             found = self._edges[key] = (edges, self._evaluation.value_stacks.short_value(stack)[0])
         return found
 
     def _build_edges(
-        self, stack: int, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
+        self,
+        stack: int,
+        formulas: tuple[Formula, ...],
+        truth_vectors: frozenset[int],
+        is_remembered: bool,
     ) -> dict[int, int]:
         """Compute the states of ``first_bytes``.
 
@@ -104,7 +113,9 @@ class ValueEdges:
             edges.update(self._block_edges(numbers, truth_vectors, self._scalars.numbers.block))
         if JsonType.STRING in types:
             strings = tuple(restriction.to_type(JsonType.STRING, formula) for formula in formulas)
-            edges.update(self._string_edges(strings, truth_vectors))
+            # Only a string that ends can equal a later string, so its end is told apart.
+            is_told = is_remembered and not _OTHER_SCALARS.isdisjoint(types)
+            edges.update(self._string_edges(strings, truth_vectors, is_told))
         for kind, byte, label in (
             (JsonType.OBJECT, ord("{"), OPEN_OBJECT),
             (JsonType.ARRAY, ord("["), OPEN_ARRAY),
@@ -124,12 +135,13 @@ class ValueEdges:
         return self._evaluation.value_stacks.open(stack, kind) is not None
 
     def _string_edges(
-        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], is_told: bool
     ) -> dict[int, int]:
         """Return the state after an opening quote, by the quote; empty if no string may stand here.
 
         Strings that are all listed are chains, listed ones among others an overlay on the states of
-        the others, and anything else is an automaton.
+        the others, and anything else is an automaton. With ``is_told`` exit actions of the last two
+        say that the value is a string.
         """
         # As for the shortest values: too long ones are none, or one would be begun without an end.
         if (len(formulas), truth_vectors) == (1, ONLY_REQUIRED) and (
@@ -151,13 +163,13 @@ class ValueEdges:
                 return {}
             rests = [(text[1:], label) for text, label in with_pauses(texts)]
             return {ord('"'): self._chains.add_choice(rests)}
-        edges = self._overlay_edges(formulas, truth_vectors)
+        edges = self._overlay_edges(formulas, truth_vectors, is_told)
         if edges is not None:
             return edges
-        return self._block_edges(formulas, truth_vectors, self._scalars.strings.block)
+        return self._block_edges(formulas, truth_vectors, self._scalars.strings.block, is_told)
 
     def _overlay_edges(
-        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int]
+        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], is_told: bool
     ) -> dict[int, int] | None:
         """Return the state of listed strings as an overlay on all others, by the opening quote.
 
@@ -173,11 +185,13 @@ class ValueEdges:
         block = self._scalars.strings.block(others, truth_vectors)
         if block is None:
             return None
-        start = self._add_block(block)
+        start = self._add_block(block, is_told)
         # The block knows no lists, so it reads listed texts as well: each needs a label of its own,
         # DEAD if it is forbidden.
         labels = {
-            text: self._done_action(truth_vector) if truth_vector in truth_vectors else DEAD
+            text: self._done_action(truth_vector, is_told)
+            if truth_vector in truth_vectors
+            else DEAD
             for text, truth_vector in texts.items()
         }
         infinite = states_reaching_cycle(block.dfa.next)
@@ -191,28 +205,37 @@ class ValueEdges:
         return {ord('"'): state}
 
     def _block_edges(
-        self, formulas: tuple[Formula, ...], truth_vectors: frozenset[int], make_block: _MakeBlock
+        self,
+        formulas: tuple[Formula, ...],
+        truth_vectors: frozenset[int],
+        make_block: _MakeBlock,
+        is_told: bool = False,
     ) -> dict[int, int]:
         """Return the state after each first byte of a block; empty if there is no block.
 
-        ``make_block`` is ``StringRules.block`` or ``NumberRules.block``.
+        ``make_block`` is ``StringRules.block`` or ``NumberRules.block``; ``is_told`` is as for
+        ``_string_edges``, and only for strings.
         """
         block = make_block(formulas, truth_vectors)
         if block is None:
             return {}
-        start = self._add_block(block)
+        start = self._add_block(block, is_told)
         return {byte: start + state for byte, state in block.start_moves.items()}
 
-    def _add_block(self, block: Block) -> int:
+    def _add_block(self, block: Block, is_told: bool) -> int:
         """Return the state where a block begins, added if it is new.
 
         Its labels, indices in ``truth_vectors``, become exit actions of this machine.
         """
-        if block not in self._blocks:
-            labels = {label: self._done_action(v) for label, v in enumerate(block.truth_vectors)}
-            self._blocks[block] = self._table.add_block(block, labels)
-        return self._blocks[block]
+        key = block, is_told
+        if key not in self._blocks:
+            labels = {
+                label: self._done_action(truth_vector, is_told)
+                for label, truth_vector in enumerate(block.truth_vectors)
+            }
+            self._blocks[key] = self._table.add_block(block, labels)
+        return self._blocks[key]
 
-    def _done_action(self, truth_vector: int) -> int:
+    def _done_action(self, truth_vector: int, is_string: bool = False) -> int:
         """Return the exit action of a complete value with this truth vector."""
-        return self._exit_actions.action_of(Done(truth_vector))
+        return self._exit_actions.action_of(Done(truth_vector, is_string))
