@@ -51,11 +51,14 @@ class Charge:
     """Whether its answer was charged."""
 
     @classmethod
-    def of(cls, request: GenerationRequest, nbytes: int) -> Charge:
-        """Return the charge of a request whose message has ``nbytes`` bytes."""
+    def of(cls, request: GenerationRequest, nbytes: int, window: int) -> Charge:
+        """Return the charge of a request whose message has ``nbytes`` bytes.
+
+        Each answer is charged its budget, but no more than the ``window`` of the model's context.
+        """
         answers = request.drawn if request.beams is None else request.beams.width
         prompt = nbytes / _BYTES_OF_A_TOKEN
-        return cls(prompt + request.most_tokens * answers, prompt)
+        return cls(prompt + min(request.most_tokens, window) * answers, prompt)
 
     def answered(self, result: GenerationResult) -> None:
         """Charge what an answer used."""
