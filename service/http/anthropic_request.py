@@ -97,6 +97,7 @@ def read_message(body: Body, config: ServerConfig) -> Asked:
         reasoning_field="thinking",
         prompt_field="messages",
         thinks_if_able=prompt.is_adaptive,
+        thoughts_fault=prompt.fault,
     )
 
 
@@ -111,4 +112,5 @@ def read_count(body: Body) -> Prompted:
         prompt_field="messages",
         reasoning_field="thinking",
         thinks_if_able=prompt.is_adaptive,
+        thoughts_fault=prompt.fault,
     )

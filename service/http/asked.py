@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from guided.errors import RequestError
 from guided.spec import CandidateResult, GenerationRequest, GenerationResult, TokenLogprobs
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided_service.http.errors import JsonObject
@@ -96,6 +97,8 @@ class Asked:
     """The form of all answers, if there are others."""
     thinks_if_able: bool = False
     """Whether a model without thoughts just answers."""
+    thoughts_fault: RequestError | None = None
+    """The error for a model with thoughts, if only one without can answer."""
     input_fields: Mapping[str, str] = field(default_factory=dict)
     """The fields of the body that the inputs of custom tools came from, by those of the request."""
 

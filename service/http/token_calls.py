@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
-from guided.spec import PromptTokens, Reasoning
+from guided.spec import PromptTokens
 from guided.stats import ModelInfo
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
@@ -29,6 +29,7 @@ from guided_service.http.call import (
 from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, given
 from guided_service.http.find_model import find_model
+from guided_service.http.thinking import thinking_if_able
 from guided_service.http.token_requests import DetokenizeRequest, Prompted, read_prompted
 from guided_service.object_sizes import memory_of
 from guided_service.token_texts import checked_tokens
@@ -104,8 +105,8 @@ class _PromptCalls(_TokenCalls[Prompted]):
     ) -> JsonObject:
         face, received = self._face, time.monotonic()
         request = replace(asked.request, model=model.name)
-        if asked.thinks_if_able and not model.thinks:
-            request = replace(request, reasoning=Reasoning(0))
+        if asked.thinks_if_able:
+            request = thinking_if_able(request, model, asked.thoughts_fault)
         await face.readers.do(partial(face.engine.check_prompt, request), size)
         async with face.door.working(caller, received, seconds=None):
             found = await face.engine.tokenize(request, received, texts=asked.texts)

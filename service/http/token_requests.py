@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
+from guided.errors import RequestError
 from guided.spec import MAX_MESSAGES, GenerationRequest
 from guided.spec.tools import MAX_TOOLS
 from guided_service.http.continuing import ContinuingFields
@@ -74,6 +75,8 @@ class Prompted:
     """The field of the body that thoughts came from."""
     thinks_if_able: bool = False
     """Whether a model without thoughts just answers."""
+    thoughts_fault: RequestError | None = None
+    """The error for a model with thoughts, if only one without can answer."""
 
 
 def read_prompted(body: Body) -> Prompted:
