@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,6 +36,7 @@ from guided_service.http.carrier import carrier_of
 from guided_service.http.dialect import Dialect, dialect_of
 from guided_service.http.errors import JsonObject, refusal_of
 from guided_service.http.find_model import find_model
+from guided_service.http.sent_names import CameFrom
 from guided_service.http.side_by_side import OneAtATime, all_or_none
 from guided_service.http.thinking import thinking_if_able
 from guided_service.intake import Readers
@@ -436,13 +437,10 @@ async def fail(
     response: Response,
     error: Exception,
     face: Face,
-    came_from: Mapping[str, str | None] | None = None,
+    came_from: CameFrom | None = None,
     form: Form | None = None,
 ) -> None:
-    """End a call with an error: as its answer, or as the last event of a stream.
-
-    ``came_from`` is as in ``refusal_of``.
-    """
+    """End a call with an error: as its answer, or as the last event of a stream."""
     refusal = refusal_of(error, face.config.retry_after_seconds, came_from)
     body = response.dialect.error(refusal, response.request_id)
     try:

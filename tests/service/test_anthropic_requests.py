@@ -170,7 +170,7 @@ def test_a_schema_is_the_constraint_and_its_objects_are_closed(
         '"additionalProperties":false}'
     )
     assert one.request.constraint == JsonSchema(closed, JsonOptions(unknown_keywords="refuse"))
-    assert one.constraint_field == field
+    assert one.came_from["constraint"] == field
 
 
 def test_other_constraints_are_those_of_structured_outputs() -> None:
