@@ -419,7 +419,20 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         {"response_format": {"type": "json_object"}},
         "response_format",
-        "response_format is not honoured by this server; use output_config.format",
+        "response_format is not honoured by this server; use output_config.format, or "
+        "structured_outputs.json_object for any object",
+    ),
+    (
+        {"output_config": {"format": {"type": "json_object"}}},
+        "output_config.format.type",
+        "output_config.format.type: should be 'json_schema'; send a schema, or use "
+        "structured_outputs.json_object for any object",
+    ),
+    (
+        {"output_format": {"type": "json_object", "schema": SCHEMA}},
+        "output_format.type",
+        "output_format.type: should be 'json_schema'; send a schema, or use "
+        "structured_outputs.json_object for any object",
     ),
     (
         {"guided_regex": "a"},
