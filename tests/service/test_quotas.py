@@ -151,6 +151,10 @@ def test_compilation_is_charged_by_the_second() -> None:
 def test_requests_in_flight_are_counted_while_they_run() -> None:
     account = Accounts(Clock()).of("ann", Limits(requests_in_flight=2))
     with account.charged(Charge(1)), account.charged(Charge(1)):
+        with pytest.raises(QuotaExceededError) as caught, account.charged(Charge(1)):
+            pass
+        told = (caught.value.subject, caught.value.quota)
+        assert told == ("token:ann", "requests_in_flight of 2")
         assert refusal(account) == (
             "the token of ann has used its requests_in_flight of 2; try again shortly",
             None,
