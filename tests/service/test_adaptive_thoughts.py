@@ -15,8 +15,15 @@ from tests.service.test_prompts_together import Rig
 
 ADAPTIVE = {"type": "adaptive"}
 USER = {"role": "user", "content": "Hi"}
-BEGUN = {"messages": [USER, {"role": "assistant", "content": "An ans"}], "thinking": ADAPTIVE}
-NO_TOKEN = {"thinking": ADAPTIVE, "output_config": {"effort": "low"}, "max_tokens": 4}
+BEGUN: dict[str, Any] = {
+    "messages": [USER, {"role": "assistant", "content": "An ans"}],
+    "thinking": ADAPTIVE,
+}
+NO_TOKEN: dict[str, Any] = {
+    "thinking": ADAPTIVE,
+    "output_config": {"effort": "low"},
+    "max_tokens": 4,
+}
 COMES_AFTER = (
     "a turn of the assistant that has begun comes after its thoughts; leave it out, or end with a "
     "turn of the user instead of messages[1]"

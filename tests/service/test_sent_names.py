@@ -15,7 +15,7 @@ from guided_service.http.token_requests import read_prompted
 from tests.service.test_http_fields import asked, refusal
 
 USER = {"role": "user", "content": "Hi"}
-BEGUN = {
+BEGUN: dict[str, Any] = {
     "messages": [USER, {"role": "assistant", "content": "He"}],
     "continue_final_message": True,
 }
