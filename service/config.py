@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
-from pydantic import ByteSize, Field, field_validator, model_validator
+from pydantic import AfterValidator, ByteSize, Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -42,6 +43,16 @@ _REQUESTS = Group("What requests leave open")
 _LIMITS = Group("Limits")
 _TIMES = Group("Times, in seconds")
 _LOG = Group("Log")
+
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#*\s]+")
+"""A scheme and a host, perhaps with a port, and no path."""
+
+
+def _origin(given: str) -> str:
+    """Return an origin of web pages as browsers send it; raises ValueError for anything else."""
+    if given != "*" and not _ORIGIN.fullmatch(given):
+        raise ValueError(f"{given!r} is no origin, such as https://app.example:8443, nor *")
+    return given
 
 
 class ServerConfig(BaseSettings):
@@ -112,6 +123,14 @@ class ServerConfig(BaseSettings):
     http_host: Annotated[str, _NETWORK] = "127.0.0.1"
     """Address for OpenAI's API. Default: 127.0.0.1. Any but a loopback address needs a certificate
     or --insecure."""
+    http_cors_origins: Annotated[
+        tuple[Annotated[str, AfterValidator(_origin)], ...],
+        NoDecode,
+        ManyValues("--http-cors-origin"),
+        _NETWORK,
+    ] = ()
+    """Origin of web pages that may call OpenAI's API from a browser, e.g. https://app.example, or *
+    for all; may be repeated. Default: none."""
     playground: Annotated[bool | None, _NETWORK] = None
     """Serve the playground, a web page, with OpenAI's API; its calls need a token like all others.
     Default: only on loopback addresses."""
@@ -211,7 +230,9 @@ class ServerConfig(BaseSettings):
     log_requests: Annotated[bool, _LOG] = True
     """Log one line at level info for each finished request. On by default."""
 
-    @field_validator("heads", "drafters", "draft_models", "draft_widths", mode="before")
+    @field_validator(
+        "heads", "drafters", "draft_models", "draft_widths", "http_cors_origins", mode="before"
+    )
     @classmethod
     def _split(cls, given: object) -> object:
         """Split several values in one text at commas."""

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
@@ -32,6 +32,9 @@ from guided_service.status import Context
 from guided_service.token_book import Token
 
 __all__ = ["Admitted", "Caller", "Door"]
+
+_ANY_WINDOW: Final = 2**31 - 1
+"""The context window, in tokens, where no model is known."""
 
 _WORTH_A_LEVEL: Final = 16
 """A client's next requests rank one priority level lower for each this many it has in the engine,
@@ -71,7 +74,11 @@ class Admitted:
 class Door:
     """Admits requests, each in its turn and within what its caller may use."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(
+        self, config: ServerConfig, window_of: Callable[[str], int] = lambda _: _ANY_WINDOW
+    ) -> None:
+        """``window_of`` returns the context window of a model by its name, in tokens."""
+        self._window_of = window_of
         self._top_priority = config.top_priority
         self._accounts = Accounts()
         self.admission = Admission(
@@ -114,10 +121,11 @@ class Door:
         They have ``nbytes`` bytes in all. The errors are those of ``admitted``, and
         LimitExceededError for more than the caller's quotas ever allow at once.
         """
-        check_answers_fit(requests[0], self.held.most_of_call, len(requests))
+        window = self._window_of(requests[0].model)
+        check_answers_fit(requests[0], window, self.held.most_of_call, len(requests))
         if caller.account is not None:
             size = nbytes // len(requests)
-            caller.account.check_room([Charge.of(request, size) for request in requests])
+            caller.account.check_room([Charge.of(each, size, window) for each in requests])
         self.admission.check_room(len(requests), caller.client)
 
     @asynccontextmanager
@@ -129,9 +137,10 @@ class Door:
         The use that the block reports is charged to the request's caller. Raises LimitExceededError
         for answers that could not be held.
         """
-        check_answers_fit(request, self.held.most_of_call)
+        window = self._window_of(request.model)
+        check_answers_fit(request, window, self.held.most_of_call)
         request = _with_priority(request, max(request.priority, caller.top_priority))
-        charge = Charge.of(request, nbytes)
+        charge = Charge.of(request, nbytes, window)
         account = caller.account
         with nullcontext() if account is None else account.charged(charge):
             async with self.admission.admitted(

@@ -35,14 +35,18 @@ Encoded = TypeVar("Encoded")
 Result = TypeVar("Result", GenerationResult, CandidateResult)
 
 
-def check_answers_fit(request: GenerationRequest, most_bytes: int, prompts: int = 1) -> None:
+def check_answers_fit(
+    request: GenerationRequest, window: int, most_bytes: int, prompts: int = 1
+) -> None:
     """Raise LimitExceededError if the answers may take more bytes than one call may hold.
 
-    ``prompts`` are those of the call, each of which is answered like ``request``.
+    None of them is longer than the ``window`` of the model's context, in tokens. ``prompts`` are
+    those of the call, each of which is answered like ``request``.
     """
     if request.top_logprobs is None:
         return
-    answers, tokens, scores = prompts * request.drawn, request.most_tokens, 1 + request.top_logprobs
+    answers, scores = prompts * request.drawn, 1 + request.top_logprobs
+    tokens = min(request.most_tokens, window)
     nbytes = answers * tokens * scores * _SCORE_BYTES
     if nbytes > most_bytes:
         number = "the number of answers" if prompts == 1 else "the number of prompts or answers"

@@ -33,6 +33,21 @@ Clock = Callable[[], float]
 class QuotaExceededError(OverloadedError):
     """The caller has used up a quota of its token, named in the message."""
 
+    def __init__(
+        self,
+        message: str,
+        *,
+        subject: str,
+        quota: str,
+        hint: str,
+        retry_after_seconds: float | None,
+    ) -> None:
+        super().__init__(message, hint=hint, retry_after_seconds=retry_after_seconds)
+        self.subject = subject
+        """Whose quota it is, e.g. ``token:alice``."""
+        self.quota = quota
+        """Which one, e.g. ``tokens_per_minute of 60000``."""
+
 
 @dataclass(slots=True)
 class Charge:
@@ -51,11 +66,14 @@ class Charge:
     """Whether its answer was charged."""
 
     @classmethod
-    def of(cls, request: GenerationRequest, nbytes: int) -> Charge:
-        """Return the charge of a request whose message has ``nbytes`` bytes."""
+    def of(cls, request: GenerationRequest, nbytes: int, window: int) -> Charge:
+        """Return the charge of a request whose message has ``nbytes`` bytes.
+
+        Each answer is charged its budget, but no more than the ``window`` of the model's context.
+        """
         answers = request.drawn if request.beams is None else request.beams.width
         prompt = nbytes / _BYTES_OF_A_TOKEN
-        return cls(prompt + request.most_tokens * answers, prompt)
+        return cls(prompt + min(request.most_tokens, window) * answers, prompt)
 
     def answered(self, result: GenerationResult) -> None:
         """Charge what an answer used."""
@@ -202,8 +220,11 @@ class Account:
 
     def _exceeded(self, quota: str, allowance: float, seconds: float | None) -> QuotaExceededError:
         when = "shortly" if seconds is None else f"in {max(seconds, 0.1):.1f} s"
+        named = f"{quota} of {allowance:g}"
         return QuotaExceededError(
-            f"the token of {self._name} has used its {quota} of {allowance:g}",
+            f"the token of {self._name} has used its {named}",
+            subject=f"token:{self._name}",
+            quota=named,
             hint=f"try again {when}",
             retry_after_seconds=seconds,
         )

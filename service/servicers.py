@@ -115,7 +115,7 @@ class GenerationServicer(GenerationServiceServicer):
         self._config = config
         self._readers = readers
         self._repeats = Repeats()
-        self.door = Door(config)
+        self.door = Door(config, lambda name: maker.model(name).context_window)
         """Identifies callers and decides which request is next."""
         self.admission = self.door.admission
         self.stored = ConstraintStore(config.max_stored_constraints, config.max_stored_bytes)

@@ -50,6 +50,7 @@ from guided.errors import (
 from guided.runtime.tracebacks import clear_locals
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
+from guided_service.quotas import QuotaExceededError
 from guided_service.request_record import current_request_id, note_failure
 
 __all__ = [
@@ -137,6 +138,11 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
         delay = Duration()
         delay.FromMilliseconds(math.ceil(1000 * (pause_of(error) or retry_after_seconds)))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    if isinstance(error, QuotaExceededError):
+        exceeded = error_details_pb2.QuotaFailure.Violation(
+            subject=error.subject, description=error.quota
+        )
+        details.append(error_details_pb2.QuotaFailure(violations=[exceeded]))
     note_failure(error, code.name)
     if (request_id := current_request_id()) is not None:
         details.append(error_details_pb2.RequestInfo(request_id=request_id))

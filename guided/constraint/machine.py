@@ -9,7 +9,7 @@ from guided.errors import LimitExceededError, UnsatisfiableError, naming
 from guided.grammar.composition import Composition, FilledHole, drop_empty_holes, lower_composition
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
-from guided.grammar.network import HoleText, network_from_grammar
+from guided.grammar.network import HoleText, check_has_text, network_from_grammar
 from guided.json_schema.machine.bare_strings import BareStringMachine
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.look_ahead import look_ahead
@@ -77,6 +77,7 @@ def _build_grammar(constraint: Structure, builder: _Builder) -> BuiltMachine:
     except (UnsatisfiableError, LimitExceededError):
         builder.check_inputs(composition)
         raise
+    builder.check_input_texts(composition)
     return BuiltMachine(whole, tuple(builder.schemas), composition.special)
 
 
@@ -132,11 +133,26 @@ class _Builder:
         For a composition that failed as a whole. All inputs may take as much work as the whole.
         """
         with renewed_work():
-            for field in composition.inputs:
+            for field, one in composition.inputs.items():
                 with naming((field,), field=field):
-                    grammar = composition.input_grammar(field)
+                    grammar = composition.grammar_of(one.body)
                     network = network_from_grammar(grammar, self._unavailable_bytes)
                     GrammarMachine(network, self._limits, TransitionTable(self._limits.max_cells))
+
+    def check_input_texts(self, composition: Composition) -> None:
+        """Raise UnsatisfiableError for the first input of a custom tool without a text.
+
+        Where the answer may do without that tool, the composition as a whole has texts.
+        """
+        with renewed_work():
+            for field, one in composition.inputs.items():
+                with naming((field,), field=field):
+                    bytes_left_out = self._unavailable_bytes | one.rare_bytes
+                    try:  # most have such a text, and what the format forbids costs most
+                        check_has_text(composition.grammar_of(one.any_text), bytes_left_out)
+                    except UnsatisfiableError:
+                        grammar = composition.grammar_of(one.body)
+                        check_has_text(grammar, self._unavailable_bytes)
 
     def _filling(self, hole: FilledHole) -> Recognizer:
         """Return the recogniser for the filling of a hole; raises what ``json_machine`` raises."""

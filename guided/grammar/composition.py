@@ -56,17 +56,28 @@ class FilledHole:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class InputTexts:
+    """The texts of an input of a custom tool."""
+
+    body: cf.Body
+    any_text: cf.Body
+    """Its texts with those that the format of calls forbids."""
+    rare_bytes: frozenset[int] = frozenset()
+    """A byte of each part that the format forbids: a text without these bytes is allowed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Composition:
     """A grammar, and what fills its holes: ``holes[n]`` fills ``Hole(n)``."""
 
     grammar: cf.ContextFreeGrammar
     holes: tuple[FilledHole, ...]
-    inputs: Mapping[str, cf.Body]
-    """The body of each input of a custom tool, by the field it came from."""
+    inputs: Mapping[str, InputTexts]
+    """Each input of a custom tool, by the field it came from."""
 
-    def input_grammar(self, field: str) -> cf.ContextFreeGrammar:
-        """Return the grammar of an input of a custom tool on its own."""
-        return cf.ContextFreeGrammar({**self.grammar.rules, _WHOLE: self.inputs[field]}, _WHOLE)
+    def grammar_of(self, body: cf.Body) -> cf.ContextFreeGrammar:
+        """Return the grammar of an input of a custom tool on its own, by one of its bodies."""
+        return cf.ContextFreeGrammar({**self.grammar.rules, _WHOLE: body}, _WHOLE)
 
     @property
     def special(self) -> frozenset[str]:
@@ -154,8 +165,8 @@ class _Composer:
         """The number of each hole, by the digest of what fills it."""
         self._body_by_digest: dict[str, cf.Body] = {}
         """The body of each part that is a grammar, by its digest."""
-        self._inputs: dict[str, cf.Body] = {}
-        """The body of each input of a custom tool, by the field it came from."""
+        self._inputs: dict[str, InputTexts] = {}
+        """Each input of a custom tool, by the field it came from."""
 
     def lower_whole(self, constraint: Structure) -> Composition:
         """Return the composition of a constraint; raises as ``lower_composition`` does."""
@@ -197,12 +208,16 @@ class _Composer:
                     self.holes.append(FilledHole(constraint, path))
                 return cf.Hole(number)
             case BareText(field=field, end=end, without=without):
-                body = _without(self._lower_grammar(constraint, path), end, without)
-                self._inputs[field] = body
+                any_text = self._lower_grammar(constraint, path)
+                body = _without(any_text, end, without)
+                rare = frozenset(
+                    [(each.strip() or each).encode()[0] for each in (end, without) if each]
+                )
+                self._inputs[field] = InputTexts(body, any_text, rare)
                 return body
             case EscapedText(field=field):
                 body = self._lower_grammar(constraint, path)
-                self._inputs[field] = body
+                self._inputs[field] = InputTexts(body, body)
                 return body
         return self._lower_grammar(constraint, path)
 

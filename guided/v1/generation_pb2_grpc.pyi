@@ -32,9 +32,10 @@ class GenerationServiceStub:
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
     by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
-    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
-    request of a batch has an id of its own.
+    google.rpc.RetryInfo; those of a quota that is used up also carry a google.rpc.QuotaFailure. The
+    trailing metadata of every call has "guided-request-id", the name of the call in the server's
+    log; an error also carries the id as a google.rpc.RequestInfo. Each request of a batch has an id
+    of its own.
     """
 
     @_typing.overload
@@ -61,9 +62,10 @@ class GenerationServiceAsyncStub(GenerationServiceStub):
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
     by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
-    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
-    request of a batch has an id of its own.
+    google.rpc.RetryInfo; those of a quota that is used up also carry a google.rpc.QuotaFailure. The
+    trailing metadata of every call has "guided-request-id", the name of the call in the server's
+    log; an error also carries the id as a google.rpc.RequestInfo. Each request of a batch has an id
+    of its own.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -86,9 +88,10 @@ class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors caused
     by a field of the request carry a google.rpc.BadRequest, and errors that may pass carry a
-    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", the name of
-    the call in the server's log; an error also carries the id as a google.rpc.RequestInfo. Each
-    request of a batch has an id of its own.
+    google.rpc.RetryInfo; those of a quota that is used up also carry a google.rpc.QuotaFailure. The
+    trailing metadata of every call has "guided-request-id", the name of the call in the server's
+    log; an error also carries the id as a google.rpc.RequestInfo. Each request of a batch has an id
+    of its own.
     """
 
     @_abc_1.abstractmethod

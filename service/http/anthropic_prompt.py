@@ -101,6 +101,8 @@ class AnthropicPrompt:
     thinking: Thinking
     is_adaptive: bool
     """Whether a model without thoughts just answers."""
+    fault: RequestError | None
+    """Why a model with thoughts does not answer, where one without just does."""
 
     @property
     def continues(self) -> bool:
@@ -164,32 +166,32 @@ class PromptFields(Given):
             raise RequestError("tool_choice needs tools", field="tool_choice")
         parallel = is_parallel(self.tool_choice)
         tools = tool_use(tools_of(self.tools), chosen, wanted, is_parallel=parallel)
+        thinking, fault = self._thinking_if_able(budget)
         prompt = AnthropicPrompt(
             (*system_of(self.system), *conversation_of(self.messages)),
             wanted,
             filled_tools(tools, options),
-            self._thinking_within(budget),
+            thinking,
             isinstance(self.thinking, AdaptiveThinking),
+            fault,
         )
         if prompt.continues:
             self._check_begun(prompt)
         return prompt
 
+    @property
+    def _last_turn(self) -> str:
+        return f"messages[{len(self.messages) - 1}]"
+
     def _check_begun(self, prompt: AnthropicPrompt) -> None:
         """Raise RequestError if the last turn, of the assistant, cannot be continued."""
-        place = f"messages[{len(self.messages) - 1}]"
+        place = self._last_turn
         if prompt.tools is not None or prompt.messages[-1].tool_calls:
             raise RequestError(
                 "a turn of the assistant that may call tools is not continued: a call in it may "
                 "have begun",
                 field=place,
                 hint="end with a turn of the user, or leave tools and their calls out",
-            )
-        if not prompt.thinking.reasoning.is_off:
-            raise RequestError(
-                "a turn of the assistant that has begun comes after its thoughts",
-                field="thinking",
-                hint=f"leave it out, or end with a turn of the user instead of {place}",
             )
         if not prompt.messages[-1].content.strip():
             raise RequestError(
@@ -207,12 +209,32 @@ class PromptFields(Given):
             if form is not None
         ]
 
+    def _thinking_if_able(self, budget: int) -> tuple[Thinking, RequestError | None]:
+        """Return how long the model thinks first, and the error for one that thinks.
+
+        There is one only where a model without thoughts just answers.
+        """
+        try:
+            return self._thinking_within(budget), None
+        except RequestError as error:
+            if not isinstance(self.thinking, AdaptiveThinking):
+                raise
+            # The frames of its traceback would keep the body.
+            return Thinking(Reasoning(0), "thinking"), error.with_traceback(None)
+
     def _thinking_within(self, budget: int) -> Thinking:
         """Return how long the model thinks first.
 
         Without the field it does not, so that thoughts are never part of a text; then there is
-        nothing that an effort bounds.
+        nothing that an effort bounds. Raises RequestError for thoughts that have no place.
         """
+        thinks = isinstance(self.thinking, BoundedThinking | AdaptiveThinking)
+        if thinks and self.messages[-1].role == "assistant":
+            raise RequestError(
+                "a turn of the assistant that has begun comes after its thoughts",
+                field="thinking",
+                hint=f"leave it out, or end with a turn of the user instead of {self._last_turn}",
+            )
         effort: Effort | None = None if self.output_config is None else self.output_config.effort
         match self.thinking:
             case BoundedThinking() if effort is not None:
@@ -224,7 +246,8 @@ class PromptFields(Given):
             case BoundedThinking(budget_tokens=most):
                 return bounded_by_number(most, budget, "thinking.budget_tokens", "max_tokens")
             case AdaptiveThinking() if effort is not None:
-                return bounded_by_effort(effort, budget, "output_config.effort", "max_tokens")
+                field, off = "output_config.effort", "leave thinking out"
+                return bounded_by_effort(effort, budget, field, "max_tokens", off)
             case AdaptiveThinking():
                 return Thinking(Reasoning(), "thinking")
         return Thinking(Reasoning(0), "thinking")

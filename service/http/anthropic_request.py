@@ -17,6 +17,7 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.constraints import StructuredOutputs, check_options
 from guided_service.http.fields import Body, Budget, Given, SharedFields, given
+from guided_service.http.sent_names import named_as_sent
 from guided_service.http.token_requests import Prompted
 
 __all__ = ["CountRequest", "MessageRequest", "read_count", "read_message"]
@@ -75,12 +76,16 @@ def read_message(body: Body, config: ServerConfig) -> Asked:
     is_schema = prompt.wanted is not None and isinstance(prompt.wanted.structure, JsonSchema)
     if asked.show_schema and not is_schema:
         raise RequestError("show_schema needs a schema", field="show_schema")
-    request = GenerationRequest(
-        **prompt.options(),
-        # A bound that every call has to tell is no promise: what the context leaves will do.
-        **asked.common(config, None, asked.max_tokens),
-        show_schema=asked.show_schema,
+    came_from = asked.came_from(
+        prompt="messages", constraint=prompt.constraint_field, reasoning="thinking"
     )
+    with named_as_sent(came_from):
+        request = GenerationRequest(
+            **prompt.options(),
+            # A bound that every call has to tell is no promise: what the context leaves will do.
+            **asked.common(config, None, asked.max_tokens),
+            show_schema=asked.show_schema,
+        )
     style = ChatStyle(
         reader=partial(reader_of, request),
         is_named=prompt.tools is not None and prompt.tools.names_one_tool,
@@ -93,10 +98,9 @@ def read_message(body: Body, config: ServerConfig) -> Asked:
         request,
         partial(AnthropicForm, style, asked.max_tokens),
         is_streamed=asked.stream,
-        constraint_field=prompt.constraint_field,
-        reasoning_field="thinking",
-        prompt_field="messages",
+        came_from=came_from,
         thinks_if_able=prompt.is_adaptive,
+        thoughts_fault=prompt.fault,
     )
 
 
@@ -108,7 +112,7 @@ def read_count(body: Body) -> Prompted:
         asked.model,
         GenerationRequest(**prompt.options(), default_max_tokens=_ANY_BUDGET),
         texts=False,
-        prompt_field="messages",
-        reasoning_field="thinking",
+        came_from={"prompt": "messages", "reasoning": "thinking"},
         thinks_if_able=prompt.is_adaptive,
+        thoughts_fault=prompt.fault,
     )

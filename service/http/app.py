@@ -20,6 +20,7 @@ from guided_service.http.call import Answers, Face, Response, fail
 from guided_service.http.carrier import carrier_of
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
+from guided_service.http.cors import with_cors
 from guided_service.http.errors import JsonObject, RefusedCallError
 from guided_service.http.models import ModelFacts
 from guided_service.http.playground import playground_gets, playground_posts
@@ -83,7 +84,8 @@ def application(face: Face, health: HealthServicer, further_gets: Mapping[str, A
         *(Route(path, _OneMethod(("POST",), app, face)) for path, app in posts.items()),
     ]
     paths = frozenset(gets | posts)
-    return Router(routes, redirect_slashes=False, default=partial(_refuse_path, face, paths))
+    router = Router(routes, redirect_slashes=False, default=partial(_refuse_path, face, paths))
+    return with_cors(router, face.config.http_cors_origins)
 
 
 @dataclass(frozen=True, slots=True)

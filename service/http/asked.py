@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from guided.errors import RequestError
 from guided.spec import CandidateResult, GenerationRequest, GenerationResult, TokenLogprobs
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided_service.http.errors import JsonObject
+from guided_service.http.sent_names import CameFrom
 
 __all__ = ["Asked", "Form", "FormOfSeveral", "Shown"]
 
@@ -82,35 +84,18 @@ class Asked:
     request: GenerationRequest
     form: Callable[[Shown], Form]
     is_streamed: bool
-    constraint_field: str | None = None
-    """The field of the body that the constraint came from, for errors."""
-    reasoning_field: str | None = None
-    """The field of the body that the thoughts came from."""
-    budget_field: str = "max_tokens"
-    """The field of the body that bounds the answer."""
-    prompt_field: str = "prompt"
-    """The field of the body that the prompt came from."""
+    came_from: CameFrom
+    """The fields of the body that those of the request came from, for errors."""
     others: tuple[GenerationRequest, ...] = ()
     """Requests for further prompts, which are answered beside the first."""
     several: Callable[[Shown], FormOfSeveral] | None = None
     """The form of all answers, if there are others."""
     thinks_if_able: bool = False
     """Whether a model without thoughts just answers."""
-    input_fields: Mapping[str, str] = field(default_factory=dict)
-    """The fields of the body that the inputs of custom tools came from, by those of the request."""
+    thoughts_fault: RequestError | None = None
+    """The error for a model with thoughts, if only one without can answer."""
 
     @property
     def requests(self) -> tuple[GenerationRequest, ...]:
         """All requests."""
         return (self.request, *self.others)
-
-    @property
-    def came_from(self) -> dict[str, str | None]:
-        """Maps fields of the request to the differently named fields of the body."""
-        return {
-            **self.input_fields,
-            "constraint": self.constraint_field,
-            "max_tokens": self.budget_field,
-            "prompt": self.prompt_field,
-            "reasoning": self.reasoning_field,
-        }

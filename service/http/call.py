@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from guided.bearer import token_of
 from guided.errors import RequestCancelledError, UnauthenticatedError
-from guided.spec import GenerationRequest, GenerationResult, Reasoning, SchemaReport
+from guided.spec import GenerationRequest, GenerationResult, SchemaReport
 from guided.spec.tool_format import FORMATS
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
@@ -36,7 +36,9 @@ from guided_service.http.carrier import carrier_of
 from guided_service.http.dialect import Dialect, dialect_of
 from guided_service.http.errors import JsonObject, refusal_of
 from guided_service.http.find_model import find_model
+from guided_service.http.sent_names import CameFrom
 from guided_service.http.side_by_side import OneAtATime, all_or_none
+from guided_service.http.thinking import thinking_if_able
 from guided_service.intake import Readers
 from guided_service.large_answers import encoded_answer, scored_bytes
 from guided_service.object_sizes import memory_of
@@ -253,8 +255,9 @@ class Answers:
         face = self._face
         model = find_model(asked.model, face.engine, face.config)
         adapter = asked.model if asked.model in model.adapters else asked.request.adapter
-        if asked.thinks_if_able and not model.thinks:
-            asked = replace(asked, request=replace(asked.request, reasoning=Reasoning(0)))
+        if asked.thinks_if_able:
+            able = thinking_if_able(asked.request, model, asked.thoughts_fault)
+            asked = replace(asked, request=able)
         requests = [replace(each, model=model.name, adapter=adapter) for each in asked.requests]
 
         def check_prompts() -> None:
@@ -434,13 +437,10 @@ async def fail(
     response: Response,
     error: Exception,
     face: Face,
-    came_from: Mapping[str, str | None] | None = None,
+    came_from: CameFrom | None = None,
     form: Form | None = None,
 ) -> None:
-    """End a call with an error: as its answer, or as the last event of a stream.
-
-    ``came_from`` is as in ``refusal_of``.
-    """
+    """End a call with an error: as its answer, or as the last event of a stream."""
     refusal = refusal_of(error, face.config.retry_after_seconds, came_from)
     body = response.dialect.error(refusal, response.request_id)
     try:

@@ -21,6 +21,7 @@ from guided_service.http.continuing import ContinuingFields
 from guided_service.http.fields import Body, Budget, Given, Listed, Off, given
 from guided_service.http.hints import answer_hints
 from guided_service.http.messages import Turn, conversation, described
+from guided_service.http.sent_names import CameFrom, named_as_sent
 from guided_service.http.thinking import Effort, Thinking, ThinkingFields
 from guided_service.http.tools import (
     ChatTool,
@@ -133,17 +134,27 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         field = "tools" if wanted is None else f"tools, or {field}"
     if chat.show_schema and not isinstance(structure, JsonSchema):
         raise RequestError("show_schema needs a schema", field="show_schema")
-    request = GenerationRequest(
-        prompt=described(conversation(chat.messages), wanted),
-        constraint=structure,
-        tools=filled_tools(tools, options),
-        reasoning=None if thinking is None else thinking.reasoning,
-        top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
-        show_schema=chat.show_schema,
-        continue_final_message=chat.continue_final_message,
-        heal=chat.heal,
-        **chat.common(config, chat.budget, DEFAULT_BUDGET, chat.budget_field),
-    )
+    came_from: CameFrom = {
+        **input_fields(chat.tools),
+        **chat.came_from(
+            prompt="messages",
+            constraint=field,
+            reasoning=None if thinking is None else thinking.field,
+            budget=chat.budget_field,
+        ),
+    }
+    with named_as_sent(came_from):
+        request = GenerationRequest(
+            prompt=described(conversation(chat.messages), wanted),
+            constraint=structure,
+            tools=filled_tools(tools, options),
+            reasoning=None if thinking is None else thinking.reasoning,
+            top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
+            show_schema=chat.show_schema,
+            continue_final_message=chat.continue_final_message,
+            heal=chat.heal,
+            **chat.common(config, chat.budget, DEFAULT_BUDGET, chat.budget_field),
+        )
     custom = custom_names(chat.tools)
     style = ChatStyle(
         reader=partial(reader_of, request, inputs=custom),
@@ -159,9 +170,5 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
         request,
         partial(ChatForm, style),
         is_streamed=chat.stream,
-        constraint_field=field,
-        reasoning_field=None if thinking is None else thinking.field,
-        budget_field=chat.budget_field,
-        prompt_field="messages",
-        input_fields=input_fields(chat.tools),
+        came_from=came_from,
     )

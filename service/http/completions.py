@@ -27,6 +27,7 @@ from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, Budget, GenerationFields, Listed, given
 from guided_service.http.hints import answer_hints
 from guided_service.http.logprobs import completion_logprobs
+from guided_service.http.sent_names import CameFrom, named_as_sent
 from guided_service.http.unions import OneOfKinds
 
 __all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
@@ -129,15 +130,22 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
             hint="write it into the prompt, or use /v1/chat/completions",
         )
     prompts = asked.prompts(config)
-    request = GenerationRequest(
-        prompt=prompts[0],
-        constraint=None if wanted is None else wanted.structure,
-        top_logprobs=asked.logprobs,
-        # If all drawn answers are returned, nothing more is drawn.
-        best_of=None if asked.best_of == asked.n else asked.best_of,
-        heal=asked.heal,
-        **asked.common(config, asked.max_tokens, _DEFAULT_BUDGET),
-    )
+    field = None if wanted is None else wanted.field
+    came_from: CameFrom = {
+        **asked.came_from(prompt="prompt", constraint=field),
+        "top_logprobs": "logprobs",
+    }
+    with named_as_sent(came_from):
+        request = GenerationRequest(
+            prompt=prompts[0],
+            constraint=None if wanted is None else wanted.structure,
+            top_logprobs=asked.logprobs,
+            # If all drawn answers are returned, nothing more is drawn.
+            best_of=None if asked.best_of == asked.n else asked.best_of,
+            heal=asked.heal,
+            **asked.common(config, asked.max_tokens, _DEFAULT_BUDGET),
+        )
+        others = tuple([replace(request, prompt=prompt, report=False) for prompt in prompts[1:]])
     style = _Style(
         is_structured=wanted is not None,
         tells_usage=asked.stream_options is not None and asked.stream_options.include_usage,
@@ -152,8 +160,8 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
         request,
         form,
         is_streamed=asked.stream,
-        constraint_field=None if wanted is None else wanted.field,
-        others=tuple([replace(request, prompt=prompt, report=False) for prompt in prompts[1:]]),
+        came_from=came_from,
+        others=others,
         several=form if len(prompts) > 1 else None,
     )
 

@@ -18,6 +18,7 @@ from guided.errors import (
 )
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
+from guided_service.http.sent_names import CameFrom, field_sent, message_sent
 from guided_service.request_record import note_failure
 from guided_service.status import MAY_PASS, pause_of, shown, status_code_of
 
@@ -41,19 +42,6 @@ _STATUS: Final[Mapping[grpc.StatusCode, int]] = {
 
 _LONGEST_MESSAGE: Final = 2000
 """In characters."""
-
-_OUR_PLACE: Final = "sampling."
-"""Prefix of the names of options that are fields of the body here."""
-
-_SHOWN_PLACES: Final = ("max_tokens", "tools.")
-"""Beginnings of the names of fields that messages contain."""
-
-_OFF: Final[Mapping[str, str]] = {
-    "chat_template_kwargs": "false",
-    "thinking": '{"type": "disabled"}',
-}
-"""The value without thoughts of a field about them, by its beginning; other fields have numbers or
-words."""
 
 
 class RefusedCallError(RequestError):
@@ -92,12 +80,11 @@ class Refusal:
 def refusal_of(
     error: Exception,
     retry_after_seconds: float,
-    came_from: Mapping[str, str | None] | None = None,
+    came_from: CameFrom | None = None,
 ) -> Refusal:
     """Return the answer for an error, and note the error for the log.
 
-    ``came_from`` maps fields of our own requests to the fields of the body they came from. Faults
-    of the server are reported by their incident's id alone.
+    Faults of the server are reported by their incident's id alone.
     """
     failure = shown(error)
     code = status_code_of(failure)
@@ -106,26 +93,14 @@ def refusal_of(
     if isinstance(failure, RefusedCallError | TooLargeError):
         status = failure.status
     told: JsonObject = {
-        "message": _short(_message(failure, came_from or {})),
+        "message": _short(message_sent(failure, came_from or {})),
         "type": _type_of(status),
-        "param": _field_of(failure, came_from or {"constraint": None}),
+        "param": field_sent(failure, came_from or {"constraint": None}),
         "code": _code_of(failure),
     }
     if isinstance(failure, IncompleteAnswerError):
         told["guided"] = {"finish_reason": failure.finish_reason.value, "text": failure.text}
     return Refusal(status, {"error": told}, tuple(_headers(failure, code, retry_after_seconds)))
-
-
-def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
-    """Return what went wrong and how to fix it, with the caller's names of fields."""
-    field = error.field if isinstance(error, RequestError) else None
-    if field == "reasoning" and (sent := came_from.get(field)) is not None:
-        # The engine's hint names options that a body does not have.
-        off = _OFF.get(sent.partition(".")[0], "none or 0")
-        return f"{error.message}; leave {sent} out, or set it to {off}"
-    if field is not None and field.startswith(_SHOWN_PLACES):
-        return str(error).replace(field, came_from.get(field) or field)
-    return str(error)
 
 
 def _type_of(status: int) -> str:
@@ -146,18 +121,6 @@ def _code_of(error: GuidedError) -> str:
         case RefusedCallError(status=404, field="model"):
             return "model_not_found"
     return error.code.lower()
-
-
-def _field_of(error: GuidedError, came_from: Mapping[str, str | None]) -> str | None:
-    field = error.field if isinstance(error, RequestError) else None
-    if field is None:
-        return None
-    if field in came_from:
-        return came_from[field]
-    ours = field.partition(".")[0]
-    if ours in came_from:
-        return came_from[ours]
-    return field.removeprefix(_OUR_PLACE)
 
 
 def _headers(

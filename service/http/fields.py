@@ -29,6 +29,7 @@ from guided_service.config import ServerConfig
 from guided_service.defaults import filled_options
 from guided_service.http.faults import MANY_UNKNOWN, refused
 from guided_service.http.hints import HINTS
+from guided_service.http.sent_names import CameFrom
 from guided_service.http.unions import OneOfKinds
 
 __all__ = [
@@ -224,6 +225,25 @@ class SharedFields(ModelFields):
             "cache_salt": self.cache_salt,
             "on_incomplete": OnIncomplete(self.on_incomplete or config.on_incomplete),
             "report": self.report,
+        }
+
+    def came_from(
+        self,
+        *,
+        prompt: str,
+        constraint: str | None,
+        reasoning: str | None = None,
+        budget: str = "max_tokens",
+    ) -> CameFrom:
+        """Return where fields of a request came from, for errors, by those of this body."""
+        return {
+            "prompt": prompt,
+            "constraint": constraint,
+            "reasoning": reasoning,
+            "max_tokens": budget,
+            "stop": self.stop_field,
+            "stop_tokens": "stop_token_ids",
+            "include_stop": "include_stop_str_in_output",
         }
 
     def _stops(self) -> tuple[str, ...]:

@@ -111,6 +111,7 @@ JSON_HINTS: Final[Mapping[str, str]] = {
 
 _CHATS: Final = "use /v1/chat/completions, which has it"
 _OUTPUT: Final = "use output_config.format"
+_ANY_OBJECT: Final = f"{_STRUCTURED}.json_object for any object"
 
 ANTHROPIC_HINTS: Final[Mapping[str, str]] = {
     **HINTS,
@@ -121,12 +122,15 @@ ANTHROPIC_HINTS: Final[Mapping[str, str]] = {
     "n": _CHATS,
     "parallel_tool_calls": "use tool_choice.disable_parallel_tool_use",
     "reasoning_effort": 'use "thinking": {"type": "adaptive"} with output_config.effort',
-    "response_format": _OUTPUT,
+    "response_format": f"{_OUTPUT}, or {_ANY_OBJECT}",
     "stop": "use stop_sequences",
     "top_logprobs": _CHATS,
     "user": "use metadata.user_id",
     # Anthropic's own
     "container": "leave it out; nothing runs code here",
+    **dict.fromkeys(
+        ("output_config.format.type", "output_format.type"), f"send a schema, or use {_ANY_OBJECT}"
+    ),
     "mcp_servers": "connect to them yourself, and send their tools as tools",
     # Those of other servers
     "n_probs": _CHATS,

@@ -29,6 +29,7 @@ from guided_service.http.hints import JSON_HINTS, answer_hints
 from guided_service.http.messages import described
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, messages_of
+from guided_service.http.sent_names import CameFrom, named_as_sent
 from guided_service.http.thinking import Effort, Thinking, ThinkingFields
 from guided_service.http.tools import (
     ResponseTool,
@@ -199,14 +200,24 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
     tells_logprobs = (
         asked.top_logprobs is not None or "message.output_text.logprobs" in asked.include
     )
-    request = GenerationRequest(
-        prompt=described(messages_of(asked.input, asked.instructions), wanted),
-        constraint=structure,
-        tools=filled_tools(tools, asked.schema_options(config)),
-        reasoning=None if thinking is None else thinking.reasoning,
-        top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
-        **asked.common(config, asked.max_output_tokens, DEFAULT_BUDGET, "max_output_tokens"),
-    )
+    came_from: CameFrom = {
+        **input_fields(asked.tools),
+        **asked.came_from(
+            prompt="input",
+            constraint=field,
+            reasoning=None if thinking is None else thinking.field,
+            budget="max_output_tokens",
+        ),
+    }
+    with named_as_sent(came_from):
+        request = GenerationRequest(
+            prompt=described(messages_of(asked.input, asked.instructions), wanted),
+            constraint=structure,
+            tools=filled_tools(tools, asked.schema_options(config)),
+            reasoning=None if thinking is None else thinking.reasoning,
+            top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
+            **asked.common(config, asked.max_output_tokens, DEFAULT_BUDGET, "max_output_tokens"),
+        )
     custom = custom_names(asked.tools)
     style = ChatStyle(
         reader=partial(reader_of, request, inputs=custom),
@@ -221,11 +232,7 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
         request,
         partial(ResponseForm, style, _repeated(asked), is_summarized=asked.is_summarized),
         is_streamed=asked.stream,
-        constraint_field=field,
-        reasoning_field=None if thinking is None else thinking.field,
-        budget_field="max_output_tokens",
-        prompt_field="input",
-        input_fields=input_fields(asked.tools),
+        came_from=came_from,
     )
 
 

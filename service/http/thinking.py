@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from guided.errors import RequestError
-from guided.spec import Reasoning
+from guided.spec import GenerationRequest, Reasoning
+from guided.stats import ModelInfo
 from guided_service.http.fields import GenerationFields, Given, ThoughtsBudget
 from guided_service.http.hints import HINTS, THINKING_HINTS
 
-__all__ = ["Effort", "Thinking", "ThinkingFields", "bounded_by_effort", "bounded_by_number"]
+__all__ = [
+    "Effort",
+    "Thinking",
+    "ThinkingFields",
+    "bounded_by_effort",
+    "bounded_by_number",
+    "thinking_if_able",
+]
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -132,14 +140,30 @@ def bounded_by_number(most: int, budget: int, field: str, budget_field: str) -> 
 
 
 def bounded_by_effort(
-    effort: Effort, budget: int, effort_field: str, budget_field: str
+    effort: Effort, budget: int, effort_field: str, budget_field: str, off: str = "set it to none"
 ) -> Thinking:
-    """Return thoughts of a part of the budget; raises RequestError if that is no token."""
+    """Return thoughts of a part of the budget; raises RequestError if that is no token.
+
+    ``off`` says how to turn thoughts off.
+    """
     share = int(_SHARES[effort] * budget)
     if effort != "none" and not share:
         raise RequestError(
             f"{effort_field} {effort!r} leaves no token of {budget} for thoughts",
             field=effort_field,
-            hint=f"raise {budget_field}, or set it to none",
+            hint=f"raise {budget_field}, or {off}",
         )
     return Thinking(Reasoning(share), effort_field)
+
+
+def thinking_if_able(
+    request: GenerationRequest, model: ModelInfo, fault: RequestError | None
+) -> GenerationRequest:
+    """Return a request whose thoughts are left out if the model has none; raises ``fault`` if it
+    has some.
+    """
+    if not model.thinks:
+        return replace(request, reasoning=Reasoning(0))
+    if fault is not None:
+        raise fault
+    return request

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
-from guided.spec import PromptTokens, Reasoning
+from guided.spec import PromptTokens
 from guided.stats import ModelInfo
 from guided_service.door import Caller
 from guided_service.held_bytes import count_held
@@ -29,6 +29,8 @@ from guided_service.http.call import (
 from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, given
 from guided_service.http.find_model import find_model
+from guided_service.http.sent_names import CameFrom
+from guided_service.http.thinking import thinking_if_able
 from guided_service.http.token_requests import DetokenizeRequest, Prompted, read_prompted
 from guided_service.object_sizes import memory_of
 from guided_service.token_texts import checked_tokens
@@ -61,10 +63,10 @@ class _TokenCalls(ABC, Generic[_A]):
             size = len(body)
             asked, made = await face.readers.do(partial(self._asked, body), size)
             count_held(made)
-            # vLLM, too, lets its own paths do without.
-            model = find_model(asked.model, face.engine, face.config)
-            answering = self._answer(asked, model, caller, size)
             try:
+                # vLLM, too, lets its own paths do without.
+                model = find_model(asked.model, face.engine, face.config)
+                answering = self._answer(asked, model, caller, size)
                 await while_connected(receive, _told(answering, response))
             except Exception as error:
                 await fail(response, error, face, self._came_from(asked))
@@ -74,8 +76,8 @@ class _TokenCalls(ABC, Generic[_A]):
         asked = self._read(read_json(body, self._face.config.max_message_fields))
         return asked, memory_of(asked)
 
-    def _came_from(self, asked: _A) -> dict[str, str | None]:  # noqa: ARG002
-        """Map fields of requests, for errors, to the fields of the body that they came from."""
+    def _came_from(self, asked: _A) -> CameFrom:  # noqa: ARG002
+        """Return the fields of the body that those of requests came from, for errors."""
         return {}
 
     @abstractmethod
@@ -95,8 +97,8 @@ class _PromptCalls(_TokenCalls[Prompted]):
     """Answers calls about the tokens of a prompt."""
 
     @override
-    def _came_from(self, asked: Prompted) -> dict[str, str | None]:
-        return {"prompt": asked.prompt_field, "reasoning": asked.reasoning_field}
+    def _came_from(self, asked: Prompted) -> CameFrom:
+        return asked.came_from
 
     @override
     async def _answer(
@@ -104,8 +106,8 @@ class _PromptCalls(_TokenCalls[Prompted]):
     ) -> JsonObject:
         face, received = self._face, time.monotonic()
         request = replace(asked.request, model=model.name)
-        if asked.thinks_if_able and not model.thinks:
-            request = replace(request, reasoning=Reasoning(0))
+        if asked.thinks_if_able:
+            request = thinking_if_able(request, model, asked.thoughts_fault)
         await face.readers.do(partial(face.engine.check_prompt, request), size)
         async with face.door.working(caller, received, seconds=None):
             found = await face.engine.tokenize(request, received, texts=asked.texts)

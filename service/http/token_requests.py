@@ -8,11 +8,13 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
+from guided.errors import RequestError
 from guided.spec import MAX_MESSAGES, GenerationRequest
 from guided.spec.tools import MAX_TOOLS
 from guided_service.http.continuing import ContinuingFields
 from guided_service.http.fields import Body, Given, Listed, Off, On, TokenIdField, given
 from guided_service.http.messages import Turn, conversation
+from guided_service.http.sent_names import CameFrom, named_as_sent
 from guided_service.http.tools import ChatTool, Chosen, tool_use
 
 __all__ = ["DetokenizeRequest", "Prompted", "read_prompted"]
@@ -68,12 +70,12 @@ class Prompted:
     request: GenerationRequest
     texts: bool
     """Whether the text of each token is requested as well."""
-    prompt_field: str
-    """The field of the body that the prompt came from."""
-    reasoning_field: str | None = None
-    """The field of the body that thoughts came from."""
+    came_from: CameFrom
+    """The fields of the body that those of the request came from, for errors."""
     thinks_if_able: bool = False
     """Whether a model without thoughts just answers."""
+    thoughts_fault: RequestError | None = None
+    """The error for a model with thoughts, if only one without can answer."""
 
 
 def read_prompted(body: Body) -> Prompted:
@@ -81,14 +83,16 @@ def read_prompted(body: Body) -> Prompted:
     if body.get("messages") is None:
         text = given(TokenizeTextRequest, body)
         request = GenerationRequest(prompt=text.prompt, heal=text.heal)
-        return Prompted(text.model, request, text.return_token_strs, "prompt")
+        return Prompted(text.model, request, text.return_token_strs, {})
     chat = given(TokenizeChatRequest, body)
     chat.check_ending()
     tools = tool_use(chat.tools, Chosen(), None, is_parallel=True)
-    request = GenerationRequest(
-        prompt=conversation(chat.messages),
-        tools=tools,
-        continue_final_message=chat.continue_final_message,
-        heal=chat.heal,
-    )
-    return Prompted(chat.model, request, chat.return_token_strs, "messages")
+    came_from: CameFrom = {"prompt": "messages"}
+    with named_as_sent(came_from):
+        request = GenerationRequest(
+            prompt=conversation(chat.messages),
+            tools=tools,
+            continue_final_message=chat.continue_final_message,
+            heal=chat.heal,
+        )
+    return Prompted(chat.model, request, chat.return_token_strs, came_from)

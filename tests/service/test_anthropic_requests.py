@@ -1,16 +1,13 @@
-"""Requests of ``POST /v1/messages``: each field is honoured or named in an error."""
+"""What requests of ``POST /v1/messages`` mean to the engine."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guided.errors import RequestError
 from guided.spec import (
-    FinishReason,
-    GenerationResult,
     JsonOptions,
     JsonSchema,
     Message,
@@ -19,7 +16,6 @@ from guided.spec import (
     Tool,
     ToolCall,
     ToolUse,
-    Usage,
 )
 from guided_service.config import ServerConfig
 from guided_service.http.anthropic_request import (
@@ -28,7 +24,7 @@ from guided_service.http.anthropic_request import (
     read_count,
     read_message,
 )
-from guided_service.http.asked import Asked, Shown
+from guided_service.http.asked import Asked
 
 USER: dict[str, Any] = {"role": "user", "content": "Hi"}
 BASE: dict[str, Any] = {"model": "m", "max_tokens": 100, "messages": [USER]}
@@ -170,7 +166,7 @@ def test_a_schema_is_the_constraint_and_its_objects_are_closed(
         '"additionalProperties":false}'
     )
     assert one.request.constraint == JsonSchema(closed, JsonOptions(unknown_keywords="refuse"))
-    assert one.constraint_field == field
+    assert one.came_from["constraint"] == field
 
 
 def test_other_constraints_are_those_of_structured_outputs() -> None:
@@ -266,319 +262,6 @@ def test_the_budget_is_lowered_to_what_the_context_leaves() -> None:
 
 def test_stop_sequences_are_stop_strings() -> None:
     assert asked(stop_sequences=["a", "b"]).request.stop == ("a", "b")
-
-
-# Refusals
-
-SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
-IMAGE = {"type": "image", "source": {"type": "url", "url": "x"}}
-DEFERRED = [{**TOOL, "defer_loading": True}]
-REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    (
-        {"messages": [USER, {"role": "assistant", "content": "{"}], "tools": [TOOL]},
-        "messages[1]",
-        "a turn of the assistant that may call tools is not continued: a call in it may have "
-        "begun; end with a turn of the user, or leave tools and their calls out",
-    ),
-    (
-        {"messages": [USER, {"role": "assistant", "content": " "}]},
-        "messages[1]",
-        "a turn of the assistant without a text has nothing to continue; leave it out",
-    ),
-    (
-        {
-            "messages": [USER, {"role": "assistant", "content": "{"}],
-            "thinking": {"type": "enabled", "budget_tokens": 9},
-        },
-        "thinking",
-        "a turn of the assistant that has begun comes after its thoughts; leave it out, or end "
-        "with a turn of the user instead of messages[1]",
-    ),
-    (
-        {"messages": [turn("user", text("a"), IMAGE)]},
-        "messages[0].content[1].type",
-        "messages[0].content[1].type is 'image', which is not honoured by this server; send text: "
-        "the model reads neither images nor documents",
-    ),
-    (
-        {"messages": [CALLED, turn("user", RESULT | {"content": [IMAGE]})]},
-        "messages[1].content[0].content[0].type",
-        "messages[1].content[0].content[0].type is 'image', which is not honoured by this server; "
-        "send text: the model reads neither images nor documents",
-    ),
-    (
-        {"messages": [turn("assistant", {"type": "redacted_thinking", "data": "x"}), USER]},
-        "messages[0].content[0].type",
-        "messages[0].content[0].type is 'redacted_thinking', which is not honoured by this "
-        "server; send the text, thinking and tool_use blocks alone",
-    ),
-    (
-        {"messages": [turn("assistant", text("a"), THOUGHT), USER]},
-        "messages[0].content[1]",
-        "messages[0].content[1] has thoughts, and stands after what they led to; leave it out, or "
-        "begin another turn with it",
-    ),
-    (
-        {"messages": [CALLED, turn("user", text("a"), RESULT)]},
-        "messages[1].content[1]",
-        "messages[1].content[1] is the result of a call, and stands after a text; put the results "
-        "first: they belong to the turn before",
-    ),
-    (
-        {"messages": [turn("user", RESULT)]},
-        "messages[0].content[0].tool_use_id",
-        "messages[0].content[0] answers the call 'toolu_1', which no earlier message made",
-    ),
-    (
-        {"messages": [turn("assistant", CALL | {"name": "f g"}), USER]},
-        "messages[0].content[0]",
-        "a call names 'f g', which is no tool's name",
-    ),
-    (
-        {"messages": [{"role": "developer", "content": "x"}]},
-        "messages[0].role",
-        "messages[0].role is 'developer', which is not honoured by this server; it is one of "
-        "'user', 'assistant', 'system'",
-    ),
-    (
-        {"tools": [SEARCH]},
-        "tools[0].type",
-        "tools[0].type is 'web_search_20250305', which is not honoured by this server; define a "
-        "tool of your own with its name and an input_schema, and run its calls yourself",
-    ),
-    (
-        {"tools": [{"name": "f"}]},
-        "tools[0].input_schema",
-        "tools[0].input_schema is missing",
-    ),
-    ({"tools": DEFERRED}, "tools[0].defer_loading", "tools[0].defer_loading: should be False"),
-    (
-        {"tools": [TOOL], "tool_choice": {"type": "tool", "name": "g"}},
-        "tool_choice",
-        "tool_choice names 'g', which is none of the tools",
-    ),
-    ({"tool_choice": {"type": "any"}}, "tool_choice", "tool_choice needs tools"),
-    (
-        {"output_config": {"format": FORMAT}, "output_format": FORMAT},
-        "output_format.schema",
-        "output_config.format.schema and output_format.schema both say what the answer is",
-    ),
-    (
-        {"output_config": {"format": FORMAT}, "structured_outputs": {"regex": "a"}},
-        "structured_outputs.regex",
-        "output_config.format.schema and structured_outputs.regex both say what the answer is",
-    ),
-    (
-        {"tools": [TOOL], "structured_outputs": {"regex": "a"}},
-        "structured_outputs.regex",
-        "structured_outputs.regex is not JSON, so it cannot be told from calls of tools; leave it "
-        "or the tools out, or set tool_choice to none",
-    ),
-    (
-        {
-            "thinking": {"type": "enabled", "budget_tokens": 9},
-            "output_config": {"effort": "low"},
-        },
-        "output_config.effort",
-        "thinking.budget_tokens and output_config.effort both bound thoughts; leave it out, or set "
-        'thinking to {"type": "adaptive"}',
-    ),
-    (
-        {"thinking": {"type": "enabled", "budget_tokens": 100}},
-        "thinking.budget_tokens",
-        "the thoughts may have 100 tokens, but 100 is the budget of thoughts and answer together; "
-        "raise max_tokens, or lower thinking.budget_tokens",
-    ),
-    (
-        {"thinking": {"type": "adaptive", "display": "omitted"}},
-        "thinking.display",
-        "thinking.display: should be 'summarized'",
-    ),
-    (
-        {"thinking": {"type": "between_tools"}},
-        "thinking.type",
-        "thinking.type is 'between_tools', which is not honoured by this server; it is one of "
-        "'enabled', 'adaptive', 'disabled'",
-    ),
-    ({"show_schema": True}, "show_schema", "show_schema needs a schema"),
-    (
-        {"json_options": {"whitespace": 1}},
-        "json_options",
-        "json_options are about a schema of the answer, and there is none; leave them out; of a "
-        "tool's schema only unknown_keywords may be told",
-    ),
-    ({"max_tokens": None}, "max_tokens", "max_tokens is missing"),
-    ({"max_tokens": 0}, "max_tokens", "max_tokens: should be greater than or equal to 1"),
-    (
-        {"min_tokens": 3, "stop_sequences": ["a"]},
-        "min_tokens",
-        "min_tokens holds back the model's own end alone, and stop_sequences may come before; "
-        "leave one out",
-    ),
-    ({"stop": "a"}, "stop", "stop is not honoured by this server; use stop_sequences"),
-    (
-        {"response_format": {"type": "json_object"}},
-        "response_format",
-        "response_format is not honoured by this server; use output_config.format",
-    ),
-    (
-        {"guided_regex": "a"},
-        "guided_regex",
-        "guided_regex is not honoured by this server; use structured_outputs.regex",
-    ),
-    (
-        {"guided_json_object": True},
-        "guided_json_object",
-        "guided_json_object is not honoured by this server; use structured_outputs.json_object",
-    ),
-    (
-        {"structured_outputs": {"json_object": True, "whitespace_pattern": " "}},
-        "structured_outputs.whitespace_pattern",
-        "structured_outputs.whitespace_pattern is not honoured by this server; use "
-        "json_options.whitespace; JSON is compact without it",
-    ),
-    (
-        {"mcp_servers": []},
-        "mcp_servers",
-        "mcp_servers is not honoured by this server; connect to them yourself, and send their "
-        "tools as tools",
-    ),
-    (
-        {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
-        "context_management.edits[0].type",
-        "context_management.edits[0].type: should be 'clear_thinking_20251015'",
-    ),
-    (
-        {"stop_sequence": ["a"]},
-        "stop_sequence",
-        "stop_sequence is not honoured by this server; did you mean 'stop_sequences'?",
-    ),
-    (
-        {"speed": "fast"},
-        "speed",
-        "speed: should be 'standard'",
-    ),
-    (
-        {"inference_geo": "eu"},
-        "inference_geo",
-        "inference_geo is not honoured by this server; leave it out; docs/anthropic.md lists what "
-        "is honoured",
-    ),
-]
-
-
-@pytest.mark.parametrize(("fields", "field", "message"), REFUSED)
-def test_what_is_not_honoured_is_an_error_with_a_way_out(
-    fields: dict[str, Any], field: str, message: str
-) -> None:
-    error = refusal(**fields)
-    assert (error.field, str(error)) == (field, message)
-
-
-# All fields
-
-ANTHROPICS = {
-    "messages.create": {
-        *("max_tokens", "messages", "model", "cache_control", "container", "diagnostics"),
-        *("inference_geo", "metadata", "output_config", "service_tier", "speed"),
-        *("stop_sequences", "system", "thinking", "tool_choice", "tools", "stream"),
-        *("temperature", "top_p", "top_k"),
-    },
-    "beta.messages.create": {
-        *("prefill", "billing_policy", "compaction", "context_management", "fallbacks"),
-        *("fallback_credit_token", "mcp_servers", "output_format", "thread"),
-    },
-}
-"""The fields of bodies that the package ``anthropic`` 2.14.0 sends."""
-
-
-@pytest.mark.parametrize(
-    "name", sorted(set().union(*ANTHROPICS.values()) - set(MessageRequest.model_fields))
-)
-def test_a_field_of_anthropic_that_is_not_honoured_is_an_error_that_names_it(name: str) -> None:
-    error = refusal(**{name: "something"})
-    assert error.field == name
-    assert str(error).startswith(f"{name} is not honoured by this server; ")
-
-
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "model": {"model": "other"},
-    "max_tokens": {"max_tokens": 5},
-    "messages": {"messages": [{"role": "user", "content": "other"}]},
-    "system": {"system": "Be kind."},
-    "stream": {"stream": True},
-    "stop_sequences": {"stop_sequences": ["end"]},
-    "temperature": {"temperature": 0.5},
-    "top_p": {"top_p": 0.5},
-    "top_k": {"top_k": 5},
-    "tools": {"tools": [TOOL]},
-    "tool_choice": {"tools": [TOOL], "tool_choice": {"type": "any"}},
-    "thinking": {"thinking": {"type": "enabled", "budget_tokens": 9}},
-    "output_config": {"output_config": {"format": FORMAT}},
-    "output_format": {"output_format": FORMAT},
-    "structured_outputs": {"structured_outputs": {"regex": "a"}},
-    "seed": {"seed": 7},
-    "frequency_penalty": {"frequency_penalty": 0.5},
-    "presence_penalty": {"presence_penalty": 0.5},
-    "logit_bias": {"logit_bias": {"5": -100}},
-    "min_p": {"min_p": 0.1},
-    "repetition_penalty": {"repetition_penalty": 1.1},
-    "no_repeat_ngram_size": {"no_repeat_ngram_size": 3},
-    "stop_token_ids": {"stop_token_ids": [5]},
-    "priority": {"priority": 3},
-    "cache_salt": {"cache_salt": "salt"},
-    "include_stop_str_in_output": {
-        "stop_sequences": ["end"],
-        "include_stop_str_in_output": True,
-    },
-    "min_tokens": {"min_tokens": 3},
-    "ignore_eos": {"ignore_eos": True},
-    "json_options": {"output_format": FORMAT, "json_options": {"whitespace": 1}},
-    "on_incomplete": {"on_incomplete": "error"},
-    "report": {"output_format": FORMAT, "report": True},
-    "show_schema": {"output_format": FORMAT, "show_schema": True},
-    "metadata": {"metadata": {"user_id": "x"}},
-    "service_tier": {"service_tier": "standard_only"},
-    **{
-        name: {name: value}
-        for name, value in (
-            ("cache_control", {"type": "ephemeral"}),
-            ("speed", "standard"),
-            (
-                "context_management",
-                {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
-            ),
-        )
-    },
-}
-IGNORED = {"cache_control", "context_management", "metadata", "service_tier", "speed"}
-"""Fields that are accepted and have no effect; docs/anthropic.md says why for each."""
-ANSWER = GenerationResult("x", (), FinishReason.STOP, Usage(), 1.0)
-
-
-def seen(one: Asked) -> tuple[object, ...]:
-    """Everything that a request leads to."""
-    form = one.form(Shown("id", 0, "m"))
-    return one.model, one.request, one.is_streamed, str(form.whole(ANSWER))
-
-
-@pytest.mark.parametrize("name", sorted(MessageRequest.model_fields))
-def test_a_field_that_is_taken_is_honoured(name: str) -> None:
-    fields = EXAMPLES[name]
-    # Fields that it depends on are given in both.
-    beside = {key: value for key, value in fields.items() if key != name}
-    assert (seen(asked(**fields)) == seen(asked(**beside))) == (name in IGNORED)
-
-
-def test_null_says_nothing() -> None:
-    names = (set().union(*ANTHROPICS.values()) | {"best_off"}) - BASE.keys()
-    assert asked(**dict.fromkeys(names)).request == asked().request
-
-
-def test_the_page_tells_of_every_field() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "anthropic.md").read_text("utf-8")
-    for name in MessageRequest.model_fields:
-        assert f"`{name}`" in page, name
 
 
 # Counting

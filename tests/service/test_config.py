@@ -85,6 +85,29 @@ def test_draft_models_are_options_that_may_be_given_again(monkeypatch: pytest.Mo
     assert "--draft-widths" in wrong.output
 
 
+def test_origins_of_web_pages_may_be_given_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert ServerConfig().http_cors_origins == ()
+    monkeypatch.setenv("GUIDED_HTTP_CORS_ORIGINS", "https://a.example, http://localhost:3000")
+    assert ServerConfig().http_cors_origins == ("https://a.example", "http://localhost:3000")
+    file = tmp_path / "server.toml"
+    file.write_text('http_cors_origins = ["*"]\n')
+    monkeypatch.delenv("GUIDED_HTTP_CORS_ORIGINS")
+    assert read_config({}, file).http_cors_origins == ("*",)
+    served: list[ServerConfig] = []
+    monkeypatch.setattr("guided_service.cli.serve_config", lambda config: served.append(config))
+    given = ["--http-cors-origin", "https://a.example", "--http-cors-origin", "app://b"]
+    assert CliRunner().invoke(app, given).exit_code == 0
+    assert served[0].http_cors_origins == ("https://a.example", "app://b")
+
+
+@pytest.mark.parametrize("wrong", ["a.example", "https://a.example/", "https://*.example", "null"])
+def test_what_is_no_origin_is_refused(wrong: str) -> None:
+    with pytest.raises(ValidationError, match=r"is no origin, such as https://app\.example"):
+        ServerConfig(http_cors_origins=(wrong,))
+
+
 def test_adapters_have_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As an option once for each, in the environment separated by commas, in a file a table."""
     assert choice_of(ServerConfig()).adapters == ModelChoice().adapters == {}

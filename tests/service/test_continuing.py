@@ -167,7 +167,7 @@ def test_over_http_the_fields_are_those_of_vllm(
         ),
         (
             {"continue_final_message": True, "reasoning_effort": "low"},
-            "reasoning",
+            "reasoning_effort",
             "a message that has begun comes after its thoughts",
         ),
     ],

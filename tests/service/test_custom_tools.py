@@ -434,6 +434,46 @@ def test_what_only_the_automaton_of_an_input_shows_names_the_input(
     assert body["param"] == f"tools[{len(others)}].custom.format.grammar.definition"
 
 
+@pytest.mark.parametrize("name", ["hermes", "qwen_xml", "gemma"])
+@pytest.mark.parametrize("choice", ["auto", "required", "c.d"])
+def test_an_input_without_a_text_is_refused_beside_others_as_alone(choice: str, name: str) -> None:
+    tools = [*TOOLS, custom("c.d", "lark", 'start: "a" b\nb: "x" b')]
+    named = {"type": "custom", "custom": {"name": "c.d"}} if choice == "c.d" else choice
+    call = asked("chat", tools=tools, tool_choice=named)
+    assert call.request.tools is not None
+    with pytest.raises(UnsatisfiableError, match="no text satisfies the grammar") as caught:
+        COMPILER.start(with_calls(call.request.tools, None, FORMATS[name]))
+    assert caught.value.field == "tools.c.d.input"
+    told: Any = refusal_of(caught.value, 1.0, call.came_from).body["error"]
+    place = f"tools[{len(TOOLS)}].custom.format.grammar.definition"
+    assert told["param"] == place
+    assert told["message"].startswith(f"in {place}: no text satisfies the grammar")
+
+
+@pytest.mark.parametrize(("name", "is_refused"), [("hermes", False), ("qwen_xml", True)])
+def test_an_input_that_always_holds_the_end_of_its_format_is_refused_beside_others(
+    name: str, is_refused: bool
+) -> None:
+    tools = [*TOOLS, custom("c", "regex", "a\n</parameter>\nb")]
+    call = asked("chat", tools=tools)
+    assert call.request.tools is not None
+    constraint = with_calls(call.request.tools, None, FORMATS[name])
+    if is_refused:
+        with pytest.raises(UnsatisfiableError, match=r"in tools.c.input: no text"):
+            COMPILER.start(constraint)
+    else:
+        COMPILER.start(constraint)
+
+
+@pytest.mark.parametrize("definition", ["", "<", "(a|\n</parameter>\n)+", "<a>|[<>]"])
+def test_an_input_with_any_text_is_called_beside_others(definition: str) -> None:
+    """Also if its only text is empty, or holds part of what ends it."""
+    tools = [*TOOLS, custom("c", "regex", definition)]
+    call = asked("chat", tools=tools, tool_choice="required")
+    assert call.request.tools is not None
+    COMPILER.start(with_calls(call.request.tools, None, FORMATS["qwen_xml"]))
+
+
 def test_a_limit_that_only_tools_together_reach_names_none_of_them() -> None:
     limits = ConstraintLimits(compile_work=40_000)
     compiler = ConstraintCompiler(VOCABULARY, limits)

@@ -160,7 +160,7 @@ def test_what_an_answer_counts_is_about_what_it_takes() -> None:
     ],
 )
 def test_answers_that_could_be_held_are_let_in(options: dict[str, Any]) -> None:
-    check_answers_fit(GenerationRequest("x", **options), 2**27)
+    check_answers_fit(GenerationRequest("x", **options), 2**20, 2**27)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_answers_that_could_be_held_are_let_in(options: dict[str, Any]) -> None:
 def test_answers_that_could_never_be_held_are_refused(options: dict[str, Any], told: str) -> None:
     request = GenerationRequest("x", sampling=Sampling(1.0), **options)
     with pytest.raises(LimitExceededError) as caught:
-        check_answers_fit(request, 2**27)
+        check_answers_fit(request, 2**20, 2**27)
     assert str(caught.value) == (
         f"the log-probabilities of {told}, above the limit of 134217728; lower max_tokens, "
         "top_logprobs or the number of answers"

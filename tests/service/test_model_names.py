@@ -49,6 +49,17 @@ def test_constraints_are_those_of_a_model(asking: Client) -> None:
         asking.grammars.validate("1", grammar=pattern, model="other")
 
 
+def test_tokens_are_those_of_a_model(asking: Client) -> None:
+    assert asking.detokenize([104, 105], model="echo") == b"hi"
+    for ask in (
+        lambda: asking.tokenize(RawPrompt("x"), model="other"),
+        lambda: asking.detokenize([5], model="other"),
+    ):
+        with pytest.raises(UnknownModelError, match=UNKNOWN) as caught:
+            ask()
+        assert caught.value.field == "model"
+
+
 def test_both_clients_list_the_models(asking: Client, shared_echo_server: ServerProcess) -> None:
     async def listed() -> list[str]:
         async with AsyncClient(shared_echo_server.address) as client:

@@ -19,10 +19,13 @@ from guided.spec import (
     Timing,
     Usage,
 )
+from guided.testing.walking_model import WalkingModel
 from guided_service.admission import Client, OverloadedError
 from guided_service.config import ServerConfig
 from guided_service.door import Caller, Door
+from guided_service.intake import Readers
 from guided_service.quotas import Account, Accounts, Charge, QuotaExceededError
+from guided_service.servicers import GenerationServicer
 from guided_service.token_book import Limits
 
 
@@ -80,7 +83,7 @@ def test_tokens_are_charged_as_they_were_used() -> None:
 
 @pytest.mark.parametrize(("seconds", "tokens"), [(0, 100), (2, 300), (60, 5100)])
 def test_what_has_no_answer_is_charged_by_its_time(seconds: float, tokens: float) -> None:
-    charge = Charge.of(GenerationRequest("x", max_tokens=5000), 400)
+    charge = Charge.of(GenerationRequest("x", max_tokens=5000), 400, 8192)
     charge.ended(seconds, was_compiling=False)
     assert (charge.used, charge.compile_seconds) == (tokens, 0)
     charge.ended(seconds, was_compiling=True)
@@ -88,7 +91,7 @@ def test_what_has_no_answer_is_charged_by_its_time(seconds: float, tokens: float
 
 
 def test_an_answer_is_charged_as_it_was_even_if_its_caller_has_left() -> None:
-    charge = Charge.of(GenerationRequest("x", max_tokens=5000), 400)
+    charge = Charge.of(GenerationRequest("x", max_tokens=5000), 400, 8192)
     usage = Usage(prompt_tokens=7, sampled_tokens=20)
     timing = Timing(compiling_seconds=0.5)
     charge.answered(GenerationResult("a", (), FinishReason.STOP, usage, seconds=2.0, timing=timing))
@@ -148,6 +151,10 @@ def test_compilation_is_charged_by_the_second() -> None:
 def test_requests_in_flight_are_counted_while_they_run() -> None:
     account = Accounts(Clock()).of("ann", Limits(requests_in_flight=2))
     with account.charged(Charge(1)), account.charged(Charge(1)):
+        with pytest.raises(QuotaExceededError) as caught, account.charged(Charge(1)):
+            pass
+        told = (caught.value.subject, caught.value.quota)
+        assert told == ("token:ann", "requests_in_flight of 2")
         assert refusal(account) == (
             "the token of ann has used its requests_in_flight of 2; try again shortly",
             None,
@@ -233,9 +240,46 @@ def test_what_was_used_stays_used_when_limits_change() -> None:
 
 def test_what_a_request_asks_for() -> None:
     plain = GenerationRequest("x" * 400, max_tokens=50)
-    assert Charge.of(plain, 400).asked == 150
+    assert Charge.of(plain, 400, 8192).asked == 150
     drawn = Sampling(temperature=1.0, seed=1)
     several = GenerationRequest("x", max_tokens=50, sampling=drawn, n=2, best_of=3)
-    assert Charge.of(several, 400).asked == 250
+    assert Charge.of(several, 400, 8192).asked == 250
     beams = GenerationRequest("x", max_tokens=50, beams=Beams(4))
-    assert Charge.of(beams, 400).asked == 300
+    assert Charge.of(beams, 400, 8192).asked == 300
+
+
+def test_an_answer_is_charged_no_more_than_the_context_holds() -> None:
+    unset = GenerationRequest("x", default_max_tokens=32_000)
+    assert Charge.of(unset, 400, 8192).asked == 100 + 8192
+    beams = GenerationRequest("x", default_max_tokens=32_000, beams=Beams(4))
+    assert Charge.of(beams, 400, 1024).asked == 100 + 4 * 1024
+
+
+def test_a_request_is_charged_by_the_context_of_its_model() -> None:
+    """A budget that nobody set is lowered to it, so its log-probabilities can be held too."""
+    windows = {"short": 1024, "long": 2**20}
+
+    async def asked(model: str, **options: Any) -> float:
+        door = Door(ServerConfig(), windows.__getitem__)
+        request = GenerationRequest("x", model=model, default_max_tokens=2**30, **options)
+        async with door.admitted(door.stranger("ann"), request, 0, 0.0) as admitted:
+            return admitted.charge.asked
+
+    assert asyncio.run(asked("short", top_logprobs=20)) == 1024
+    assert asyncio.run(asked("long")) == 2**20
+    with pytest.raises(LimitExceededError, match="1 x 1048576 tokens"):
+        asyncio.run(asked("long", top_logprobs=20))
+
+
+def test_the_door_of_a_server_knows_the_context_of_its_model() -> None:
+    readers = Readers()
+    model = WalkingModel()
+    door = GenerationServicer(model, ServerConfig(), readers).door
+
+    async def asked() -> float:
+        request = GenerationRequest("x", default_max_tokens=2**30)
+        async with door.admitted(door.stranger("ann"), request, 0, 0.0) as admitted:
+            return admitted.charge.asked
+
+    assert asyncio.run(asked()) == model.model().context_window
+    readers.close()

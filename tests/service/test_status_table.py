@@ -24,7 +24,16 @@ from guided.errors import (
 )
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
+from guided_service.quotas import QuotaExceededError
 from guided_service.status import STATUS_CODES, status_code_of, status_of, trailers_of
+
+EXCEEDED = QuotaExceededError(
+    "the token of ann has used its requests_per_minute of 5",
+    subject="token:ann",
+    quota="requests_per_minute of 5",
+    hint="try again in 1.5 s",
+    retry_after_seconds=1.5,
+)
 
 
 def details(status: status_pb2.Status) -> dict[str, object]:
@@ -34,6 +43,7 @@ def details(status: status_pb2.Status) -> dict[str, object]:
             error_details_pb2.ErrorInfo,
             error_details_pb2.BadRequest,
             error_details_pb2.RetryInfo,
+            error_details_pb2.QuotaFailure,
         ):
             message = kind()
             if packed.Unpack(message):
@@ -72,6 +82,7 @@ def test_an_error_defined_elsewhere_has_the_status_of_its_nearest_base() -> None
         (ModelError("x"), "FAILED_PRECONDITION", {"ErrorInfo"}),
         (OutOfMemoryError("x"), "RESOURCE_EXHAUSTED", {"ErrorInfo", "RetryInfo"}),
         (OverloadedError("x"), "RESOURCE_EXHAUSTED", {"ErrorInfo", "RetryInfo"}),
+        (EXCEEDED, "RESOURCE_EXHAUSTED", {"ErrorInfo", "RetryInfo", "QuotaFailure"}),
         (ServiceUnavailableError("x"), "UNAVAILABLE", {"ErrorInfo", "RetryInfo"}),
         (CutOffError("x"), "UNAVAILABLE", {"ErrorInfo"}),
         (DeadlineExceededError("x"), "DEADLINE_EXCEEDED", {"ErrorInfo"}),
@@ -107,6 +118,17 @@ def test_an_error_that_may_pass_says_when_to_come_again() -> None:
     assert isinstance(retry, error_details_pb2.RetryInfo)
     assert retry.retry_delay.ToMilliseconds() == 1250
     assert dict(trailers_of(status))["grpc-retry-pushback-ms"] == "1250"
+
+
+def test_a_quota_that_is_used_up_is_named_with_its_subject() -> None:
+    found = details(status_of(EXCEEDED, retry_after_seconds=9))
+    failure, retry = found["QuotaFailure"], found["RetryInfo"]
+    assert isinstance(failure, error_details_pb2.QuotaFailure)
+    assert isinstance(retry, error_details_pb2.RetryInfo)
+    assert [(each.subject, each.description) for each in failure.violations] == [
+        ("token:ann", "requests_per_minute of 5")
+    ]
+    assert retry.retry_delay.ToMilliseconds() == 1500
 
 
 def test_what_had_begun_to_run_forbids_the_transport_to_send_it_again() -> None:

@@ -278,6 +278,17 @@ def test_over_http_another_model_is_not_found(told: HttpServer, path: str) -> No
     assert (response.status_code, error_of(response)["code"]) == (404, "model_not_found")
 
 
+def test_a_count_over_the_api_of_anthropic_names_an_unknown_model_in_its_form(
+    told: HttpServer,
+) -> None:
+    message = {"role": "user", "content": "x"}
+    response = told.post("/v1/messages/count_tokens", {"model": "other", "messages": [message]})
+    error = response.json()["error"]
+    assert (response.status_code, error["type"]) == (404, "not_found_error")
+    assert error["message"] == "there is no model 'other'; this server has 'echo'"
+    assert error["guided"] == {"code": "model_not_found", "param": "model"}
+
+
 # Quotas and places
 
 
@@ -293,7 +304,7 @@ def test_calls_need_a_token_and_use_its_quota(tmp_path: Path) -> None:
         said = server.post("/tokenize", body, headers=headers).json()
         assert said == {"count": 3, "max_model_len": 1000, "tokens": [*b"hey"]}
         with Client(server.process.address, token=ANN, retries=0) as ann:
-            assert ann.detokenize(b"hey") == b"hey"
+            assert ann.detokenize([*b"hey"]) == b"hey"
             with pytest.raises(guided.ServiceUnavailableError, match="its requests_per_minute of"):
                 ann.tokenize(guided.RawPrompt("hey"))
         assert server.post("/tokenize", body, headers=headers).status_code == 429

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from guided.errors import LimitExceededError
 from guided.grammar.context_free import Body, Call, ContextFreeGrammar
-from guided.grammar.network.empty_texts import remove_empty_texts
+from guided.grammar.network.empty_texts import ProductiveRules, remove_empty_texts
 from guided.grammar.network.expanded_rules import choose_expanded_rules, reachable_rules
 from guided.grammar.network.inlining import LITTLE_GROWTH, inline_calls
 from guided.grammar.network.layout import network_from_automata
@@ -43,7 +43,14 @@ from guided.regular.expression import Concat
 from guided.regular.nfa import Nfa, nfa_from_regular
 from guided.runtime.work_budget import spend
 
-__all__ = ["START", "GrammarAutomata", "automata_from_grammar", "network_from_grammar", "simplify"]
+__all__ = [
+    "START",
+    "GrammarAutomata",
+    "automata_from_grammar",
+    "check_has_text",
+    "network_from_grammar",
+    "simplify",
+]
 
 START: Final = 0
 """The rule of the whole text: a call of the start rule, and what may be ignored after it."""
@@ -77,18 +84,30 @@ def network_from_grammar(
             field="constraint",
             hint="say with one schema what is alike",
         )
+    productive, callable_terminals = _productive_rules(grammar, unavailable_bytes, holes)
+    if not productive.automata:
+        # Without the holes, as rule 0 would be the first of them.
+        return network_from_automata({}, productive.accepts_empty, ())
+    simplified = simplify(productive.automata, callable_terminals)
+    return network_from_automata(simplified, productive.accepts_empty, holes)
+
+
+def check_has_text(grammar: ContextFreeGrammar, unavailable_bytes: Collection[int]) -> None:
+    """Raise what ``network_from_grammar`` raises for a grammar without holes, in fewer passes."""
+    _productive_rules(grammar, unavailable_bytes, ())
+
+
+def _productive_rules(
+    grammar: ContextFreeGrammar, unavailable_bytes: Collection[int], holes: Sequence[HoleText]
+) -> tuple[ProductiveRules, Set[int]]:
+    """Return the result of the first three passes, and which rules are terminals."""
     rules = automata_from_grammar(grammar, unavailable_bytes)
     automata: RuleAutomata = {**rules.automata, **rules.terminals}
     callable_terminals: Set[int] = rules.terminals.keys()
     if rules.assertions:
         automata = remove_assertions(_inline_terminals(rules), rules.assertions, holes)
         callable_terminals = set()  # the product has split the automata of terminals too
-    productive = remove_empty_texts(automata, START)
-    if not productive.automata:
-        # Without the holes, as rule 0 would be the first of them.
-        return network_from_automata({}, productive.accepts_empty, ())
-    simplified = simplify(productive.automata, callable_terminals)
-    return network_from_automata(simplified, productive.accepts_empty, holes)
+    return remove_empty_texts(automata, START), callable_terminals
 
 
 def simplify(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dict[int, Dfa]:
