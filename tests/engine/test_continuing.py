@@ -112,6 +112,14 @@ def test_without_healing_the_model_reads_the_tokens_of_the_message() -> None:
     assert len(healed) < len(prompt_tokens(request))
 
 
+def test_no_request_waits_for_the_tokens_to_be_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = engine()
+    monkeypatch.setattr(OpenEnds, "__init__", None)
+    assert len(of.prepare(continued('{"nam')).tokens) < len(
+        of.prepare(continued('{"nam', heal=False)).tokens
+    )
+
+
 def test_healing_stops_where_the_message_begins() -> None:
     """Whatever the template writes before a message is no part of the answer."""
     for begun in ("n", "na", " nam"):
