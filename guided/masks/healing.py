@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from guided.errors import TokenRejectedError
-from guided.masks.mask import Mask, mask_of, only_token
-from guided.masks.matcher import Matcher
+from guided.masks.mask import Mask, allows, mask_of, only_token
+from guided.masks.matcher import BeforeAnswer, Matcher
 from guided.masks.respelling import Respelling
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, TokenId
@@ -79,7 +79,7 @@ def _begins_character(text: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class HealingMatcher:
+class HealingMatcher(BeforeAnswer):
     """A position in a text that is spelled again, before the answer itself.
 
     ::
@@ -97,23 +97,12 @@ class HealingMatcher:
     after: Matcher
     """The position after the whole text."""
 
-    @property
-    def is_complete(self) -> bool:
-        """False: some of the text is left."""
-        return False
-
-    @property
-    def is_accepting(self) -> bool:
-        """False: some of the text is left."""
-        return False
-
     def mask(self) -> Mask:
         mask: Mask = self.inner.mask() & self.respelling.mask(self.place)
         return mask
 
     def allows(self, token: TokenId) -> bool:
-        spells = int(self.respelling.mask(self.place)[token >> 5]) >> (token & 31) & 1
-        return bool(spells) and self.inner.allows(token)
+        return allows(self.respelling.mask(self.place), token) and self.inner.allows(token)
 
     def advance(self, token: TokenId) -> Matcher:
         if not self.allows(token):
