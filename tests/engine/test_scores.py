@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -17,8 +19,9 @@ TEXTS = ["red", " ab", "é", "", "no more than that " * 8]
 def logprob_of(prompt: str, text: str) -> float:
     """The sum of the log-probabilities of a text's tokens, from one pass of the model."""
     before, tokens = ([*VOCABULARY.spell(each)] for each in (prompt, text))
+    model: Any = exact_model()
     with torch.inference_mode():
-        logits = exact_model()(torch.tensor([before + tokens])).logits[0]
+        logits = model(torch.tensor([before + tokens])).logits[0]
     rows = torch.log_softmax(logits, dim=-1)[len(before) - 1 : -1]
     return sum(float(row[token]) for row, token in zip(rows, tokens, strict=True))
 
