@@ -156,8 +156,8 @@ class GenerationRequest:
             group=_STOPPING,
         ),
     ] = None
-    """The model's own end is held back; deadlines are not, and stops only by ``stop_after``. Without
-    the tokens of thoughts before the answer."""
+    """The model's own end is held back; deadlines are not, and stops only by ``stop_after``.
+    Without the tokens of thoughts before the answer."""
     sampling: Sampling = field(default_factory=Sampling)
     forcing: Annotated[Forcing, Option("Which tokens are taken without asking the model.")] = (
         Forcing.CANONICAL
