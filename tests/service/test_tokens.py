@@ -293,7 +293,7 @@ def test_calls_need_a_token_and_use_its_quota(tmp_path: Path) -> None:
         said = server.post("/tokenize", body, headers=headers).json()
         assert said == {"count": 3, "max_model_len": 1000, "tokens": [*b"hey"]}
         with Client(server.process.address, token=ANN, retries=0) as ann:
-            assert ann.detokenize(b"hey") == b"hey"
+            assert ann.detokenize([*b"hey"]) == b"hey"
             with pytest.raises(guided.ServiceUnavailableError, match="its requests_per_minute of"):
                 ann.tokenize(guided.RawPrompt("hey"))
         assert server.post("/tokenize", body, headers=headers).status_code == 429
