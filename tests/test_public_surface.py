@@ -73,6 +73,7 @@ def test_the_public_names_are_these() -> None:
         "Request",
         "Sampling",
         "SchemaReport",
+        "Score",
         "Sequence",
         "SpecialToken",
         "Spelling",

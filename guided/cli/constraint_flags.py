@@ -186,12 +186,21 @@ def read_tool_flags(
         raise typer.BadParameter(f"{tools} is not JSON that can be read: {error}") from error
     if not isinstance(listed, list) or not listed:
         raise typer.BadParameter(f"{tools} is not a list of at least one tool")
+    if options != JsonOptions() and all(map(_is_custom, listed)):
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in options.told())
+        raise typer.BadParameter(
+            f"{names} would change nothing: {tools} has custom tools alone, whose inputs are texts"
+        )
     tags = [_tag(tools, number, tool, options) for number, tool in enumerate(listed, start=1)]
     return Tagged(tags, _TRIGGER, choice, parallel=not single)
 
 
+def _is_custom(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type") == "custom"
+
+
 def _tag(file: Path, number: int, tool: Any, options: JsonOptions) -> Tag:
-    if isinstance(tool, dict) and tool.get("type") == "custom":
+    if _is_custom(tool):
         custom = custom_tool(tool, f"tool {number} of {file}")
         return Tag(HERMES.header(custom.name), arguments_constraint(custom, HERMES), HERMES.end)
     function = tool.get("function", tool) if isinstance(tool, dict) else None

@@ -8,6 +8,7 @@ from guided.client.incoming import AsyncStream, Stream
 from guided.client.prompt import RawPrompt
 from guided.client.readiness import wait_until_serving
 from guided.client.request import Request
+from guided.client.scores import Score
 from guided.client.security import Tls
 from guided.client.stream_events import (
     AnswerEnded,
@@ -32,6 +33,7 @@ __all__ = [
     "Completed",
     "RawPrompt",
     "Request",
+    "Score",
     "Stream",
     "StreamEvent",
     "TextGrown",

@@ -27,6 +27,7 @@ from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.retry import Attempts
+from guided.client.scores import Score, ScoreOptions, read_scores, score_requests
 from guided.client.security import Endpoint
 from guided.client.services import Services
 from guided.client.token_messages import text_message, tokens_message
@@ -223,6 +224,22 @@ class Client(ClientBase):
         """
         message = tokens_message(Request(prompt, response_model, schema, **options), texts=texts)
         return decode_prompt_tokens(self._ask(self._services.models.Tokenize, message, timeout))
+
+    def score(
+        self,
+        prompt: Prompt,
+        texts: Iterable[str],
+        *,
+        timeout: float | None = None,
+        **options: Unpack[ScoreOptions],
+    ) -> list[Score]:
+        """Return how likely the model finds each text after the prompt, in their order.
+
+        Each text is a request of a batch, which costs one call of the model. Raises the first error
+        of them.
+        """
+        requests = score_requests(prompt, texts, options)
+        return read_scores(requests, self.batch(requests, timeout=timeout))
 
     def detokenize(
         self, tokens: Iterable[int], *, model: str = "", timeout: float | None = None

@@ -114,7 +114,7 @@ class Partials(Generic[T]):
             case "function-after":
                 return self._object(self._resolved(schema["schema"]), node, inside, config)
             case "model":
-                return self._model(schema, inside)
+                return self._model(schema, node, inside)
             case "dataclass":
                 return self._dataclass(schema, inside)
             case "typed-dict":
@@ -122,7 +122,7 @@ class Partials(Generic[T]):
                 return dict(self._fields(schema["fields"].items(), inside, config))
             case "dict" if schema.get("keys_schema", _ANY)["type"] in ("any", "str"):
                 values = schema.get("values_schema", _ANY)
-                return _members_of(node, inside, lambda one: self._of(values, one, config))
+                return _members_of(node, inside, lambda _, one: self._of(values, one, config))
         return _MISSING
 
     def _array(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
@@ -135,7 +135,7 @@ class Partials(Generic[T]):
 
     # Objects with fields. None of their own code runs: their state is set as by unpickling.
 
-    def _model(self, schema: CoreSchema, inside: dict[str, Node]) -> Any:
+    def _model(self, schema: CoreSchema, node: Node, inside: dict[str, Node]) -> Any:
         config = schema.get("config", {})
         described = schema["schema"]
         while described["type"] == "function-after":
@@ -147,11 +147,11 @@ class Partials(Generic[T]):
         extra = None
         if "allow" in (described.get("extra_behavior"), config.get("extra_fields_behavior")):
             own = {name for key, field in fields.items() for name in _members(key, field, config)}
-            extra = {
-                name: one.value
-                for name, one in inside.items()
-                if name not in own and one.end is not None
-            }
+
+            def read_extra(name: str, one: Node) -> Any:
+                return _MISSING if name in own or one.end is None else one.value
+
+            extra = _members_of(node, inside, read_extra)
         return _made(schema["cls"], dict.fromkeys(fields) | found, {*found}, extra)
 
     def _root_model(self, schema: CoreSchema, node: Node) -> Any:
@@ -244,7 +244,7 @@ class Partials(Generic[T]):
         if node.end is not None:
             return node.value
         if isinstance(node.inside, dict):
-            return _members_of(node, node.inside, self._raw)
+            return _members_of(node, node.inside, lambda _, one: self._raw(one))
         if isinstance(node.inside, list):
             return _items_of(node, node.inside, self._raw)
         text = self._document.growing_text(node)
@@ -267,12 +267,14 @@ def _items_of(node: Node, inside: list[Node], read: Callable[[Node], Any]) -> li
     return list(kept.values)
 
 
-def _members_of(node: Node, inside: dict[str, Node], read: Callable[[Node], Any]) -> dict[str, Any]:
+def _members_of(
+    node: Node, inside: dict[str, Node], read: Callable[[str, Node], Any]
+) -> dict[str, Any]:
     """Return the members of an open object that can be shown, as ``_items_of`` does."""
     kept = node.kept = node.kept or KeptParts(0, {})
     unread = [*islice(reversed(inside.items()), len(inside) - kept.num_read)]
     for name, one in reversed(unread):
-        value = read(one)
+        value = read(name, one)
         if one.end is None:
             return dict(kept.values) if value is _MISSING else {**kept.values, name: value}
         kept.num_read += 1

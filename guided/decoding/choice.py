@@ -16,6 +16,7 @@ from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token, noise_stream, score_tokens
 from guided.decoding.token_distribution import TokenDistribution
 from guided.errors import LimitExceededError
+from guided.masks.mask import allows
 from guided.masks.matcher import Matcher
 from guided.spec import Forcing, Sampling, TokenId, Verification
 
@@ -188,7 +189,7 @@ class Chooser:
             return choice
         # The choice itself may be in this mask, see the last comment; drawing it again is useless.
         within = matcher.mask_within(self.remaining(position))
-        if not _allows(within, choice.token):
+        if not allows(within, choice.token):
             # Without proposals both draws have the same noise, with them the second has another.
             # Either way, the two together are one draw from the tokens that fit.
             choice = self._draw(logits, matcher, within, position, history)
@@ -231,11 +232,6 @@ class Chooser:
         if self.top_logprobs is not None:
             logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
         return ChosenToken(token, after, budget_limited=False, logprobs=logprobs)
-
-
-def _allows(mask: NDArray[np.int32], token: TokenId) -> bool:
-    """Whether a token is in a packed mask."""
-    return bool(int(mask[token >> 5]) >> (token & 31) & 1)
 
 
 def forced_at(

@@ -27,16 +27,20 @@ class StopSearch:
         strings: Sequence[str],
         tokens: Sequence[TokenId],
         include: bool,
+        after: int = 0,
         opening: str = "",
         skip: int = 0,
     ) -> None:
         """Stops count after the first ``opening`` in the text; empty: from its beginning, which is
-        after ``skip`` bytes of the tokens that are read.
+        after ``skip`` bytes of the tokens that are read. The first ``after`` tokens end no answer.
         """
         self._token_bytes = token_bytes
         self._strings = tuple(string.encode() for string in strings)
         self._tokens = frozenset(tokens)
         self._include = include
+        self._after = after
+        self._num_read = 0
+        """Tokens read."""
         self._opening = opening.encode()
         self._start: int | None = None if opening else skip
         """Where the searched part of the text begins, once that is known."""
@@ -52,7 +56,10 @@ class StopSearch:
         assert self.length is None, "the answer has ended"
         before = len(self._text)
         self._text += self._token_bytes[token] or b""
+        self._num_read += 1
         if self._start is None and not self._find_opening(before):
+            return False
+        if self._num_read <= self._after:
             return False
         found = self._find(before)
         # A string inside a stop token ends the answer first, so it is searched for first.

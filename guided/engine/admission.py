@@ -126,6 +126,7 @@ class Admission:
                 strings=request.stop,
                 tokens=request.stop_tokens,
                 include=request.include_stop,
+                after=request.stop_after or 0,
                 opening=self._opening if has_calls else "",
                 skip=skip,
             )

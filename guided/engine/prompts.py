@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from guided.engine.request_clock import RequestClock
@@ -81,7 +80,8 @@ class Prompts:
         self._room = room
         self.bound = bound
         self._now = clock
-        self._vocabulary = vocabulary
+        # Ahead of the first request that needs it: no step is to wait for it.
+        self._open_ends = OpenEnds(vocabulary)
 
     def prepare(self, request: GenerationRequest, received: float | None) -> PreparedPrompt:
         """Prepare the prompt of a request; raises its errors, and DeadlineExceededError.
@@ -154,10 +154,6 @@ class Prompts:
             constraint = Sequence([Text(respelled), constraint])
         is_continued = begun or respelled
         return tokens, Continued(constraint, begun, respelled) if is_continued else constraint
-
-    @cached_property
-    def _open_ends(self) -> OpenEnds:
-        return OpenEnds(self._vocabulary)
 
     def _constraint(self, request: GenerationRequest) -> Constraint:
         if request.tools is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from guided.masks.mask import Mask, mask_of
+from guided.masks.mask import Mask, allows, mask_of
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, TokenId
@@ -52,8 +52,7 @@ class LeastTokensMatcher:
         return self._without_ends(self.answer.mask())
 
     def allows(self, token: TokenId) -> bool:
-        is_end = bool(int(self.ends[token >> 5]) >> (token & 31) & 1)
-        return self.is_accepting if is_end else self.answer.allows(token)
+        return self.is_accepting if allows(self.ends, token) else self.answer.allows(token)
 
     def advance(self, token: TokenId) -> Matcher:
         after = self.answer.advance(token)

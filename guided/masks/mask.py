@@ -12,6 +12,7 @@ from guided.masks.mask_kernels import copy_allowed
 __all__ = [
     "Mask",
     "allowed",
+    "allows",
     "mask_of",
     "only_token",
     "tokens_of",
@@ -46,6 +47,11 @@ def tokens_of(mask: Mask) -> NDArray[np.int64]:
     places = np.flatnonzero(np.unpackbits(mask[used].view(np.uint8), bitorder="little"))
     tokens: NDArray[np.int64] = used[places >> 5] * 32 + (places & 31)
     return tokens
+
+
+def allows(mask: Mask, token: int) -> bool:
+    """Return whether the mask allows a token."""
+    return bool(int(mask[token >> 5]) >> (token & 31) & 1)
 
 
 def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from guided.errors import TokenRejectedError
-from guided.masks.mask import Mask, mask_of
+from guided.masks.mask import Mask, allows, mask_of
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, TokenId
 
-__all__ = ["FreeText", "Matcher"]
+__all__ = ["BeforeAnswer", "FreeText", "Matcher"]
 
 
 class Matcher(Protocol):
@@ -79,6 +79,22 @@ class Matcher(Protocol):
         ...
 
 
+class BeforeAnswer:
+    """What the positions before an answer have in common: nothing ends there."""
+
+    __slots__ = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """False: the answer follows."""
+        return False
+
+    @property
+    def is_accepting(self) -> bool:
+        """False: what comes before an answer is none."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class FreeText:
     """No constraint: any text may follow.
@@ -102,7 +118,7 @@ class FreeText:
         return self.allowed
 
     def allows(self, token: TokenId) -> bool:
-        return bool(self.allowed[token >> 5] >> (token & 31) & 1)
+        return allows(self.allowed, token)
 
     def advance(self, token: TokenId) -> FreeText:
         if not self.allows(token):

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from guided.errors import TokenRejectedError
-from guided.masks.mask import Mask, mask_of
-from guided.masks.matcher import Matcher
+from guided.masks.mask import Mask, allows, mask_of
+from guided.masks.matcher import BeforeAnswer, Matcher
 from guided.spec import Forcing, TokenId
 
 __all__ = ["ThinkingMatcher"]
@@ -27,7 +27,7 @@ _AMPLE_TOKENS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class ThinkingMatcher:
+class ThinkingMatcher(BeforeAnswer):
     """A matcher that moves on from ``thoughts`` to ``answer`` once the thoughts are complete.
 
     Positions with different budgets differ, so drafts are judged by the budget where they stand.
@@ -60,16 +60,6 @@ class ThinkingMatcher:
         tokens_left = budget + num_closing
         return cls(thoughts, answer, tokens_left, num_closing, check_from, vocabulary_size)
 
-    @property
-    def is_complete(self) -> bool:
-        """False: the answer follows."""
-        return False
-
-    @property
-    def is_accepting(self) -> bool:
-        """False: thoughts are no answer."""
-        return False
-
     def mask(self) -> Mask:
         """See ``Matcher``; the thoughts' budget removes tokens, which does not restrict the answer.
 
@@ -86,7 +76,7 @@ class ThinkingMatcher:
     def allows(self, token: TokenId) -> bool:
         if self.tokens_left > self.check_from:
             return self.thoughts.allows(token)
-        return bool(int(self.mask()[token >> 5]) >> (token & 31) & 1)
+        return allows(self.mask(), token)
 
     def advance(self, token: TokenId) -> Matcher:
         if self.tokens_left <= self.check_from and not self.allows(token):

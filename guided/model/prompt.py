@@ -112,10 +112,14 @@ def _render_messages(
     if messages[0].role not in ("system", "developer"):
         return messages, encoder.render(messages, tools, ending)
     system = messages[0].content.strip()
-    # A template without a system role refuses the message or leaves it out.
-    with suppress(RequestError):
+    try:
         if system in (text := encoder.render(messages, tools, ending)):
             return messages, text
+    except RequestError:
+        # A template without a system role refuses the message or leaves it out. If it shows the
+        # same turns as over, what it does not take is that the last one goes on.
+        if ending is Ending.INSIDE and _renders(encoder, messages, tools):
+            raise
     joined = _system_in_user(model, messages)
     text = encoder.render(joined, tools, ending)
     if system not in text:
@@ -123,6 +127,14 @@ def _render_messages(
             f"the chat template of {model.name} leaves out the system message", field="messages"
         )
     return joined, text
+
+
+def _renders(encoder: ChatEncoder, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> bool:
+    """Whether the template takes a conversation whose last turn is over."""
+    with suppress(RequestError):
+        encoder.render(messages, tools, Ending.LAST_TURN)
+        return True
+    return False
 
 
 def _system_in_user(model: ModelTexts, messages: tuple[Message, ...]) -> tuple[Message, ...]:

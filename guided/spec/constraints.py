@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -56,7 +56,7 @@ class JsonSchema(Structure):
         object.__setattr__(self, "documents", documents)
 
     def digest(self) -> str:
-        return digest_of("json_schema", (_told(self.options), self.documents), self.text)
+        return digest_of("json_schema", (self.options.told(), self.documents), self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Lark(Structure):
 
     def digest_over(self, inner: list[str]) -> str:
         holes = [(name, digest) for (name, _), digest in zip(self.holes, inner, strict=True)]
-        told = _told(self.json_options)
+        told = self.json_options.told()
         parts = (self.start, self.imports, holes, *([told] if told else []))
         return digest_of("lark", parts, self.text)
 
@@ -151,15 +151,6 @@ def with_json_options(constraint: Structure, options: JsonOptions | None) -> Str
         return None
     is_open = constraint.json_options == JsonOptions()
     return replace(constraint, json_options=options) if is_open else None
-
-
-def _told(options: JsonOptions) -> dict[str, object]:
-    """Return the options that differ from the defaults, so that later ones change no digest."""
-    return {
-        each.name: getattr(options, each.name)
-        for each in fields(options)
-        if getattr(options, each.name) != each.default
-    }
 
 
 class RegexDialect(StrEnum):

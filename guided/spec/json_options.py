@@ -154,6 +154,14 @@ class JsonOptions:
                 _check_integer(value, each.name)
         check_rules(self, "json_options.")
 
+    def told(self) -> dict[str, object]:
+        """Return by name the options that differ from the defaults; digests leave others out."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
+        }
+
 
 def json_options_of(given: Mapping[str, object]) -> JsonOptions:
     """Return the options of an object of JSON, whose members are named as the options are.

@@ -156,8 +156,8 @@ class GenerationRequest:
             group=_STOPPING,
         ),
     ] = None
-    """The model's own end is held back; stop strings, stop tokens and deadlines are not. Without
-    those of thoughts before the answer."""
+    """The model's own end is held back; deadlines are not, and stops only by ``stop_after``.
+    Without the tokens of thoughts before the answer."""
     sampling: Sampling = field(default_factory=Sampling)
     forcing: Annotated[Forcing, Option("Which tokens are taken without asking the model.")] = (
         Forcing.CANONICAL
@@ -176,6 +176,13 @@ class GenerationRequest:
     include_stop: Annotated[
         bool, Option("Keep the stop text or token in the answer's text.", group=_STOPPING)
     ] = False
+    stop_after: Annotated[
+        int | None,
+        Option(
+            "Tokens that come before any stop text or token counts.", at_least(0), group=_STOPPING
+        ),
+    ] = None
+    """A stop that begins among them and ends later counts. Without the tokens of thoughts."""
     top_logprobs: Annotated[
         int | None,
         Option(
@@ -397,6 +404,8 @@ class GenerationRequest:
             check_characters(text, "stop string", "stop")
         if self.include_stop and not self.stop and not self.stop_tokens:
             raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
+        if self.stop_after is not None and not self.stop and not self.stop_tokens:
+            raise RequestError("stop_after needs stop or stop_tokens", field="stop_after")
 
     def _check_verification(self) -> None:
         """Raise RequestError if nothing is drafted that could be verified in another way."""
@@ -444,6 +453,7 @@ class RequestOptions(SamplingOptions, total=False):
     stop: str | Iterable[str]
     stop_tokens: Iterable[int]
     include_stop: bool
+    stop_after: int | None
     top_logprobs: int | None
     priority: int
     deadline: float | None

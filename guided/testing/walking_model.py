@@ -238,6 +238,7 @@ def _check(request: GenerationRequest) -> None:
         ("top_logprobs", request.top_logprobs is not None),
         ("stop_tokens", bool(request.stop_tokens)),
         ("min_tokens", bool(request.min_tokens)),
+        ("stop_after", bool(request.stop_after)),
         ("reasoning", request.reasoning is not None and not request.reasoning.is_off),
     ):
         if is_asked:

@@ -409,6 +409,7 @@ class GenerateRequest(_message.Message):
     DEFAULT_MAX_TOKENS_FIELD_NUMBER: _builtins.int
     CONTINUE_FINAL_MESSAGE_FIELD_NUMBER: _builtins.int
     HEAL_FIELD_NUMBER: _builtins.int
+    STOP_AFTER_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """A text that is passed to the model unchanged."""
     max_tokens: _builtins.int
@@ -497,6 +498,11 @@ class GenerateRequest(_message.Message):
     the token "://". The text of the answer leaves out what the prompt has; its tokens and their
     log-probabilities are those that were written. Absent: only with continue_final_message. Not for
     conversations that are answered.
+    """
+    stop_after: _builtins.int
+    """Number of tokens of the answer, not counting thoughts, before stop and stop_tokens count; not
+    negative, and only with one of them. A stop that begins among these tokens and ends later counts.
+    Absent: 0.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -598,10 +604,11 @@ class GenerateRequest(_message.Message):
         default_max_tokens: _builtins.int | None = ...,
         continue_final_message: _builtins.bool = ...,
         heal: _builtins.bool | None = ...,
+        stop_after: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_heal", b"_heal", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "heal", b"heal", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_heal", b"_heal", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_stop_after", b"_stop_after", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "heal", b"heal", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "stop_after", b"stop_after", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_heal", b"_heal", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "continue_final_message", b"continue_final_message", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "heal", b"heal", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_default_max_tokens", b"_default_max_tokens", "_heal", b"_heal", "_max_drafted", b"_max_drafted", "_max_tokens", b"_max_tokens", "_min_tokens", b"_min_tokens", "_n", b"_n", "_stop_after", b"_stop_after", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "continue_final_message", b"continue_final_message", "deadline", b"deadline", "default_max_tokens", b"default_max_tokens", "draft_widths", b"draft_widths", "drafters", b"drafters", "forcing", b"forcing", "heal", b"heal", "include_stop", b"include_stop", "max_drafted", b"max_drafted", "max_tokens", b"max_tokens", "messages", b"messages", "min_tokens", b"min_tokens", "model", b"model", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_after", b"stop_after", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_special_tokens: _TypeAlias = _typing.Literal["allow_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__allow_special_tokens: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens"]  # noqa: Y015
@@ -619,6 +626,8 @@ class GenerateRequest(_message.Message):
     _WhichOneofArgType__min_tokens: _TypeAlias = _typing.Literal["_min_tokens", b"_min_tokens"]  # noqa: Y015
     _WhichOneofReturnType__n: _TypeAlias = _typing.Literal["n"]  # noqa: Y015
     _WhichOneofArgType__n: _TypeAlias = _typing.Literal["_n", b"_n"]  # noqa: Y015
+    _WhichOneofReturnType__stop_after: _TypeAlias = _typing.Literal["stop_after"]  # noqa: Y015
+    _WhichOneofArgType__stop_after: _TypeAlias = _typing.Literal["_stop_after", b"_stop_after"]  # noqa: Y015
     _WhichOneofReturnType__top_logprobs: _TypeAlias = _typing.Literal["top_logprobs"]  # noqa: Y015
     _WhichOneofArgType__top_logprobs: _TypeAlias = _typing.Literal["_top_logprobs", b"_top_logprobs"]  # noqa: Y015
     _WhichOneofReturnType_prompt: _TypeAlias = _typing.Literal["text", "messages"]  # noqa: Y015
@@ -639,6 +648,8 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_tokens) -> _WhichOneofReturnType__min_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__n) -> _WhichOneofReturnType__n | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_after) -> _WhichOneofReturnType__stop_after | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_logprobs) -> _WhichOneofReturnType__top_logprobs | None: ...
     @_typing.overload

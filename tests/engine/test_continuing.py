@@ -112,6 +112,14 @@ def test_without_healing_the_model_reads_the_tokens_of_the_message() -> None:
     assert len(healed) < len(prompt_tokens(request))
 
 
+def test_no_request_waits_for_the_tokens_to_be_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = engine()
+    monkeypatch.setattr(OpenEnds, "__init__", None)
+    assert len(of.prepare(continued('{"nam')).tokens) < len(
+        of.prepare(continued('{"nam', heal=False)).tokens
+    )
+
+
 def test_healing_stops_where_the_message_begins() -> None:
     """Whatever the template writes before a message is no part of the answer."""
     for begun in ("n", "na", " nam"):
@@ -142,9 +150,10 @@ def test_a_healed_prompt_is_answered_as_by_masked_decoding_of_the_shorter_one(
     for prompt, respelled in healed_prompts()[:3]:
         shorter = prompt.removesuffix(respelled)
         asked = GenerationRequest(prompt, Regex(pattern), max_tokens=16, sampling=sampling)
-        tokens = prompt_tokens(replace(asked, heal=True))
-        if tokens != prompt_tokens(replace(asked, prompt=shorter or "x")):
-            continue  # its last token spelled a part of the rest
+        # The shorter prompt has the tokens that are left: none of them spelled a part of the rest.
+        assert prompt_tokens(replace(asked, heal=True)) == prompt_tokens(
+            replace(asked, prompt=shorter)
+        )
         whole = Sequence([Text(respelled), Regex(pattern)])
         expected = one(replace(asked, prompt=shorter, constraint=whole, forcing=Forcing.OFF))
         for forcing in (Forcing.OFF, Forcing.STRICT):
@@ -210,10 +219,28 @@ def test_stops_are_searched_for_in_the_answer_alone() -> None:
     assert (stopped.text, stopped.finish_reason) == (expected, FinishReason.STOP_SEQUENCE)
     kept = one(replace(request, stop=(stop,), include_stop=True), stream=True)
     assert kept.text == expected + stop
-    spelled = one(request).tokens[0]
-    token = one(replace(request, stop_tokens=(spelled,)))
-    if vocabulary_of().decode([spelled]).decode(errors="ignore") == respelled:
-        assert token.text == whole.text or spelled in whole.tokens[1:]
+
+
+def first_token_of(result: GenerationResult) -> str:
+    return vocabulary_of().decode(result.tokens[:1]).decode()
+
+
+def test_a_token_that_only_spells_the_prompt_again_stops_nothing() -> None:
+    request = GenerationRequest("!! http:", max_tokens=16, heal=True)
+    whole = one(request)
+    assert first_token_of(whole) == ":"
+    assert whole.tokens[0] not in whole.tokens[1:]
+    stopped = one(replace(request, stop_tokens=whole.tokens[:1]))
+    assert (stopped.tokens, stopped.text) == (whole.tokens, whole.text)
+
+
+def test_a_stop_token_that_begins_in_the_prompt_leaves_out_what_the_prompt_has() -> None:
+    request = GenerationRequest('see {"', max_tokens=16, heal=True)
+    whole = one(request)
+    assert first_token_of(whole) == ' {""}'
+    for include, text in ((False, ""), (True, '"}')):
+        stopped = one(replace(request, stop_tokens=whole.tokens[:1], include_stop=include))
+        assert (stopped.text, stopped.finish_reason) == (text, FinishReason.STOP_SEQUENCE)
 
 
 def test_a_budget_leaves_room_for_what_is_spelled_again() -> None:

@@ -92,6 +92,31 @@ def test_a_stop_string_ends_the_answer_all_the_same() -> None:
     assert stopped.finish_reason is FinishReason.STOP_SEQUENCE
 
 
+@pytest.mark.parametrize("forcing", Forcing)
+def test_stops_count_after_as_many_tokens_as_they_are_told_to(forcing: Forcing) -> None:
+    request = replace(FREE, min_tokens=20, forcing=forcing)
+    whole = answer(request)
+    letter = max(set(whole.text) - {"\ufffd"}, key=whole.text.count)
+    spelled = [make_vocabulary().decode(whole.tokens[:count]) for count in range(21)]
+    ends = [
+        count
+        for count in range(1, 21)
+        if spelled[count].count(letter.encode()) > spelled[count - 1].count(letter.encode())
+    ]
+    assert len(ends) > 1
+    for after in range(21):
+        stopped = answer(replace(request, stop=(letter,), stop_after=after))
+        heard = next((count for count in ends if count > after), None)
+        if heard is None:
+            assert (stopped.tokens, stopped.text) == (whole.tokens, whole.text)
+            continue
+        assert stopped.tokens == whole.tokens[:heard]
+        assert stopped.finish_reason is FinishReason.STOP_SEQUENCE
+        assert stopped.text == spelled[heard][
+            : spelled[heard].index(letter.encode(), len(spelled[heard - 1]))
+        ].decode(errors="replace")
+
+
 def test_thoughts_do_not_count() -> None:
     ending = thoughts.biased("<|im_end|>", 100.0) + thoughts.biased("</think>", -100.0)
     request = thoughts.thinking(

@@ -38,6 +38,9 @@ def free(seed: int, **options: Any) -> GenerationRequest:
 REQUESTS = {
     "free": free(1),
     "stopped": GenerationRequest(prompt="hello", max_tokens=40, stop=("na", "abc", "e")),
+    "stopped late": GenerationRequest(
+        prompt="hello", max_tokens=40, stop=("na", "abc", "e"), stop_after=6
+    ),
     "stop tokens": free(2, stop_tokens=tuple(TokenId(token) for token in range(60, 75))),
     "stop kept": free(3, stop=("a", "é", "b1"), include_stop=True),
     "greedy": GenerationRequest(prompt="abcabcabcabc", max_tokens=30),

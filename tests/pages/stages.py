@@ -224,6 +224,7 @@ STAGES: Final[Mapping[str, Stage]] = {
 """The stages by page."""
 ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/anthropic.md": "tests/clients/test_clients.py",  # `make test-clients`
+    "docs/candidates.md": "tests/service/test_scores.py",  # a model, whose answers have scores
     "docs/heads.md": "tests/engine/test_load_heads.py",  # an engine with heads
     "docs/hosts/llama-cpp-python.md": "tests/integrations/test_one_answer.py",
     "docs/hosts/mlx-lm.md": "tests/hosts/programs/mlx_answers.py",  # `make test-mlx`

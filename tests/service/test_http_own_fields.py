@@ -235,6 +235,22 @@ def test_an_ignored_end_is_a_whole_budget(
     assert asked(face, **fields).request.min_tokens == least
 
 
+@pytest.mark.parametrize(
+    ("face", "fields", "after"),
+    [
+        ("chat", {"min_tokens": 7, "stop": "x"}, 7),
+        ("chat", {"min_tokens": 0, "stop": "x"}, None),
+        ("chat", {"min_tokens": 7}, None),
+        ("chat", {"ignore_eos": True, "stop": "x"}, None),
+        ("completions", {"ignore_eos": True, "min_tokens": 3, "stop": ["x", "y"]}, 3),
+    ],
+)
+def test_stops_count_behind_the_least_length(
+    face: str, fields: dict[str, Any], after: int | None
+) -> None:
+    assert asked(face, **fields).request.stop_after == after
+
+
 # Reports
 
 

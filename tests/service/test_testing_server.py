@@ -179,6 +179,7 @@ def test_requests_and_constraints_are_checked_as_by_any_server(
         (Request("?", top_logprobs=0), "top_logprobs needs a model"),
         (Request("?", stop_tokens=[3]), "stop_tokens needs a model"),
         (Request("?", min_tokens=3), "min_tokens needs a model"),
+        (Request("?", stop="a", stop_after=3), "stop_after needs a model"),
     ],
 )
 def test_what_only_a_model_knows_is_refused(

@@ -103,6 +103,7 @@ stops = st.fixed_dictionaries(
         "stop": st.lists(text.filter(bool), min_size=1, max_size=3).map(tuple),
         "stop_tokens": st.lists(token_ids, max_size=3).map(tuple),
         "include_stop": st.booleans(),
+        "stop_after": st.none() | st.integers(0, 2**31 - 1),
     }
 )
 messages = st.builds(Message, st.sampled_from(["system", "user", "assistant"]), text) | st.builds(

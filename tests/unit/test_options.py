@@ -66,6 +66,7 @@ DECLARED = (
     Declared(GenerationRequest, "stop", ("a", "b")),
     Declared(GenerationRequest, "stop_tokens", (5, 7)),
     Declared(GenerationRequest, "include_stop", True, (("stop", ("a",)),)),
+    Declared(GenerationRequest, "stop_after", 3, (("stop", ("a",)),)),
     Declared(GenerationRequest, "top_logprobs", 0),
     Declared(GenerationRequest, "priority", -5),
     Declared(GenerationRequest, "deadline", 1.5),

@@ -66,6 +66,22 @@ def test_custom_tools_are_called_with_texts_of_their_grammars(
     assert accepts(start, _call("say", r'{"input":"b\"\n"}') + _call("now", "{}"))
 
 
+def test_options_of_json_are_refused_by_name_beside_custom_tools_alone(tmp_path: Path) -> None:
+    say, now = {"type": "custom", "name": "say"}, {"name": "now", "parameters": _CITY}
+    options = JsonOptions(whitespace=1, max_string_length=9)
+    with pytest.raises(typer.BadParameter) as caught:
+        read_tool_flags(_file(tmp_path, [say]), Calls.AUTO, options, single=False)
+    assert str(caught.value) == (
+        "--whitespace, --max-string-length would change nothing: "
+        f"{tmp_path / 'tools.json'} has custom tools alone, whose inputs are texts"
+    )
+    tagged = read_tool_flags(_file(tmp_path, [say, now]), Calls.AUTO, options, single=False)
+    assert tagged is not None
+    start = ConstraintCompiler(BYTES).start(tagged)
+    assert accepts(start, _call("now", '{ "city":"Oslo"}'))
+    assert not accepts(start, _call("now", '{"city":"Oslo Oslo Oslo"}'))
+
+
 def test_without_tools_there_is_nothing_to_call() -> None:
     assert read_tool_flags(None, Calls.AUTO, _OPTIONS, single=False) is None
     for choice, single in ((Calls.REQUIRED, False), (Calls.AUTO, True)):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Callable
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from enum import Enum
+from types import FrameType
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -27,7 +31,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from guided.client import Request
+from guided.client import Request, partial
 from guided.client.partial import Partials
 from guided.errors import LimitExceededError, RequestError
 
@@ -135,6 +139,46 @@ def test_of_a_long_answer_only_what_is_new_is_looked_at(
         assert len(values) == number + 1
     assert partials.looks < 20 * num_parts
     partials.feed(end)
+
+
+class Extras(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    name: str = ""
+
+
+@contextmanager
+def counted_instructions() -> Iterator[Counter[str]]:
+    """Counts the instructions of Python that run in the code of partial answers."""
+    counts = Counter[str]()
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        del argument
+        if frame.f_code.co_filename != partial.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        counts[event] += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield counts
+    finally:
+        sys.settrace(before)
+
+
+def test_a_member_costs_the_same_behind_any_number_of_extra_ones() -> None:
+    partials, costs = Partials[Extras](TypeAdapter(Extras)), []
+    partials.feed('{"name":"a"')
+    for number in range(200):
+        with counted_instructions() as counts:
+            (shown,) = partials.feed(f',"m{number:03}":[{number}]')
+        costs.append(counts["opcode"])
+        assert shown.model_extra is not None
+        assert len(shown.model_extra) == number + 1
+    assert costs[1] > 0
+    assert {*costs[1:]} == {costs[1]}
+    assert partials.feed("}")[0].model_extra == {f"m{n:03}": [n] for n in range(200)}
 
 
 def test_what_its_type_refuses_is_left_to_the_answer() -> None:

@@ -92,6 +92,32 @@ def test_stops_count_behind_an_opening(
     assert (count + 1, search.length) == expected
 
 
+@pytest.mark.parametrize(
+    ("pieces", "after", "expected"),
+    [
+        ([b"the end", b" or", b" end"], 0, (1, 4)),
+        ([b"the end", b" or", b" end"], 1, (3, 11)),
+        ([b"the end", b" or", b" end"], 3, (3, None)),
+        ([b"the e", b"nd", b"."], 1, (2, 4)),  # it begins before, and ends later
+        ([b"the e", b"nd", b"."], 2, (3, None)),
+    ],
+)
+def test_what_is_complete_within_the_first_tokens_ends_nothing(
+    pieces: list[bytes], after: int, expected: tuple[int, int | None]
+) -> None:
+    search = StopSearch(pieces, strings=["end"], tokens=[], include=False, after=after)
+    heard = [search.read_token(TokenId(n)) for n in range(expected[0])]
+    assert heard[-1] is (expected[1] is not None)
+    assert not any(heard[:-1])
+    assert search.length == expected[1]
+
+
+def test_a_stop_token_among_the_first_tokens_ends_nothing() -> None:
+    pieces = [b"a", b"b"]
+    deaf = StopSearch(pieces, strings=[], tokens=[TokenId(0)], include=False, after=1)
+    assert [deaf.read_token(TokenId(n)) for n in (0, 1, 0)] == [False, False, True]
+
+
 def by_bytes(text: bytes, strings: list[str]) -> tuple[int | None, str]:
     """The oracle: look at every prefix of the text, the shortest first.
 

@@ -101,3 +101,35 @@ def test_thoughts_of_the_message_come_before_it() -> None:
 def test_a_template_that_changes_the_message_is_refused(template: str, message: str) -> None:
     with pytest.raises(RequestError, match=message):
         rendered(template, USER, Message("assistant", "banana"))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (
+            PLAIN.replace("m['content']", "m['content'].replace('a', 'b')"),
+            "the chat template changes the last message, so that it cannot be continued; leave out "
+            "what the template takes for a sign, or end with a message of the user",
+        ),
+        (
+            "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}"
+            + PLAIN,
+            "the chat template of m takes no system message, and no message of the user follows "
+            "that could carry it; add a message with role 'user' after the system message",
+        ),
+    ],
+)
+def test_of_a_system_message_and_a_begun_answer_the_one_at_fault_is_named(
+    template: str, message: str
+) -> None:
+    with pytest.raises(RequestError) as refused:
+        rendered(template, Message("system", "Be brief."), Message("assistant", "banana"))
+    assert str(refused.value) == message
+    assert refused.value.field == "messages"
+
+
+def test_a_begun_answer_may_follow_a_system_message_alone() -> None:
+    for template in (PLAIN, TRIMMED):
+        assert rendered(
+            template, Message("system", "Be brief."), Message("assistant", "Well ")
+        ) == ("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>assistant\nWell ")

@@ -182,6 +182,18 @@ def test_what_is_off_costs_nothing(
             "include_stop",
         ),
         (
+            {"stop_after": 0},
+            RequestError,
+            "stop_after needs stop or stop_tokens",
+            "stop_after",
+        ),
+        (
+            {"stop_after": -1, "stop": ("a",)},
+            RequestError,
+            "stop_after -1 is below 0",
+            "stop_after",
+        ),
+        (
             {"top_logprobs": 21},
             RequestError,
             "top_logprobs 21 is not between 0 and 20",
