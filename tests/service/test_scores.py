@@ -42,7 +42,7 @@ def test_texts_have_scores_in_their_order(client: Client) -> None:
 def test_the_asyncio_client_has_the_same(thinker: HttpServer, client: Client) -> None:
     async def ask() -> list[guided.Score]:
         async with AsyncClient(thinker.process.address) as connected:
-            return await connected.score(iter(TALK), TEXTS, priority=1)
+            return await connected.score(TALK, TEXTS, priority=1)
 
     assert asyncio.run(ask()) == client.score(TALK, TEXTS)
 
