@@ -13,12 +13,13 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from guided.regular.expression import Regular
+from guided.regular.expression import EMPTY_TEXT, Regular
 
 if TYPE_CHECKING:
     from guided.json_schema.formulas.formula import Formula
 
 __all__ = [
+    "ANY_STRING",
     "ASSERTED_TYPE",
     "Assertion",
     "Booleans",
@@ -101,6 +102,10 @@ class Matches:
     """The pattern matches somewhere in a string."""
 
     pattern: Regular
+
+
+ANY_STRING: Final = Matches(EMPTY_TEXT)
+"""Any string, but, like those of all patterns, only in its canonical spelling."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import Final
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import (
+    ANY_STRING,
     Contains,
     ItemCount,
     Items,
     JsonType,
-    Matches,
     Unique,
     without_first,
 )
@@ -34,7 +34,6 @@ from guided.json_schema.machine.containers import (
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame, AwaitedValue
-from guided.regular.expression import EMPTY_TEXT
 
 __all__ = ["ArrayRules"]
 
@@ -64,7 +63,7 @@ class ArrayRules:
         self.inliner = restriction.inliner
         self.values = values
         self.max_items = max_items
-        self._canonical: Final = formulas.leaf(Matches(EMPTY_TEXT)) if any_spelling else TRUE
+        self._canonical: Final = formulas.leaf(ANY_STRING) if any_spelling else TRUE
         """What a string fits that may only be spelled in one way, whatever it is."""
         self._awaited_items: dict[ArrayFrame, AwaitedValue | None] = {}
         """The results of ``expect_item`` by frame."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from guided.json_schema.formulas.assertions import Length, StringChoices
+from guided.json_schema.formulas.assertions import ANY_STRING, Length, StringChoices
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
@@ -195,6 +195,10 @@ class StringRules(StringAutomata):
         # adds strings and takes none.
         bounds = low, self.options.max_string_length if high is None else high
         return least_left(self.formula_dfa(content), bounds, self._max_string_start)
+
+    def in_one_spelling(self, formula: Formula) -> Formula:
+        """Return the formula of the same strings, in their canonical spelling alone."""
+        return self.formulas.all_of([formula, self.formulas.leaf(ANY_STRING)])
 
     # --- blocks ---------------------------------------------------------------------------
 

@@ -176,13 +176,14 @@ class ValueEdges:
         ``None`` if nothing is listed, no other string fits, or the overlay cannot be made: then the
         caller builds one automaton. Rows that were added before that was found stay unused.
         """
-        # In any spelling a listed text could be written so that it is not recognised.
-        if self._scalars.options.spelling is Spelling.ANY:
-            return None
-        others, texts = self._scalars.strings.split_listed(formulas)
+        strings = self._scalars.strings
+        others, texts = strings.split_listed(formulas)
         if not texts:
             return None
-        block = self._scalars.strings.block(others, truth_vectors)
+        if self._scalars.options.spelling is Spelling.ANY:
+            # In another spelling a listed text would not be recognised.
+            others = (strings.in_one_spelling(others[0]), *others[1:])
+        block = strings.block(others, truth_vectors)
         if block is None:
             return None
         start = self._add_block(block, is_told)
