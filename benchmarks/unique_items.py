@@ -1,6 +1,6 @@
 """Measures masks inside of arrays whose items have to differ, by the schema of the items.
 
-    python -m benchmarks.unique_items [--tokenizer llama3] [--only NAME ...]
+    python -m benchmarks.unique_items [--tokenizer llama3] [--only NAME ...] [--spelling any]
 
 Each array is walked token by token as the tokenizer spells it: mask, then step. Printed are the
 mean of the first and of the second half of the tokens, since earlier items make later ones dearer,
@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from guided.constraint import ConstraintCompiler
-from guided.spec import JsonSchema, TokenId
+from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.tokenizers import real_vocabulary
 
 _STRING: Final = {"type": "string"}
@@ -27,9 +27,12 @@ _OBJECT: Final = {
     "required": ["id", "name"],
     "additionalProperties": False,
 }
+_NAMES: Final = [f"item-number-{n}" for n in range(60)]
 _CASES: Final[dict[str, tuple[dict[str, Any], list[Any]]]] = {
-    "any string": (_STRING, [f"item-number-{n}" for n in range(60)]),
-    "maxLength 30": (_STRING | {"maxLength": 30}, [f"item-number-{n}" for n in range(60)]),
+    "any string": (_STRING, _NAMES),
+    "any value": ({}, _NAMES),
+    "string or integer": ({"type": ["string", "integer"]}, _NAMES),
+    "maxLength 30": (_STRING | {"maxLength": 30}, _NAMES),
     "pattern": (_STRING | {"pattern": r"^[A-Z]{3}-\d{4}$"}, [f"ABC-{n:04}" for n in range(60)]),
     "date": (
         _STRING | {"format": "date"},
@@ -47,6 +50,7 @@ _CASES: Final[dict[str, tuple[dict[str, Any], list[Any]]]] = {
         [n * 37 for n in range(80)],
     ),
     "object": (_OBJECT, [{"id": n, "name": f"n{n}"} for n in range(30)]),
+    "in one alternative": (_STRING, _NAMES),
 }
 
 
@@ -55,15 +59,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizer", default="llama3", help="one of tests.kit.tokenizers")
     parser.add_argument("--only", nargs="+", choices=_CASES, default=[*_CASES])
+    parser.add_argument("--spelling", choices=[*Spelling], default=Spelling.CANONICAL)
     options = parser.parse_args()
     vocabulary = real_vocabulary(options.tokenizer)
     compiler = ConstraintCompiler(vocabulary)
+    spelling = JsonOptions(spelling=options.spelling)
     for name in options.only:
         item, values = _CASES[name]
-        schema = json.dumps({"type": "array", "items": item, "uniqueItems": True})
-        text = json.dumps(values, separators=(",", ":"))
+        schema: dict[str, Any] = {"type": "array", "items": item, "uniqueItems": True}
+        document: Any = values
+        if name == "in one alternative":
+            schema, document = _in_one_alternative(schema), {"a": values}
+        text = json.dumps(document, separators=(",", ":"))
         tokens = [TokenId(token) for token in vocabulary.spell(text)]
-        times = _walk(compiler, schema, tokens)
+        times = _walk(compiler, json.dumps(schema), spelling, tokens)
         first, second = times[: len(times) // 2], times[len(times) // 2 :]
         print(
             f"{name:22} {len(tokens):4} tokens, mean {fmean(first):7.3f} then "
@@ -72,12 +81,20 @@ def main() -> None:
         )
 
 
-def _walk(compiler: ConstraintCompiler, schema: str, tokens: Sequence[TokenId]) -> list[float]:
+def _in_one_alternative(array: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object whose member ``a`` is to be such an array, or else ``b`` 1."""
+    other = {"properties": {"b": {"const": 1}}}
+    return {"type": "object", "anyOf": [other, {"properties": {"a": array}, "required": ["a"]}]}
+
+
+def _walk(
+    compiler: ConstraintCompiler, schema: str, options: JsonOptions, tokens: Sequence[TokenId]
+) -> list[float]:
     """Return the milliseconds of each token, in a process that knows the patterns already."""
     times: list[float] = []
     for _ in range(2):
         # Another constraint for the second walk: it shares only the automata of strings.
-        matcher = compiler.start(JsonSchema(schema))
+        matcher = compiler.start(JsonSchema(schema, options))
         schema += " "
         times.clear()
         for token in tokens:
