@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["HARMLESS", "KNOWLEDGE", "KNOWN", "NAMES_TAKEN", "NONE", "NUM_TEXTS", "UNKNOWN"]
+__all__ = [
+    "HARMLESS",
+    "KNOWLEDGE",
+    "KNOWN",
+    "NAMES_TAKEN",
+    "NONE",
+    "NUM_TEXTS",
+    "TEXT_DECIDES",
+    "UNKNOWN",
+    "WIDTH",
+]
 
 KNOWLEDGE: Final = 0
 NUM_TEXTS: Final = 1
 NAMES_TAKEN: Final = 2
-"""Columns: one of the values below; ``StackTable.num_texts``; ``StackTable.max_names_taken``."""
+TEXT_DECIDES: Final = 3
+"""Columns: one of the values below; ``StackTable.num_texts``; ``StackTable.max_names_taken``; and
+1 if a value that fits may still be refused for a text that is remembered, else 0."""
+WIDTH: Final = 4
+"""How many columns there are."""
 
 NONE: Final = 0
 KNOWN: Final = 1

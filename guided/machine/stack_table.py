@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.facts import NAMES_TAKEN, NUM_TEXTS
+from guided.machine.facts import NAMES_TAKEN, NUM_TEXTS, WIDTH
 
 __all__ = ["StackTable"]
 
@@ -27,7 +27,7 @@ class StackTable(Generic[_Frame]):
         """What each stack stands for. No stack is ever dropped."""
         self.with_keys: list[int] = []
         """The stacks whose KNOWLEDGE is KNOWN: the additional names that their object has."""
-        self._set_facts(np.zeros((256, 3), dtype=np.int32))
+        self._set_facts(np.zeros((256, WIDTH), dtype=np.int32))
 
     def _set_facts(self, facts: NDArray[np.int32]) -> None:
         """Set ``facts`` and its view ``_flat``, which share their memory.
@@ -36,9 +36,10 @@ class StackTable(Generic[_Frame]):
         was added.
         """
         self.facts = facts
-        """int32 ``[room, 3]``: what compiled code knows about each stack; see ``facts``. A line is
-        written when its stack is added, and never again but by ``PackedMachine``, which makes KNOWN
-        HARMLESS: so copies of lines of another machine stay right."""
+        """int32 ``[room, WIDTH]``: what compiled code knows about each stack; see ``facts``.
+
+        A line is written when its stack is added, and never again but by ``PackedMachine``, which
+        makes KNOWN HARMLESS: so copies of lines of another machine stay right."""
         self._flat = facts.reshape(-1).data
         """Where Python reads and writes single facts, many times as fast as with numpy."""
 
@@ -53,14 +54,14 @@ class StackTable(Generic[_Frame]):
 
     def num_texts(self, stack: int) -> int:
         """Return how many texts (``State.texts``) have to be remembered, without a name."""
-        return self._flat[3 * stack + NUM_TEXTS]
+        return self._flat[WIDTH * stack + NUM_TEXTS]
 
     def max_names_taken(self, stack: int) -> int:
         """Return an upper bound on the names that the innermost object may already have.
 
         It counts the additional names so far, and all names that the schema spells out.
         """
-        return self._flat[3 * stack + NAMES_TAKEN]
+        return self._flat[WIDTH * stack + NAMES_TAKEN]
 
     def additional_names(self, stack: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
         """Return the names of the innermost object so far that must not come again."""

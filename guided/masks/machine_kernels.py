@@ -8,7 +8,7 @@ needs a text that was written: a key, or an item that has to differ from others:
     cells       int32              where bytes lead: cells[BASE + byte_maps[KIND, byte]]
     byte_maps   uint8 [maps, 256]  classes of bytes that rows tell apart
     transitions int64 [slots, 3]   hash table (stack, exit action) → (stack, row)
-    facts       int32 [stacks, 3]  what is known of the keys and texts of a stack
+    facts       int32 [stacks, 4]  what is known of the keys and texts of a stack
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.block import CLOSE_STRING, CODE_POINT_END, START
-from guided.machine.facts import KNOWLEDGE, KNOWN, NAMES_TAKEN, NUM_TEXTS, UNKNOWN
+from guided.machine.facts import (
+    KNOWLEDGE,
+    KNOWN,
+    NAMES_TAKEN,
+    NUM_TEXTS,
+    TEXT_DECIDES,
+    UNKNOWN,
+)
+from guided.machine.facts import WIDTH as FACTS_WIDTH
 from guided.machine.stack_transitions import (
     EMPTY_SLOT,
     KEY,
@@ -110,7 +118,7 @@ def machine_at(addresses: Addresses) -> MachineArrays:
         table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
         table_at(addresses[2, 0], addresses[2, 1], 256, np.uint8),
         table_at(addresses[3, 0], addresses[3, 1], 3, np.int64),
-        table_at(addresses[4, 0], addresses[4, 1], 3, np.int32),
+        table_at(addresses[4, 0], addresses[4, 1], FACTS_WIDTH, np.int32),
     )
 
 
@@ -206,7 +214,7 @@ def enter_row(
         # Whether any name is left depends on the names before it.
         return UNSURE, stack, row, count, True
     if rows[row, EXITS]:
-        if is_walk and rows[row, LABEL] <= LAST_UNCONDITIONAL and facts[stack, NUM_TEXTS] == 0:
+        if is_walk and rows[row, LABEL] <= LAST_UNCONDITIONAL and not facts[stack, TEXT_DECIDES]:
             # The action is allowed in every stack, so the token may end here. The row stays as it
             # is: ``after_byte`` takes the action if there is another byte.
             return ALLOWED, stack, row, 0, True

@@ -129,7 +129,8 @@ class ArrayRules:
             frame.has_unknown_item,
         )
         # If the array may close after any item that fits, every such item leaves a completion.
-        if frame.required and len(value.formulas) == 1 and not remembers:
+        # Later items have to differ from it, but none is owed.
+        if frame.required and len(value.formulas) == 1:
             after = self.finish_item(awaited, 1, None)
             if after is not None and evaluate(after.goals[0], holds_at_close):
                 return awaited._replace(always_completable=True)

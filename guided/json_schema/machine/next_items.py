@@ -56,8 +56,8 @@ class NextItems:
         awaited = expected = self.arrays.expect_item(frame)
         if awaited is not None:
             self.completions.record_next_item(frame, awaited)
-        if awaited is not None and awaited.remembers_text:  # its items are compared with later ones
-            awaited = self._forbid_dead_ends(stack, awaited)
+        if awaited is not None and awaited.remembers_text and not awaited.always_completable:
+            awaited = self._forbid_dead_ends(stack, awaited)  # later items have to differ from it
         item = self.value_stacks.enter(stack, awaited)
         if item is None and expected is not None and not self.value_stacks.may_close(stack):
             # The array must go on, as its known completion does. The truth vector of that item may

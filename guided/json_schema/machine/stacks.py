@@ -21,7 +21,16 @@ from typing import Final, NamedTuple, TypeAlias
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.formula import Formula, Leaf
-from guided.machine.facts import KNOWLEDGE, KNOWN, NAMES_TAKEN, NONE, NUM_TEXTS, UNKNOWN
+from guided.machine.facts import (
+    KNOWLEDGE,
+    KNOWN,
+    NAMES_TAKEN,
+    NONE,
+    NUM_TEXTS,
+    TEXT_DECIDES,
+    UNKNOWN,
+    WIDTH,
+)
 from guided.machine.stack_table import StackTable
 
 __all__ = [
@@ -152,9 +161,9 @@ class Stacks(StackTable[Frame]):
                 )
             self.append(frame)
             self.parents.append(parent)
-            facts, at = self._flat, 3 * stack  # read now: ``append`` may have replaced it
+            facts, at = self._flat, WIDTH * stack  # read now: ``append`` may have replaced it
             # Compiled walks read these facts, and cannot ask Python for them.
-            num_texts = facts[3 * parent + NUM_TEXTS]
+            around = num_texts = facts[WIDTH * parent + NUM_TEXTS]
             if isinstance(frame, ObjectFrame):
                 knowledge = _key_knowledge(frame)
                 if knowledge == KNOWN:
@@ -164,6 +173,7 @@ class Stacks(StackTable[Frame]):
                 num_texts += frame.remembers_text
             if num_texts:
                 facts[at + NUM_TEXTS] = num_texts
+                facts[at + TEXT_DECIDES] = around > 0 or not _is_free(frame)
         return stack
 
     def additional_names(self, stack: int) -> set[bytes]:
@@ -195,6 +205,13 @@ class Stacks(StackTable[Frame]):
         while name_set not in (NO_NAMES, UNKNOWN_NAMES):
             name_set, name = self._name_set_entries[name_set]
             yield name
+
+
+def _is_free(frame: Frame) -> bool:
+    """Return whether a frame awaits an item that is compared only with later ones once it fits."""
+    return (
+        isinstance(frame, AwaitedValue) and frame.always_completable and not frame.has_unknown_item
+    )
 
 
 def _key_knowledge(frame: ObjectFrame) -> int:

@@ -43,6 +43,15 @@ _BESIDE = {
 _SCHEMAS: dict[str, Any] = {
     "strings": _STRINGS,
     "anything": _OPEN,
+    "integers": {**_OPEN, "items": {"type": "integer"}},
+    "few integers": {**_OPEN, "items": {"type": "integer", "minimum": 0, "maximum": 12}},
+    "few integers, three at least": {
+        **_OPEN,
+        "items": {"type": "integer", "minimum": 9, "maximum": 11},
+        "minItems": 3,
+    },
+    "choices": {**_OPEN, "items": {"enum": ["a", "ab", "b", None, 1, 10]}},
+    "lists of integers": {**_OPEN, "items": {**_OPEN, "items": {"type": "integer"}}},
     "strings and integers": {**_OPEN, "items": {"type": ["string", "integer"]}},
     "strings and null, three at least": {
         **_OPEN,
@@ -68,6 +77,7 @@ _TEXTS = [
     *(f'{{"a":[{items}],"b":1}}' for items in _ITEMS),
     *(f'{{"b":"x","a":[{items}]}}' for items in _ITEMS),
     '["a",["a","b"],["b","a"]]',
+    *("[1,2,10]", "[0,10,100]", "[12,1,0]", "[10,9,11]", "[1,null,10]", "[[1,10],[10,1],[],[0]]"),
     '["a",{"a":"a"},"b"]',
 ]
 
