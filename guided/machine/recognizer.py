@@ -100,8 +100,9 @@ class Recognizer:
         The row is DEAD if the action must not be taken, and never one that only has an exit action
         itself: such rows are followed to their end here. NEEDS_EXACT_STATE in place of the stack
         means that the result depends on a text that was written, needs another count, or depends on
-        what was cut off a truncated stack: callers look at this first, and the row beside it means
-        nothing. The result is cached, so it must depend on stack and action alone.
+        what was cut off a truncated stack: callers look at this first. The row beside it then reads
+        every byte that may follow, and is DEAD if none is known to. The result is cached, so it
+        must depend on stack and action alone.
         """
         raise NotImplementedError
 

@@ -4,7 +4,8 @@ Exit actions are numbers; each language defines what they mean. The table is int
 the number of slots is a power of two, and at most half of them are used::
 
     slot   KEY = stack << 24 | action   TARGET = stack after   ROW = row after
-           EMPTY_SLOT for none          NEEDS_EXACT_STATE      DEAD: must not be taken
+           EMPTY_SLOT for none          NEEDS_EXACT_STATE      DEAD: must not be taken, or,
+                                                               beside that, is not known
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class StackTransitions:
         """Add a transition that is not there yet: a second one of its key would never be found.
 
         ``target`` and ``row`` are what ``Recognizer.transition`` returns, with
-        NEEDS_EXACT_STATE and DEAD.
+        NEEDS_EXACT_STATE and DEAD in their places.
 
         ``slots`` may be another array afterwards, so its address has to be taken again.
         """

@@ -173,18 +173,25 @@ def _find_slot(transitions: NDArray[np.int64], stack: int, action: int) -> int:
 def look_up_transition(stack: int, action: int, machine: MachineArrays) -> tuple[int, int, int]:
     """Return status, stack and row after an exit action; ``UNRESOLVED`` says what they mean.
 
+    On UNSURE the row is one that reads every byte that may follow, DEAD if none is known.
     ``action`` must not be DEAD, whose key would be that of an empty slot.
     """
     transitions = machine.transitions
     slot = _find_slot(transitions, stack, action)
     if slot == NOWHERE:
         return UNRESOLVED, stack, action
-    # First, since the row beside it means nothing, and is often DEAD.
+    # First, since the row beside it is often DEAD.
     if transitions[slot, TARGET] == NEEDS_EXACT_STATE:
-        return UNSURE, stack, action
+        return UNSURE, stack, transitions[slot, ROW]
     if transitions[slot, ROW] == DEAD:
         return FORBIDDEN, stack, action
     return ALLOWED, transitions[slot, TARGET], transitions[slot, ROW]
+
+
+@inlined
+def _never_reads(machine: MachineArrays, row: int, byte: int) -> bool:
+    """Return whether a byte cannot follow an exit action; ``row`` is as for UNSURE."""
+    return row != DEAD and target_of(machine, row, byte) == DEAD
 
 
 @inlined
@@ -248,6 +255,8 @@ def after_byte(
             return FORBIDDEN, stack, row, count, read_stack
         read_stack = True
         status, stack, row = look_up_transition(stack, action, machine)
+        if status == UNSURE and _never_reads(machine, row, byte):
+            status = FORBIDDEN
         if status != ALLOWED:
             return status, stack, row, count, read_stack
         target = target_of(machine, row, byte)
@@ -283,6 +292,8 @@ def after_action(
     For sites of which the action is known but not the row (``BY_ACTION``).
     """
     status, stack, row = look_up_transition(stack, action, machine)
+    if status == UNSURE and _never_reads(machine, row, byte):
+        status = FORBIDDEN
     if status != ALLOWED:
         return status, stack, row, 0
     status, stack, row, count, _ = after_byte(stack, row, 0, byte, machine, key_stack, True)

@@ -199,8 +199,8 @@ def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Wa
     """Return the next child, from ``child`` on, whose byte may follow a row; ``last`` for none.
 
     ``part`` says which children are looked at, see ``INSIDE``. ``after`` is the row after the exit
-    action of ``row``; NOT_READ or DEAD if it is not known. A skipped child certainly may not
-    follow; a returned one may still turn out not to.
+    action of ``row``, or one that reads more; NOT_READ or DEAD if it is not known. A skipped child
+    certainly may not follow; a returned one may still turn out not to.
     """
     machine, child_bytes = walk.machine, walk.trie.child_bytes
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
@@ -241,7 +241,8 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
     path[PROGRESS, READ_STACK] = True
     if status >= UNRESOLVED:
         return status, reached, after, level
-    path[level, AFTER] = after if status == ALLOWED else DEAD
+    # Where a text decides, this is the row of all that may follow.
+    path[level, AFTER] = DEAD if status == FORBIDDEN else after
     # In a truncated stack one uncertain site stands for all children beyond the action, which are
     # then passed over here; in a whole stack each child finds out about UNSURE separately.
     is_uncertain = status == UNSURE and walk.is_truncated

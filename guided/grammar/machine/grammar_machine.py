@@ -149,7 +149,8 @@ class GrammarMachine(Recognizer):
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """Return the stack and the row that an exit action leads to; see ``Recognizer``."""
         settled = self._settle(*self.resolve(stack, action))
-        return settled.stack, settled.row
+        # Beside NEEDS_EXACT_STATE only a row that reads all that may follow would do.
+        return settled.stack, DEAD if settled.stack == NEEDS_EXACT_STATE else settled.row
 
     def after_exit(self, state: State) -> State | None:
         """Return the state after the exit action of the row, ``None`` if it has none."""

@@ -171,6 +171,10 @@ class DocumentRows:
         closable = self.evaluation.value_stacks.may_close(stack)
         return self._after_items(closable, self.evaluation.items.enter_item(stack) is not None)
 
+    def after_any_item(self) -> int:
+        """Return the row that reads all that may follow an item of any array."""
+        return self._after_items(True, True)
+
     def _after_items(self, closable: bool, more: bool) -> int:
         """Return the row in which an array may close, go on with a comma, or both."""
         key = (closable, more)

@@ -21,6 +21,7 @@ from guided.json_schema.machine.exit_actions import (
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, AwaitedValue
 from guided.machine.recognizer import State, state_of
 from guided.machine.table import END_ROW
+from guided.regular.dfa import DEAD
 
 __all__ = ["Exits"]
 
@@ -133,6 +134,15 @@ class Exits:
         meaning = self._meaning(action)
         is_string = isinstance(meaning, Done) and meaning.is_string
         return ended[0] != stack or not self._evaluation.items.ignores_text(*ended, is_string)
+
+    def row_at_most(self, stack: int, action: int) -> int:
+        """Return a row that reads every byte that may follow an action; DEAD if none is known."""
+        ended = self._ended_value(stack, action)
+        if ended is None:
+            return DEAD
+        frame = self._stacks.frames[ended[0]]
+        is_item = isinstance(frame, AwaitedValue) and isinstance(frame.frame, ArrayFrame)
+        return self._rows.after_any_item() if is_item else DEAD
 
     def _forgets_equal_items(self, stack: int) -> bool:
         """Return whether the truth vector of an array may depend on an item that is not known.

@@ -104,7 +104,7 @@ class JsonMachine(Recognizer):
         # Like ``_enter_row``, continue through rows that read no byte and only have an exit action.
         while True:
             if self.exits.needs_text(*at):
-                return NEEDS_EXACT_STATE, DEAD
+                return NEEDS_EXACT_STATE, self.exits.row_at_most(*at)
             resolved = self.exits.resolve(*at)
             if resolved is None:
                 return at[0], DEAD

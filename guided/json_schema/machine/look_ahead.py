@@ -13,6 +13,7 @@ from guided.errors import LimitExceededError
 from guided.json_schema.machine.exit_actions import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.stacks import ROOT, AwaitedValue, ObjectFrame
+from guided.machine.stack_transitions import NEEDS_EXACT_STATE
 from guided.regular.dfa import DEAD
 from guided.runtime.work_budget import limited_work
 
@@ -52,7 +53,7 @@ def _follow(machine: JsonMachine) -> None:
             transition = machine.transition(stack, label)
             machine.parts.transitions.put(stack, label, *transition)
             ahead = ahead or transition
-        if ahead is None:
+        if ahead is None or ahead[0] == NEEDS_EXACT_STATE:
             return
         stack, row = ahead
 
