@@ -118,8 +118,6 @@ class Exits:
         Then ``JsonMachine.transition`` returns NEEDS_EXACT_STATE: only a state with its texts can
         decide. A needless ``True`` only costs time.
         """
-        if action == CLOSE and self._forgets_equal_items(stack):
-            return True
         if not self._stacks.num_texts(stack) and action in _TEXTLESS:
             return False
         ended = self._ended_value(stack, action)
@@ -143,14 +141,6 @@ class Exits:
         frame = self._stacks.frames[ended[0]]
         is_item = isinstance(frame, AwaitedValue) and isinstance(frame.frame, ArrayFrame)
         return self._rows.after_any_item() if is_item else DEAD
-
-    def _forgets_equal_items(self, stack: int) -> bool:
-        """Return whether the truth vector of an array may depend on an item that is not known.
-
-        Not where equal items are refused: then every item that is let in differs from the others.
-        """
-        frame = self._stacks.frames[stack]
-        return isinstance(frame, ArrayFrame) and frame.has_unknown_item and not frame.required
 
     def _ended_value(self, stack: int, action: int) -> tuple[int, int] | None:
         """Return the stack that awaits the value which an action ends, and its truth vector.

@@ -119,16 +119,13 @@ class NextItems:
         next item with. ``is_string`` says that the item is a string; without that it may be any
         scalar that fits. A needless ``False`` only costs time: a mask is then made for each text of
         the item.
-
-        Where an array may have any items, what may follow one depends on texts only after the
-        closing bracket, whose ``Exits.needs_text`` says so.
         """
         awaited = self.value_stacks.awaited_value(stack)
         assert isinstance(awaited.frame, ArrayFrame), awaited
-        if is_string and self._takes_anything(stack):
-            return True
         if awaited.has_unknown_item:
             return False  # this item may equal the unknown one, which its formulas do not exclude
+        if is_string and self._takes_anything(stack):
+            return True
         # With this item, the next one and those that are owed after it.
         owed = 2 + _num_owed(awaited.frame)
         return (

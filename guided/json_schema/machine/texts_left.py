@@ -36,7 +36,7 @@ def least_left(dfa: Dfa, bounds: tuple[int, int | None], max_start: int) -> floa
     low, high = bounds
     if not len(dfa):
         return 0
-    last = min(_MOST_LENGTH, _MOST_WORK // dfa.next.size)
+    last = min(_MOST_LENGTH, _MOST_WORK // max(1, dfa.next.size))
     if high is not None:
         last = min(last, high)
     if low > last:

@@ -16,6 +16,7 @@ _PIECES = (
     *(b'a","a"', b'ab","ab', b'","a', b'"]', b'a"]', b'"],"', b'a"],"b":', b'","b":', b'a",1'),
     *(b'b","a","', b'b","ab",', b'"]}', b'b"]}', b'"],"b":1', b'"],"b":"a', b'"},"', b'",{"a":"'),
     *(b"\\u0061", b'\\u0061","', b'","\\u', b"1,", b'1,"a', b'null,"', b"1.0", b'"],["a', b'"]]'),
+    *(b'a","a","b","b', b'a","a","abc"', b'a","a","\\u0061', b'a","a",{"a":1,"b":1}'),
     *(b'a","a"],"b":"a', b'a","b"],"b":"a', b'","\\u0061', b'b","\\u0061"'),
 )
 _VOCABULARY = tiny_vocabulary([*JSON_PIECES, *_PIECES])
@@ -30,16 +31,19 @@ _FREE = JsonOptions(
 _OPTIONS = {
     "compact": JsonOptions(key_order=KeyOrder.ANY),
     "few items": JsonOptions(key_order=KeyOrder.ANY, max_array_items=3),
+    "short": JsonOptions(key_order=KeyOrder.ANY, max_string_length=2, max_additional_members=1),
     "free": _FREE,
 }
 _STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 _OPEN = {"type": "array", "uniqueItems": True}
-_TWO = {"type": "object", "required": ["a"], "properties": {"a": _STRINGS}}
-_BESIDE = {
-    "anyOf": [{"properties": {"b": {"type": "integer"}}}, _TWO],
-    "type": "object",
-    "additionalProperties": {"type": ["string", "integer", "array"]},
-}
+
+
+def _beside(array: dict[str, Any]) -> dict[str, Any]:
+    """An object whose member ``a`` is such an array, or whose member ``b`` is an integer."""
+    other = {"properties": {"b": {"type": "integer"}}}
+    return {"type": "object", "anyOf": [other, {"properties": {"a": array}, "required": ["a"]}]}
+
+
 _SCHEMAS: dict[str, Any] = {
     "strings": _STRINGS,
     "anything": _OPEN,
@@ -68,7 +72,18 @@ _SCHEMAS: dict[str, Any] = {
     "alike, or short": {"anyOf": [_STRINGS, {"type": "array", "maxItems": 2}]},
     "alike, or a closed list": {"anyOf": [_STRINGS, {"type": "array", "contains": {"const": 1}}]},
     "some are alike": {"type": "array", "not": _OPEN},
-    "alike beside an alternative that looks at another member": _BESIDE,
+    "alike beside another member": _beside(_STRINGS),
+    "at most nine beside another member": _beside({**_STRINGS, "maxItems": 9}),
+    "a prefix beside another member": _beside(
+        {**_STRINGS, "prefixItems": [{"type": "string"}] * 5}
+    ),
+    "objects beside another member": _beside(
+        {**_OPEN, "items": {"properties": {"b": {}, "a": {}}}}
+    ),
+    "not a long string beside another member": _beside(
+        {**_OPEN, "items": {"not": {"enum": ["x" * 6]}}}
+    ),
+    "the empty string alone": {**_OPEN, "items": {"type": ["string", "integer"], "pattern": "^$"}},
     "exactly one of two": {"oneOf": [_STRINGS, {"type": "array", "maxItems": 2}]},
 }
 _ITEMS = ('"a"', '"ab"', '"a","b"', '"ab","a","ab"', '1,"a"', '"a",1,"a"', 'null,"a","b"')
@@ -113,7 +128,7 @@ _LONG = [f"path/to/file{number}" for number in range(6)]
     [
         (_SCHEMAS["anything"], _LONG),
         (_SCHEMAS["strings and integers"], _LONG),
-        (_BESIDE, {"a": _LONG}),
+        (_beside(_STRINGS), {"a": _LONG}),
     ],
 )
 def test_no_stack_is_made_for_each_token_that_ends_an_item(
