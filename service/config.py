@@ -44,14 +44,20 @@ _LIMITS = Group("Limits")
 _TIMES = Group("Times, in seconds")
 _LOG = Group("Log")
 
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#*\s]+")
-"""A scheme and a host, perhaps with a port, and no path."""
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]+)?")
+"""A scheme and a host in lower-case ASCII, perhaps with a port, and no path."""
+_DEFAULT_PORT: Final = re.compile(r"(http://.*):80|(https://.*):443")
+"""Origins with a port that browsers leave out, and what they send."""
 
 
 def _origin(given: str) -> str:
     """Return an origin of web pages as browsers send it; raises ValueError for anything else."""
     if given != "*" and not _ORIGIN.fullmatch(given):
-        raise ValueError(f"{given!r} is no origin, such as https://app.example:8443, nor *")
+        raise ValueError(
+            f"{given!r} is no origin as browsers send it, such as https://app.example:8443, nor *"
+        )
+    if sent := _DEFAULT_PORT.fullmatch(given):
+        raise ValueError(f"{given!r} is sent by browsers as {sent[1] or sent[2]}; write that")
     return given
 
 

@@ -16,7 +16,7 @@ from guided.client.options import OPTIONS
 from guided.client.prompt import Prompt
 from guided.client.request import Request
 from guided.errors import GuidedError, RequestError
-from guided.spec import Beams, Choice, Forcing
+from guided.spec import Beams, Choice, Forcing, OnIncomplete
 
 __all__ = ["Score", "ScoreOptions", "read_scores", "score_requests"]
 
@@ -82,6 +82,8 @@ def _request(prompt: Prompt, text: str, options: Any) -> Request[str]:
         grammar=Choice([text]),
         beams=_SUM,
         forcing=Forcing.CANONICAL,
+        # What a deadline closes would have the score of a part of its text.
+        on_incomplete=OnIncomplete.ERROR,
         default_max_tokens=most,
         **options,
     )

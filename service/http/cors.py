@@ -33,4 +33,6 @@ def with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         allow_methods=("GET", "HEAD", "POST"),
         allow_headers=("*",),  # clients have headers of their own, such as x-stainless-lang
         expose_headers=_SHOWN_HEADERS,
+        # A public page may call a server of a private network where its origin was named.
+        allow_private_network="*" not in origins,
     )

@@ -102,9 +102,25 @@ def test_origins_of_web_pages_may_be_given_again(
     assert served[0].http_cors_origins == ("https://a.example", "app://b")
 
 
-@pytest.mark.parametrize("wrong", ["a.example", "https://a.example/", "https://*.example", "null"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("a.example", "https://a.example/", "https://*.example", "null"),
+        *("https://A.example", "https://bücher.example", "https://user:pass@a.example"),
+    ],
+)
 def test_what_is_no_origin_is_refused(wrong: str) -> None:
-    with pytest.raises(ValidationError, match=r"is no origin, such as https://app\.example"):
+    message = r"is no origin as browsers send it, such as https://app\.example"
+    with pytest.raises(ValidationError, match=message):
+        ServerConfig(http_cors_origins=(wrong,))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sent"),
+    [("https://a.example:443", "https://a.example"), ("http://[::1]:80", r"http://\[::1\]")],
+)
+def test_a_port_that_browsers_leave_out_is_refused(wrong: str, sent: str) -> None:
+    with pytest.raises(ValidationError, match=f"is sent by browsers as {sent}; write that"):
         ServerConfig(http_cors_origins=(wrong,))
 
 

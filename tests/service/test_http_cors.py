@@ -22,9 +22,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
         yield found
 
 
-def asked(server: HttpServer, origin: str) -> httpx2.Response:
+def asked(server: HttpServer, origin: str, **more: str) -> httpx2.Response:
     """The answer to what a browser asks before a page makes a call."""
-    headers = {
+    headers = more | {
         "origin": origin,
         "access-control-request-method": "POST",
         "access-control-request-headers": "authorization, content-type, x-stainless-lang",
@@ -39,6 +39,15 @@ def test_a_page_of_a_named_origin_may_call_with_its_token(server: HttpServer) ->
     assert "POST" in before.headers["access-control-allow-methods"]
     assert "x-stainless-lang" in before.headers["access-control-allow-headers"]
     assert "access-control-allow-credentials" not in before.headers
+
+
+@pytest.mark.parametrize("origins", [OURS, "*"])
+def test_a_page_may_reach_a_private_network_where_its_origin_was_named(
+    origins: str, tmp_path: Path
+) -> None:
+    with serving_http(ECHO_SERVER, tmp_path / "log", {"http_cors_origins": origins}) as server:
+        found = asked(server, OURS, **{"access-control-request-private-network": "true"})
+    assert found.status_code == (200 if origins == OURS else 400)
 
 
 @pytest.mark.parametrize("stream", [False, True])

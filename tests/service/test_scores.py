@@ -11,6 +11,7 @@ import pytest
 import guided
 from guided import testing
 from guided.client import AsyncClient, Client
+from guided.client.scores import score_requests
 from guided.errors import RequestError
 from tests.kit.pages import run_blocks
 from tests.service.http_server import HttpServer
@@ -110,3 +111,9 @@ def test_a_server_without_a_model_refuses_it() -> None:
         pytest.raises(RequestError, match="beams needs a model"),
     ):
         client.score("Where?", ["a"])
+
+
+def test_no_score_is_that_of_a_part() -> None:
+    """What a deadline closes would have the score of the tokens before."""
+    (request,) = score_requests("Say:", ["a text"], {"deadline": 0.5})
+    assert request.specification.on_incomplete is guided.OnIncomplete.ERROR
