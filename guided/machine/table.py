@@ -20,6 +20,7 @@ from guided.machine.block import (
 )
 from guided.machine.table_arrays import TableArrays
 from guided.machine.table_kernels import (
+    correct_next_bytes,
     count_branches,
     write_block,
     write_branches,
@@ -346,22 +347,8 @@ class TransitionTable(TableArrays):
         of a row's targets are final when they are read.
         """
         spend(len(rows) // 4)
-        for row in reversed(rows):
-            next_byte = int(self.next_byte[row])
-            if next_byte == STOP:
-                continue
-            ahead = self.step(row, next_byte)
-            if ahead == DEAD or self._code_points_needed(ahead) != self.min_remaining[row]:
-                edges = self.edges(row)
-                spend(_CORRECTION_WORK)
-                targets = np.fromiter(edges.values(), dtype=np.int64, count=len(edges))
-                needed = self.min_remaining[targets] + (self.count_event[targets] == CODE_POINT_END)
-                # By code points first, as the path has to stay within the bound on them.
-                nearest = int(np.lexsort((self.distance[targets], needed))[0])
-                self.next_byte[row] = [*edges][nearest]
-                ahead = int(targets[nearest])
-                self.min_remaining[row] = self._code_points_needed(ahead)
-            self.distance[row] = self.distance[ahead] + 1
+        searched = correct_next_bytes(self.rows, self.cells, self.byte_maps, rows.start, rows.stop)
+        spend(_CORRECTION_WORK * searched)
 
 
 def _label_array(labels: Mapping[int, int]) -> NDArray[np.int32]:

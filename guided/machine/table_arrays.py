@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
-from guided.machine.block import CODE_POINT_END, STOP
+from guided.machine.block import STOP
 from guided.machine.byte_maps import shared_byte_maps
 from guided.machine.table_layout import (
     BASE,
@@ -144,11 +144,6 @@ class TableArrays:
             if best < 0 or distance < best:
                 best, nearest = distance, byte
         return nearest
-
-    def _code_points_needed(self, row: int) -> int:
-        """Return the code points that a string still needs before it enters a row."""
-        flat, at = self._flat, row * WIDTH
-        return flat[at + MIN_REMAINING] + (flat[at + COUNT_EVENT] == CODE_POINT_END)
 
     def check(self) -> None:
         """Raise AssertionError unless every row is well formed and leads only to existing rows."""

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.block import NO_EVENT, STOP
+from guided.machine.block import CODE_POINT_END, NO_EVENT, STOP
 from guided.machine.table_layout import (
     BASE,
     COUNT_EVENT,
@@ -44,6 +44,7 @@ __all__ = [
     "TO_AMBIGUOUS",
     "TO_SET",
     "TO_STATE",
+    "correct_next_bytes",
     "count_branches",
     "write_block",
     "write_branches",
@@ -407,3 +408,42 @@ def write_overlays(
             )
             count += 1
     return count
+
+
+@inlined
+def _code_points_needed(rows: _Int32, row: int) -> int:
+    """Return the code points that a string still needs before it enters a row."""
+    needed: int = rows[row, MIN_REMAINING]
+    return needed + (rows[row, COUNT_EVENT] == CODE_POINT_END)
+
+
+@kernel
+def correct_next_bytes(
+    rows: _Int32, cells: _Int32, byte_maps: NDArray[np.uint8], first: int, end: int
+) -> int:
+    """Correct rows, the last one first; see ``TransitionTable.recompute_next_bytes``.
+
+    Returns how many rows got another NEXT_BYTE: the first byte, among those after which the fewest
+    code points are needed, whose row is nearest to a label.
+    """
+    searched = 0
+    for row in range(end - 1, first - 1, -1):
+        if rows[row, NEXT_BYTE] == STOP:
+            continue
+        base, kind = rows[row, BASE], rows[row, KIND]
+        ahead = cells[base + byte_maps[kind, rows[row, NEXT_BYTE]]]
+        if ahead == DEAD or _code_points_needed(rows, ahead) != rows[row, MIN_REMAINING]:
+            searched += 1
+            ahead, least = DEAD, 0
+            for byte in range(256):
+                target = cells[base + byte_maps[kind, byte]]
+                if target == DEAD:
+                    continue
+                needed = _code_points_needed(rows, target)
+                # By code points first, as the path has to stay within the bound on them.
+                is_nearer = needed == least and rows[target, DISTANCE] < rows[ahead, DISTANCE]
+                if ahead == DEAD or needed < least or is_nearer:
+                    rows[row, NEXT_BYTE], ahead, least = byte, target, needed
+            rows[row, MIN_REMAINING] = least
+        rows[row, DISTANCE] = rows[ahead, DISTANCE] + 1
+    return searched
