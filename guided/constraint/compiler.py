@@ -70,9 +70,16 @@ _REHEARSED_SCHEMA: Final = {
         "b": {"pattern": "x.*b"},
         "c": {"maxLength": 9},
         "d": {"enum": ["on", "off"]},
+        "e": {"type": "array", "uniqueItems": True},
     },
 }
-_REHEARSED_DOCUMENTS: Final = (b'{"a":"a', b'{"c":"aaaaaaaa', b'{"d":"o', b'{"x":null,"x')
+_REHEARSED_DOCUMENTS: Final = (
+    b'{"a":"a',
+    b'{"c":"aaaaaaaa',
+    b'{"d":"o',
+    b'{"e":["a","',
+    b'{"x":null,"x',
+)
 
 _COMMON_VALUES = (
     {"type": "number"},

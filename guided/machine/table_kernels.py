@@ -413,8 +413,8 @@ def write_overlays(
 @inlined
 def _code_points_needed(rows: _Int32, row: int) -> int:
     """Return the code points that a string still needs before it enters a row."""
-    needed: int = rows[row, MIN_REMAINING]
-    return needed + (rows[row, COUNT_EVENT] == CODE_POINT_END)
+    needed: int = rows[row, MIN_REMAINING] + (rows[row, COUNT_EVENT] == CODE_POINT_END)
+    return needed
 
 
 @kernel
