@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -55,6 +55,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _freeze_what_stays() -> Iterator[None]:
+    """Freeze what the tests of a module leave: most of it are libraries that they imported."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 _SHARED: Final = ("server", "thinker", "_tiny_server", "shared_echo_server")
 """Servers that tests of several files share, the slowest to start first."""
 
@@ -71,7 +79,7 @@ def _first_shared(item: pytest.Item) -> int:
 
 @pytest.fixture(autouse=True)
 def _quick_freezing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let loading an engine not scan what was frozen above, each time for half a second."""
+    """Let loading an engine not scan what is frozen here, each time for half a second."""
     load = sys.modules.get("guided.engine.load")
     if load is not None and request.path.name != "test_gc_freeze.py":
         monkeypatch.setattr(load, "freeze_heap", lambda _: gc.collect())
