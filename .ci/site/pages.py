@@ -26,6 +26,16 @@ _MORE: Final = {
     "SECURITY.md": "SECURITY.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "benchmarks/RESULTS.md": "RESULTS.md",
+    "benchmarks/results/masks.md": "results/masks.md",
+    "benchmarks/results/grammars.md": "results/grammars.md",
+    "benchmarks/results/correctness.md": "results/correctness.md",
+    "benchmarks/results/speculation.md": "results/speculation.md",
+    "benchmarks/results/forward.md": "results/forward.md",
+    "benchmarks/results/end-to-end.md": "results/end-to-end.md",
+    "benchmarks/results/service.md": "results/service.md",
+    "benchmarks/results/attacks.md": "results/attacks.md",
+    "benchmarks/results/hosts.md": "results/hosts.md",
+    "benchmarks/results/gpu.md": "results/gpu.md",
 }
 """Pages that lie outside of docs/, and where the site has them."""
 _DECISIONS: Final = "decisions/index.md"

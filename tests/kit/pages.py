@@ -14,7 +14,7 @@ __all__ = ["PAGES", "ROOT", "Block", "blocks", "run_blocks"]
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
     page.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "benchmarks/**/*.md", "examples/**/*.md")
     for page in ROOT.glob(pattern)
 )
 """The pages, as paths in the repository."""

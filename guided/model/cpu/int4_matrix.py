@@ -5,7 +5,7 @@ ranges, some of which clip the farthest weights, the codes are rounded and scale
 fitted to the codes, by turns. The result is multiplied as a Q4_1 block.
 
 The head of such a model has eight bits, as a Q8_0 block: with four it would lose more than all
-other matrices together (benchmarks/RESULTS.md).
+other matrices together (benchmarks/results/forward.md).
 """
 
 from __future__ import annotations
