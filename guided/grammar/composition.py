@@ -114,9 +114,9 @@ def lower_composition(constraint: Structure) -> Composition:
     match constraint:
         case Lark(text, start, imports, holes):
             if not holes and not any(map(has_inline_schema, (text, *dict(imports).values()))):
-                return Composition(lower_lark(text, start, dict(imports)), (), {})
+                return Composition(lower_lark(text, start, dict(imports)), (), {}, {})
         case Ebnf() | Regex() | Choice():
-            return Composition(_lower_single(constraint), (), {})
+            return Composition(_lower_single(constraint), (), {}, {})
     return _Composer().lower_whole(constraint)
 
 
