@@ -160,7 +160,7 @@ NUMBER = "Input should be a valid integer, unable to parse string as an integer"
             "[adapters]\nb = 3",
             "adapters in {}, value 'b': Input should be a valid string",
         ),
-        (["--port", "x"], ("", ""), "", f"--port: {NUMBER}"),
+        (["--port", "x"], ("", ""), "", f"'--port': {NUMBER}"),
         ([], ("GUIDED_PORT", "x"), "", f"GUIDED_PORT: {NUMBER}"),
     ],
 )
