@@ -19,13 +19,19 @@ from guided_service.server import serve as serve_config
 __all__ = ["serve", "setting_flags"]
 
 
+def _many_values(setting: str) -> ManyValues | None:
+    """Return how a setting takes several values, if it does."""
+    metadata = ServerConfig.model_fields[setting].metadata
+    return next((told for told in metadata if isinstance(told, ManyValues)), None)
+
+
 def setting_flags() -> Iterator[Parameter]:
     """Yield a flag for each setting; values are validated together with the other settings."""
     for name, field in ServerConfig.model_fields.items():
         kinds = (field.annotation, *get_args(field.annotation))
         # Words and sizes are text here.
         kind: Any = next((kind for kind in kinds if kind in (bool, int, float, str)), str)
-        several = next((told for told in field.metadata if isinstance(told, ManyValues)), None)
+        several = _many_values(name)
         if several is not None:
             kind = str if several.option is None else list[str]
         dashed = name.replace("_", "-")
@@ -82,12 +88,20 @@ def _config(file: Path | None, given: dict[str, Any]) -> ServerConfig:
 def _told(
     place: tuple[str | int, ...], reason: str, given: dict[str, Any], file: Path | None
 ) -> str:
-    """Return a setting's fault with the option, variable or file that it comes from."""
+    """Return a setting's fault with the option, variable or file that it comes from.
+
+    Of several values, the wrong one is told by its number, from 1 on, or by its name.
+    """
     if not place:
         return f"settings: {reason}"
     name = str(place[0])
     if name in given:
-        return f"--{name.replace('_', '-')}: {reason}"
-    if (variable := f"GUIDED_{name.upper()}") in map(str.upper, os.environ):
-        return f"{variable}: {reason}"
-    return f"{name} in {file}: {reason}"
+        several = _many_values(name)
+        option = None if several is None else several.option
+        source = option or f"--{name.replace('_', '-')}"
+    elif (variable := f"GUIDED_{name.upper()}") in map(str.upper, os.environ):
+        source = variable
+    else:
+        source = f"{name} in {file}"
+    which = [f", value {each + 1 if isinstance(each, int) else repr(each)}" for each in place[1:2]]
+    return f"{source}{''.join(which)}: {reason}"

@@ -115,7 +115,10 @@ class GrowingJson:
 
         A number is complete once something follows it.
         """
-        self.text += text
+        # Python extends a text that nothing else refers to where it is, and copies any other.
+        grown, self.text = self.text, ""
+        grown += text
+        self.text = grown
         events: list[ValueEvent] = []
         while self._token(events):
             pass

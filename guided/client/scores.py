@@ -15,10 +15,15 @@ from guided.client.answer import Answer
 from guided.client.options import OPTIONS
 from guided.client.prompt import Prompt
 from guided.client.request import Request
-from guided.errors import GuidedError, RequestError
+from guided.errors import GuidedError, LimitExceededError, RequestError
 from guided.spec import Beams, Choice, Forcing, OnIncomplete
 
 __all__ = ["Score", "ScoreOptions", "read_scores", "score_requests"]
+
+MAX_CHARACTERS: Final = 49_999
+"""Most characters of a text; its recogniser has a state before and after each."""
+MAX_BYTES: Final = 59_997
+"""Most bytes of a text in UTF-8, likewise."""
 
 _SUM: Final = Beams(1, length_penalty=0)
 
@@ -69,9 +74,27 @@ def score_requests(
             raise RequestError(
                 f"texts[{index}] is {text!r:.80}, which is not a string", field=f"texts[{index}]"
             )
+        _check_length(text, f"texts[{index}]")
     if not isinstance(prompt, str) and isinstance(prompt, Iterable):
         prompt = [*prompt]
     return [_request(prompt, text, options) for text in listed]
+
+
+def _check_length(text: str, field: str) -> None:
+    """Raise LimitExceededError for a text that is too long to be scored at once."""
+    num_bytes = len(text.encode(errors="surrogatepass"))
+    for size, most, unit in (
+        (len(text), MAX_CHARACTERS, "characters"),
+        (num_bytes, MAX_BYTES, "bytes"),
+    ):
+        if size > most:
+            raise LimitExceededError(
+                f"{field} has {size:,} {unit}, and a text of at most {most:,} is scored at once",
+                limit=most,
+                field=field,
+                hint="after a guided.RawPrompt score it in parts, each with the parts before it in"
+                " the prompt, and add up their logprob",
+            )
 
 
 def _request(prompt: Prompt, text: str, options: Any) -> Request[str]:

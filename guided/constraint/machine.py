@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from guided.errors import LimitExceededError, UnsatisfiableError, naming
-from guided.grammar.composition import Composition, FilledHole, drop_empty_holes, lower_composition
+from guided.grammar import context_free as cf
+from guided.grammar.composition import (
+    Composition,
+    FilledHole,
+    drop_empty_holes,
+    lower_composition,
+    required_holes,
+)
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import HoleText, check_has_text, network_from_grammar
@@ -22,6 +29,7 @@ from guided.runtime.tracebacks import drop_tracebacks
 from guided.runtime.work_budget import renewed_work
 from guided.spec import JsonSchema, Structure
 from guided.spec.bare_string import BareString
+from guided.spec.call_arguments import no_arguments
 
 __all__ = ["BuiltMachine", "build_machine", "machine_of"]
 
@@ -74,10 +82,13 @@ def _build_grammar(constraint: Structure, builder: _Builder) -> BuiltMachine:
     composition = lower_composition(constraint)
     try:
         whole = builder.grammar_machine(composition)
-    except (UnsatisfiableError, LimitExceededError):
+    except (UnsatisfiableError, LimitExceededError) as error:
         builder.check_inputs(composition)
+        if isinstance(error, UnsatisfiableError):
+            builder.check_arguments(composition)
         raise
     builder.check_input_texts(composition)
+    builder.check_arguments(composition)
     return BuiltMachine(whole, tuple(builder.schemas), composition.special)
 
 
@@ -92,6 +103,10 @@ class _Builder:
         self._parsed = ParsedTexts()
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
         """Each with its path, see ``BuiltMachine``; includes those that no document satisfies."""
+        self._texts: list[HoleText] = []
+        """Those of the holes that have any, in the order of ``composition.holes``."""
+        self._empty: dict[int, UnsatisfiableError] = {}
+        """Why a hole has no text, by its index in ``composition.holes``."""
 
     def grammar_machine(self, composition: Composition) -> GrammarMachine:
         """Return the recogniser of any constraint except a schema alone.
@@ -100,27 +115,24 @@ class _Builder:
         left out. If no text is left, the error of the first such hole is raised, in the order of
         ``composition.holes``.
         """
-        # By the index of the hole among those left, as ``drop_empty_holes`` renumbers them;
-        # ``empty`` is by the index in ``composition.holes``.
+        # By the index of the hole among those left, as ``drop_empty_holes`` renumbers them.
         fillings: list[Recognizer] = []
-        texts: list[HoleText] = []
-        empty: dict[int, UnsatisfiableError] = {}
         for index, hole in enumerate(composition.holes):
             try:
                 with naming(hole.path):
                     fillings.append(self._filling(hole))
-                    texts.append(_hole_text(fillings[-1]))
+                    self._texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
                 # Its traceback refers to this frame, and so to what would keep it.
                 drop_tracebacks(error)
                 # Other alternatives may be possible without it.
-                empty[index] = error
+                self._empty[index] = error
         try:
-            grammar = drop_empty_holes(composition.grammar, empty)
-            network = network_from_grammar(grammar, self._unavailable_bytes, texts)
+            grammar = drop_empty_holes(composition.grammar, self._empty)
+            network = network_from_grammar(grammar, self._unavailable_bytes, self._texts)
         except UnsatisfiableError:
             # The error of a schema says where; that of the whole only says that there is no text.
-            for first in empty.values():
+            for first in self._empty.values():
                 raise first from None
             raise
         if not fillings:
@@ -153,6 +165,26 @@ class _Builder:
                     except UnsatisfiableError:
                         grammar = composition.grammar_of(one.body)
                         check_has_text(grammar, self._unavailable_bytes)
+
+    def check_arguments(self, composition: Composition) -> None:
+        """Raise UnsatisfiableError for the first function whose parameters no arguments fit.
+
+        For holes that ``grammar_machine`` has filled. Where the answer may do without that
+        function, the composition as a whole has texts.
+        """
+        with renewed_work():
+            for field, body in composition.arguments.items():
+                with naming((field,), field=field):
+                    for hole in required_holes(body):
+                        if (cause := self._empty.get(hole.number)) is not None:
+                            raise no_arguments(pointer=cause.pointer) from None
+                    if isinstance(body, cf.Hole):
+                        continue  # it has a text
+                    grammar = drop_empty_holes(composition.grammar_of(body), self._empty)
+                    try:
+                        check_has_text(grammar, self._unavailable_bytes, self._texts)
+                    except UnsatisfiableError:
+                        raise no_arguments() from None
 
     def _filling(self, hole: FilledHole) -> Recognizer:
         """Return the recogniser for the filling of a hole; raises what ``json_machine`` raises."""

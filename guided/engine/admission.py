@@ -68,8 +68,7 @@ class Admission:
         """
         request, vocabulary = submission.request, self._vocabulary
         budget = self._checked_budget(submission, matcher)
-        if request.min_tokens:
-            matcher = _held_back(matcher, request.min_tokens, vocabulary)
+        matcher = _held_back(matcher, request, vocabulary)
         # Thoughts have a budget and an end to respect; the answer after them may still be free.
         is_constrained = answer_constraint(request.constraint) is not None
         # Beams choose by score alone: they have no sampling, and are not streamed.
@@ -264,11 +263,17 @@ def _skip_of(request: GenerationRequest) -> int:
     return len(constraint.respelled.encode()) if isinstance(constraint, Continued) else 0
 
 
-def _held_back(matcher: Matcher, least: int, vocabulary: Vocabulary) -> Matcher:
-    """Return the position before an answer that has so many tokens, not counting thoughts."""
+def _held_back(matcher: Matcher, request: GenerationRequest, vocabulary: Vocabulary) -> Matcher:
+    """Return the position before an answer whose ends and stop tokens come late enough.
+
+    The tokens of thoughts do not count.
+    """
     if isinstance(matcher, ThinkingMatcher):
-        return replace(matcher, answer=LeastTokensMatcher.before(matcher.answer, least, vocabulary))
-    return LeastTokensMatcher.before(matcher, least, vocabulary)
+        return replace(matcher, answer=_held_back(matcher.answer, request, vocabulary))
+    if request.stop_tokens:
+        after = request.stop_after or 0
+        matcher = LeastTokensMatcher.before(matcher, after, vocabulary, request.stop_tokens)
+    return LeastTokensMatcher.before(matcher, request.min_tokens or 0, vocabulary)
 
 
 def _make_thoughts_reader(

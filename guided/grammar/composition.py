@@ -6,7 +6,7 @@ JSON schemas are not context-free: each is a hole of the grammar, which another 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,12 +32,19 @@ from guided.regular.expression import (
 from guided.runtime.work_budget import spend, with_pauses
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.bare_string import BareString
+from guided.spec.call_arguments import CallArguments
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.input_text import BareText, EscapedText
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
 
-__all__ = ["Composition", "FilledHole", "drop_empty_holes", "lower_composition"]
+__all__ = [
+    "Composition",
+    "FilledHole",
+    "drop_empty_holes",
+    "lower_composition",
+    "required_holes",
+]
 
 _WHOLE = "whole"
 _HOLE_WORK: Final = 1_000
@@ -74,9 +81,11 @@ class Composition:
     holes: tuple[FilledHole, ...]
     inputs: Mapping[str, InputTexts]
     """Each input of a custom tool, by the field it came from."""
+    arguments: Mapping[str, cf.Body]
+    """The arguments of each function that may be called, by the field of its parameters."""
 
     def grammar_of(self, body: cf.Body) -> cf.ContextFreeGrammar:
-        """Return the grammar of an input of a custom tool on its own, by one of its bodies."""
+        """Return the grammar of an input or of arguments on their own, by one of their bodies."""
         return cf.ContextFreeGrammar({**self.grammar.rules, _WHOLE: body}, _WHOLE)
 
     @property
@@ -105,9 +114,9 @@ def lower_composition(constraint: Structure) -> Composition:
     match constraint:
         case Lark(text, start, imports, holes):
             if not holes and not any(map(has_inline_schema, (text, *dict(imports).values()))):
-                return Composition(lower_lark(text, start, dict(imports)), (), {})
+                return Composition(lower_lark(text, start, dict(imports)), (), {}, {})
         case Ebnf() | Regex() | Choice():
-            return Composition(_lower_single(constraint), (), {})
+            return Composition(_lower_single(constraint), (), {}, {})
     return _Composer().lower_whole(constraint)
 
 
@@ -167,12 +176,14 @@ class _Composer:
         """The body of each part that is a grammar, by its digest."""
         self._inputs: dict[str, InputTexts] = {}
         """Each input of a custom tool, by the field it came from."""
+        self._arguments: dict[str, cf.Body] = {}
+        """The arguments of each function, by the field of its parameters."""
 
     def lower_whole(self, constraint: Structure) -> Composition:
         """Return the composition of a constraint; raises as ``lower_composition`` does."""
         whole = self.lower_part(constraint, ())
         grammar = cf.ContextFreeGrammar(self.rules | {_WHOLE: whole}, _WHOLE)
-        return Composition(grammar, tuple(self.holes), self._inputs)
+        return Composition(grammar, tuple(self.holes), self._inputs, self._arguments)
 
     def lower_part(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
         """Return the body of a part of the composition; ``path`` names the part in errors.
@@ -207,6 +218,9 @@ class _Composer:
                     spend(_HOLE_WORK)
                     self.holes.append(FilledHole(constraint, path))
                 return cf.Hole(number)
+            case CallArguments(arguments, field):
+                self._arguments[field] = self.lower_part(arguments, path)
+                return self._arguments[field]
             case BareText(field=field, end=end, without=without):
                 any_text = self._lower_grammar(constraint, path)
                 body = _without(any_text, end, without)
@@ -406,6 +420,16 @@ def _adapt_body(
             first = group if ignored is None else cf.Concatenation((ignored, group))
             return cf.Alternation((first, *others))
     return cf.map_inner(body, inner)
+
+
+def required_holes(body: cf.Body) -> Iterator[cf.Hole]:
+    """Yield holes that every text of a body fills, though not those inside of rules."""
+    match body:
+        case cf.Hole():
+            yield body
+        case cf.Concatenation(parts):
+            for part in parts:
+                yield from required_holes(part)
 
 
 def drop_empty_holes(

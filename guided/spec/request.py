@@ -182,7 +182,8 @@ class GenerationRequest:
             "Tokens that come before any stop text or token counts.", at_least(0), group=_STOPPING
         ),
     ] = None
-    """A stop that begins among them and ends later counts. Without the tokens of thoughts."""
+    """A stop text that begins among them and ends later counts, and stop tokens are not written
+    among them if others may be. Without the tokens of thoughts."""
     top_logprobs: Annotated[
         int | None,
         Option(

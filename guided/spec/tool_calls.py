@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guided.errors import RequestError, naming
 from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Regex, Structure
+from guided.spec.call_arguments import CallArguments, no_arguments
 from guided.spec.closed_objects import close_objects
 from guided.spec.composition import AnyOf, Part, Repeat, Sequence
 from guided.spec.exact_json import read_exact, write_exact
@@ -13,7 +14,7 @@ from guided.spec.tagged import Calls, FreeText, Tag, Tagged
 from guided.spec.tool_format import MARK, ToolFormat, strip_marks
 from guided.spec.tool_literals import literals_of
 from guided.spec.tool_members import members_of
-from guided.spec.tools import INPUT, Tool, ToolUse, input_field
+from guided.spec.tools import INPUT, Tool, ToolUse, input_field, parameters_field
 
 __all__ = ["arguments_constraint", "arguments_of", "with_calls"]
 
@@ -64,13 +65,13 @@ def arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
     """Return the constraint of a tool's arguments as the format writes them."""
     if tool.input is not None:
         return _input_constraint(tool.input, input_field(tool.name), form)
-    schema = arguments_of(tool)
+    arguments: Structure = arguments_of(tool)
     with naming((f"the tool {tool.name}",)):
         if form.members is not None:
-            return members_of(tool, schema, form.members)
-        if form.quote:
-            return literals_of(tool, schema, strip_marks(form.quote), MARK)
-    return schema
+            arguments = members_of(tool, arguments, form.members)
+        elif form.quote:
+            arguments = literals_of(tool, arguments, strip_marks(form.quote), MARK)
+    return CallArguments(arguments, parameters_field(tool.name))
 
 
 def _input_constraint(grammar: Lark | Regex, field: str, form: ToolFormat) -> Structure:
@@ -108,12 +109,13 @@ def _parts(text: str) -> list[Part]:
 
 def arguments_of(tool: Tool) -> JsonSchema:
     """Return the constraint of a tool's arguments; raises RequestError for an invalid schema."""
+    field = parameters_field(tool.name)
     with naming((f"the tool {tool.name}",)):
         schema = {"type": "object"} | read_exact(tool.schema)
+    with naming((field,), field=field):
         if schema["type"] != "object":
-            raise RequestError(
-                f"its parameters are of type {schema['type']!r}, no object", field="tools"
-            )
+            raise no_arguments(f"they are of type {schema['type']!r}, no object")
+    with naming((f"the tool {tool.name}",)):
         enforced = close_objects(schema) if tool.strict else schema
         # A file or a patch is a long string; the budget of tokens bounds it.
         options = JsonOptions(max_string_length=None, unknown_keywords=tool.unknown_keywords)

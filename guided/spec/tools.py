@@ -23,6 +23,7 @@ __all__ = [
     "check_call",
     "check_call_id",
     "input_field",
+    "parameters_field",
 ]
 
 MAX_TOOLS: Final = 128
@@ -209,6 +210,11 @@ def _parse(text: str) -> object:
 def input_field(name: str) -> str:
     """Return the field of a request that has the input of the tool with this name, for errors."""
     return f"tools.{name}.{INPUT}"
+
+
+def parameters_field(name: str) -> str:
+    """Return the field of a request that has the parameters of the tool with this name."""
+    return f"tools.{name}.parameters"
 
 
 def _input_schema(grammar: Lark | Regex) -> str:

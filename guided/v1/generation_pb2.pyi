@@ -501,8 +501,8 @@ class GenerateRequest(_message.Message):
     """
     stop_after: _builtins.int
     """Number of tokens of the answer, not counting thoughts, before stop and stop_tokens count; not
-    negative, and only with one of them. A stop that begins among these tokens and ends later counts.
-    Absent: 0.
+    negative, and only with one of them. A stop that begins among these tokens and ends later counts;
+    of stop_tokens none is written among them, unless nothing else may be. Absent: 0.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:

@@ -13,12 +13,14 @@ from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
 from guided_service.http.anthropic_answer import AnthropicForm
 from guided_service.http.anthropic_prompt import PromptFields
+from guided_service.http.anthropic_tools import tools_of
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.constraints import StructuredOutputs, check_options
 from guided_service.http.fields import Body, Budget, Given, SharedFields, given
-from guided_service.http.sent_names import named_as_sent
+from guided_service.http.sent_names import CameFrom, named_as_sent
 from guided_service.http.token_requests import Prompted
+from guided_service.http.tools import definition_fields
 
 __all__ = ["CountRequest", "MessageRequest", "read_count", "read_message"]
 
@@ -76,9 +78,12 @@ def read_message(body: Body, config: ServerConfig) -> Asked:
     is_schema = prompt.wanted is not None and isinstance(prompt.wanted.structure, JsonSchema)
     if asked.show_schema and not is_schema:
         raise RequestError("show_schema needs a schema", field="show_schema")
-    came_from = asked.came_from(
-        prompt="messages", constraint=prompt.constraint_field, reasoning="thinking"
-    )
+    came_from: CameFrom = {
+        **definition_fields(tools_of(asked.tools)),
+        **asked.came_from(
+            prompt="messages", constraint=prompt.constraint_field, reasoning="thinking"
+        ),
+    }
     with named_as_sent(came_from):
         request = GenerationRequest(
             **prompt.options(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -35,6 +35,10 @@ class ClientTool(Given):
     """The model is shown all tools."""
     allowed_callers: Annotated[list[Literal["direct"]], Field(min_length=1)] | None = None
     """Calls are always the model's own."""
+
+
+class _AsFunction(FunctionTool):
+    definition_path: ClassVar[str] = "input_schema"
 
 
 AnthropicTool: TypeAlias = Annotated[ClientTool, OneOf("type", default="custom", hint=_OWN_TOOLS)]
@@ -78,7 +82,7 @@ AnthropicToolChoice: TypeAlias = Annotated[
 def tools_of(tools: list[ClientTool]) -> list[FunctionTool]:
     """Return the tools as OpenAI's API has them."""
     return [
-        FunctionTool(
+        _AsFunction(
             type="function",
             name=tool.name,
             description=tool.description,

@@ -28,7 +28,7 @@ from guided_service.http.tools import (
     ToolChoice,
     chosen_of,
     custom_names,
-    input_fields,
+    definition_fields,
     tool_use,
 )
 
@@ -135,7 +135,7 @@ def read_chat(body: Body, config: ServerConfig) -> Asked:
     if chat.show_schema and not isinstance(structure, JsonSchema):
         raise RequestError("show_schema needs a schema", field="show_schema")
     came_from: CameFrom = {
-        **input_fields(chat.tools),
+        **definition_fields(chat.tools),
         **chat.came_from(
             prompt="messages",
             constraint=field,

@@ -217,8 +217,8 @@ class SharedFields(ModelFields):
             "stop_tokens": tuple(map(TokenId, self.stop_token_ids)),
             # Without any there is nothing to include.
             "include_stop": self.include_stop_str_in_output and bool(stop or self.stop_token_ids),
-            # As in vLLM: text that is complete within the least length stops nothing.
-            "stop_after": self.min_tokens or None if stop else None,
+            # As in vLLM: nothing stops the answer within its least length.
+            "stop_after": self.min_tokens or None if stop or self.stop_token_ids else None,
             # A length that no end cuts short is a budget that the caller sets.
             "max_tokens": budget if self.ignore_eos else max_tokens,
             "default_max_tokens": default_max_tokens,
@@ -253,21 +253,11 @@ class SharedFields(ModelFields):
         return (told,) if isinstance(told, str) else tuple(told)
 
     def _check_least(self, budget: int, budget_field: str) -> None:
-        """Raise RequestError for a least length above the budget, or beside stop tokens.
-
-        Other servers keep the model from writing those, and this one does not.
-        """
+        """Raise RequestError for a least length above the budget."""
         if self.min_tokens > budget:
             raise RequestError(
                 f"min_tokens {self.min_tokens} is above {budget_field} ({budget})",
                 field="min_tokens",
-            )
-        if self.min_tokens and self.stop_token_ids:
-            raise RequestError(
-                f"min_tokens holds back the model's own end and {self.stop_field}, and "
-                "stop_token_ids may be written before",
-                field="min_tokens",
-                hint="leave one out",
             )
 
 

@@ -36,7 +36,7 @@ from guided_service.http.tools import (
     ResponseToolChoice,
     chosen_of,
     custom_names,
-    input_fields,
+    definition_fields,
     tool_use,
 )
 from guided_service.http.unions import OneOf, OneOfKinds
@@ -201,7 +201,7 @@ def read_response(body: Body, config: ServerConfig) -> Asked:
         asked.top_logprobs is not None or "message.output_text.logprobs" in asked.include
     )
     came_from: CameFrom = {
-        **input_fields(asked.tools),
+        **definition_fields(asked.tools),
         **asked.came_from(
             prompt="input",
             constraint=field,

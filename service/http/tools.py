@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from pydantic import Field
@@ -14,10 +14,11 @@ from guided.errors import RequestError
 from guided.spec import JsonSchema
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
-from guided.spec.tools import MAX_TOOLS, input_field
+from guided.spec.tools import MAX_TOOLS, input_field, parameters_field
 from guided_service.http.constraints import Wanted
 from guided_service.http.custom_tools import ChatCustom, ResponseCustom, ToolName
 from guided_service.http.fields import Given, Listed
+from guided_service.http.sent_names import named_as_sent
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = [
@@ -33,13 +34,15 @@ __all__ = [
     "ToolChoice",
     "chosen_of",
     "custom_names",
-    "input_fields",
+    "definition_fields",
     "tool_use",
 ]
 
 
 class Function(Given):
     """A function that the model may call."""
+
+    definition_path: ClassVar[str] = "parameters"
 
     name: ToolName
     description: str | None = None
@@ -218,15 +221,14 @@ def custom_names(tools: Iterable[AnyTool]) -> frozenset[str]:
     return frozenset(_inner(tool).name for tool in tools if tool.type == "custom")
 
 
-def input_fields(tools: Iterable[AnyTool]) -> dict[str, str]:
-    """Map the fields of inputs in the engine's request to those of grammars in the body."""
+def definition_fields(tools: Iterable[AnyTool]) -> dict[str, str]:
+    """Map the fields of inputs and parameters in the engine's request to those in the body."""
     found = {}
     for at, tool in enumerate(tools):
-        match tool:
-            case ChatCustomTool(custom=custom):
-                found[input_field(custom.name)] = f"tools[{at}].custom.{custom.definition_path}"
-            case CustomTool():
-                found[input_field(tool.name)] = f"tools[{at}].{tool.definition_path}"
+        inner = _inner(tool)
+        field = input_field if tool.type == "custom" else parameters_field
+        within = "" if inner is tool else f"{tool.type}."
+        found[field(inner.name)] = f"tools[{at}].{within}{inner.definition_path}"
     return found
 
 
@@ -254,7 +256,8 @@ def tool_use(
         )
     use = spec.ToolUse(found, choice, is_parallel)
     # The engine repeats this with the model's own format; here it reports faulty tools early.
-    with_calls(use, None if beside is None else beside.structure, HERMES)
+    with named_as_sent(definition_fields(tools)):
+        with_calls(use, None if beside is None else beside.structure, HERMES)
     return use
 
 

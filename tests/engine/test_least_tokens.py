@@ -117,6 +117,42 @@ def test_stops_count_after_as_many_tokens_as_they_are_told_to(forcing: Forcing) 
         ].decode(errors="replace")
 
 
+STOP = TokenId(next(i for i, text in enumerate(make_vocabulary().token_bytes) if text == b"a"))
+STOPPING = (*((end, 50.0) for end, _ in ENDING), (int(STOP), 100.0))
+"""Makes the model write the token wherever it may, and else end the answer."""
+
+
+@pytest.mark.parametrize("forcing", Forcing)
+@pytest.mark.parametrize(("least", "after"), [(20, 0), (20, 1), (20, 9), (9, 9), (0, 3)])
+def test_stop_tokens_are_not_written_before_they_count(
+    least: int, after: int, forcing: Forcing
+) -> None:
+    request = replace(FREE, sampling=Sampling(logit_bias=STOPPING), stop_tokens=(STOP,))
+    found = answer(replace(request, min_tokens=least, stop_after=after, forcing=forcing))
+    if least < after:  # the model's own end is not held back
+        assert (found.tokens, found.finish_reason) == ((), FinishReason.STOP)
+        return
+    assert found.tokens.count(STOP) == 1
+    assert (len(found.tokens), found.tokens[-1]) == (after + 1, STOP)
+    assert found.finish_reason is FinishReason.STOP_SEQUENCE
+
+
+@pytest.mark.parametrize("forcing", Forcing)
+@pytest.mark.parametrize("after", range(4))
+def test_a_stop_token_is_written_where_the_constraint_has_nothing_else(
+    after: int, forcing: Forcing
+) -> None:
+    request = replace(FREE, constraint=words("aaa"), forcing=forcing)
+    spelled = answer(request).tokens
+    stops = (spelled[0],)
+    found = answer(replace(request, stop_tokens=stops, stop_after=after))
+    if found.finish_reason is FinishReason.COMPLETE:
+        assert found.text == "aaa"
+        assert stops[0] not in found.tokens[after:]
+    else:
+        assert found.tokens.index(stops[0], after) == len(found.tokens) - 1
+
+
 def test_thoughts_do_not_count() -> None:
     ending = thoughts.biased("<|im_end|>", 100.0) + thoughts.biased("</think>", -100.0)
     request = thoughts.thinking(
@@ -149,6 +185,7 @@ def test_masks_are_those_of_the_constraint_without_the_end() -> None:
         assert {*tokens_of(held.mask()).tolist()} == expected
         assert held.is_accepting == (not legal - END_IDS)
         assert held.is_complete == held.answer.is_complete
+        assert held.held is held.ends
         for token in map(TokenId, range(len(make_vocabulary()))):
             assert held.allows(token) == (token in expected)
         for budget in range(6):
@@ -157,6 +194,31 @@ def test_masks_are_those_of_the_constraint_without_the_end() -> None:
                 fits = {*tokens_of(held.answer.mask_within(budget)).tolist()}
                 assert within == (fits - END_IDS or fits)
     assert seen > 5
+
+
+@pytest.mark.parametrize("least", [0, 2])
+@pytest.mark.parametrize("after", [1, 3])
+def test_masks_are_without_stop_tokens_too(after: int, least: int) -> None:
+    """Whatever else is allowed comes first: other tokens, then ends, then what is held back."""
+    vocabulary = make_vocabulary()
+    start = WordMatcher.of(WORDS)
+    stops = {TokenId(token) for token in tokens_of(start.mask()).tolist()} - END_IDS
+    inner = LeastTokensMatcher.before(start, after, vocabulary, stops)
+    for held in _positions(LeastTokensMatcher.before(inner, least, vocabulary), 3):
+        bare = held
+        held_back: list[set[int]] = []
+        while isinstance(bare, LeastTokensMatcher):
+            held_back.append({*tokens_of(bare.held).tolist()})
+            bare = bare.answer
+        expected = {*tokens_of(bare.mask()).tolist()}
+        for tokens in reversed(held_back):
+            expected = expected - tokens or expected
+        assert {*tokens_of(held.mask()).tolist()} == expected
+        assert held.is_accepting == bool(expected & END_IDS)
+        for token in map(TokenId, range(len(vocabulary))):
+            assert held.allows(token) == (token in expected)
+        for forcing in Forcing:
+            assert all(token in expected for token in held.forced_run(forcing)[:1])
 
 
 def test_what_contradicts_it_is_refused() -> None:

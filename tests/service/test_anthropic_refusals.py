@@ -159,12 +159,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"max_tokens": None}, "max_tokens", "max_tokens is missing"),
     ({"max_tokens": 0}, "max_tokens", "max_tokens: should be greater than or equal to 1"),
-    (
-        {"min_tokens": 3, "stop_token_ids": [5]},
-        "min_tokens",
-        "min_tokens holds back the model's own end and stop_sequences, and stop_token_ids may be "
-        "written before; leave one out",
-    ),
     ({"stop": "a"}, "stop", "stop is not honoured by this server; use stop_sequences"),
     (
         {"response_format": {"type": "json_object"}},

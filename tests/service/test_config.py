@@ -124,6 +124,63 @@ def test_a_port_that_browsers_leave_out_is_refused(wrong: str, sent: str) -> Non
         ServerConfig(http_cors_origins=(wrong,))
 
 
+ORIGIN = (
+    "Value error, 'x' is no origin as browsers send it, such as https://app.example:8443, nor *"
+)
+NUMBER = "Input should be a valid integer, unable to parse string as an integer"
+
+
+@pytest.mark.parametrize(
+    ("options", "variable", "lines", "told"),
+    [
+        (
+            ["--http-cors-origin", "https://a.example", "--http-cors-origin", "x"],
+            ("", ""),
+            "",
+            f"--http-cors-origin, value 2: {ORIGIN}",
+        ),
+        (
+            [],
+            ("GUIDED_HTTP_CORS_ORIGINS", "x,https://a.example"),
+            "",
+            f"GUIDED_HTTP_CORS_ORIGINS, value 1: {ORIGIN}",
+        ),
+        (
+            [],
+            ("", ""),
+            'http_cors_origins = ["*", "x"]',
+            f"http_cors_origins in {{}}, value 2: {ORIGIN}",
+        ),
+        (["--draft-widths", "3,x"], ("", ""), "", f"--draft-widths, value 2: {NUMBER}"),
+        ([], ("GUIDED_DRAFT_WIDTHS", "3,1,x"), "", f"GUIDED_DRAFT_WIDTHS, value 3: {NUMBER}"),
+        (["--adapter", "c"], ("", ""), "", "--adapter: Value error, 'c' is no NAME=FOLDER"),
+        (
+            [],
+            ("", ""),
+            "[adapters]\nb = 3",
+            "adapters in {}, value 'b': Input should be a valid string",
+        ),
+        (["--port", "x"], ("", ""), "", f"'--port': {NUMBER}"),
+        ([], ("GUIDED_PORT", "x"), "", f"GUIDED_PORT: {NUMBER}"),
+    ],
+)
+def test_a_wrong_value_is_told_by_where_it_was_written(
+    options: list[str],
+    variable: tuple[str, str],
+    lines: str,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    if variable[0]:
+        monkeypatch.setenv(*variable)
+    file = tmp_path / "s.toml"
+    file.write_text(lines)
+    output = CliRunner().invoke(app, [*options, "--config", str(file)]).output
+    shown = re.sub(r"[\s│]+", "", output)
+    assert re.sub(r"\s+", "", told.format(file)) in shown
+
+
 def test_adapters_have_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As an option once for each, in the environment separated by commas, in a file a table."""
     assert choice_of(ServerConfig()).adapters == ModelChoice().adapters == {}

@@ -146,8 +146,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"ignore_eos": 1}, "ignore_eos"),
     ("chat", {"min_tokens": 6, "max_tokens": 5}, "min_tokens"),
     ("responses", {"min_tokens": -1}, "min_tokens"),
-    ("chat", {"min_tokens": 1, "ignore_eos": True, "stop_token_ids": [5]}, "min_tokens"),
-    ("completions", {"min_tokens": 1, "stop_token_ids": [5]}, "min_tokens"),
     ("chat", {"skip_special_tokens": False}, "skip_special_tokens"),
     ("chat", {"use_beam_search": True}, "use_beam_search"),
     ("chat", {"add_generation_prompt": False}, "add_generation_prompt"),
@@ -201,7 +199,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "chat",
         {"tools": [{**TOOL, "function": {"name": "f", "parameters": {"type": "array"}}}]},
-        "tools",
+        "tools[0].function.parameters",
     ),
     ("chat", {"tools": [TOOL], "guided_regex": "a"}, "guided_regex"),
     ("chat", {"response_format": {"type": "xml"}}, "response_format.type"),

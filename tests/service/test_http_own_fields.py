@@ -243,6 +243,10 @@ def test_an_ignored_end_is_a_whole_budget(
         ("chat", {"min_tokens": 7}, None),
         ("chat", {"ignore_eos": True, "stop": "x"}, None),
         ("completions", {"ignore_eos": True, "min_tokens": 3, "stop": ["x", "y"]}, 3),
+        ("chat", {"min_tokens": 7, "stop_token_ids": [5]}, 7),
+        ("responses", {"min_tokens": 7, "stop_token_ids": [5]}, 7),
+        ("chat", {"ignore_eos": True, "stop_token_ids": [5]}, None),
+        ("completions", {"ignore_eos": True, "min_tokens": 3, "stop_token_ids": [5]}, 3),
     ],
 )
 def test_stops_count_behind_the_least_length(

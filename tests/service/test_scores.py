@@ -11,9 +11,12 @@ import pytest
 import guided
 from guided import testing
 from guided.client import AsyncClient, Client
-from guided.client.scores import score_requests
-from guided.errors import RequestError
+from guided.client.scores import MAX_BYTES, MAX_CHARACTERS, score_requests
+from guided.constraint import ConstraintCompiler
+from guided.errors import LimitExceededError, RequestError
+from guided.spec import Choice
 from tests.kit.pages import run_blocks
+from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.service.http_server import HttpServer
 
 TEXTS = ["Oslo", "Rome", "", "Hé, <|im_end|> 😀"]
@@ -81,6 +84,15 @@ def test_the_page_shows_code_that_runs(client: Client, capsys: pytest.CaptureFix
             "texts are scored by the model alone, so temperature does not apply; leave it out; "
             "there is adapter, allow_special_tokens, cache_salt, deadline, model, priority",
         ),
+        (
+            ["a", "b" * 50_000],
+            {},
+            "texts[1]",
+            "texts[1] has 50,000 characters, and a text of at most 49,999 is scored at once; after "
+            "a guided.RawPrompt score it in parts, each with the parts before it in the prompt, "
+            "and add up their logprob",
+        ),
+        (["é" * 29_999], {}, "texts[0]", "texts[0] has 59,998 bytes, and a text of at most 59,997"),
         (["a"], {"request_id": "x"}, "request_id", "texts are scored by the model alone, so"),
         (["a"], {"priority": 1000}, "priority", "priority 1000 is "),
     ],
@@ -92,6 +104,19 @@ def test_what_cannot_be_scored_is_refused(
         client.score("Where?", texts, **options)
     assert str(refused.value).startswith(message)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 49_999, "é" * 29_998, "€" * 19_999, "a" * 40_001 + "é" * 9_998]
+)
+def test_a_text_of_the_greatest_length_is_one_for_the_compiler_too(text: str) -> None:
+    """And one that is longer is not: what is refused could not be scored."""
+    assert len(text) == MAX_CHARACTERS or MAX_BYTES - len(text.encode()) < 3
+    compiler = ConstraintCompiler(tiny_vocabulary(()))
+    (request,) = score_requests("Where?", [text], {})
+    compiler.start(request.grammar)
+    with pytest.raises(LimitExceededError, match="states"):
+        compiler.start(Choice([f"{text}€"]))
 
 
 def test_an_unknown_option_is_told_as_elsewhere() -> None:

@@ -193,7 +193,8 @@ class Open(BaseModel):
         ({"tools": [STOP], "grammar": Regex("a")}, "the answer beside tools is not JSON"),
         (
             {"tools": [Tool("f", "", '{"type":"array"}')]},
-            "in the tool f: its parameters are of type 'array', no object",
+            "in tools.f.parameters: no arguments fit, so the tool cannot be called: they are "
+            "of type 'array', no object; correct its parameters, or leave the tool out",
         ),
         (
             {"tools": [{"type": "function", "function": {"name": "f", "more": 1}}]},

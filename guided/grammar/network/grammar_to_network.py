@@ -92,9 +92,13 @@ def network_from_grammar(
     return network_from_automata(simplified, productive.accepts_empty, holes)
 
 
-def check_has_text(grammar: ContextFreeGrammar, unavailable_bytes: Collection[int]) -> None:
-    """Raise what ``network_from_grammar`` raises for a grammar without holes, in fewer passes."""
-    _productive_rules(grammar, unavailable_bytes, ())
+def check_has_text(
+    grammar: ContextFreeGrammar,
+    unavailable_bytes: Collection[int],
+    holes: Sequence[HoleText] = (),
+) -> None:
+    """Raise what the first passes of ``network_from_grammar`` raise, so if there is no text."""
+    _productive_rules(grammar, unavailable_bytes, holes)
 
 
 def _productive_rules(

@@ -195,6 +195,26 @@ def test_a_long_string_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decoded < 3 * len(written)
 
 
+@pytest.mark.parametrize("begin", ['"', '["é",'])
+def test_a_piece_is_added_without_copying_what_came_before(begin: str) -> None:
+    document = GrowingJson()
+    document.feed(begin)
+    for _ in range(1_000):
+        document.feed("1, " * 500)
+    most_at_once = 0
+    tracemalloc.start()
+    try:
+        document.feed("1, ")  # the trace begins with what is allocated from here on
+        for _ in range(10):
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            document.feed("1, ")
+            most_at_once = max(most_at_once, tracemalloc.get_traced_memory()[1] - held)
+    finally:
+        tracemalloc.stop()
+    assert most_at_once < len(document.text) // 100
+
+
 def test_many_values_below_a_long_name_do_not_keep_it_each() -> None:
     reader = GrowingJson()
     reader.feed('{"' + "n" * 20_000 + '":[')
