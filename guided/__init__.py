@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         TextGrown,
         ThoughtsGrown,
         Tls,
+        TokenPrompt,
         ValueEvent,
         wait_until_serving,
     )
@@ -189,6 +190,7 @@ __all__ = [
     "Timing",
     "Tls",
     "TokenLogprobs",
+    "TokenPrompt",
     "TokenRejectedError",
     "Tool",
     "ToolCall",

@@ -22,6 +22,7 @@ from guided.spec import (
     Choice,
     Constraint,
     Ebnf,
+    EnginePrompt,
     GenerationRequest,
     JsonOptions,
     JsonSchema,
@@ -30,6 +31,7 @@ from guided.spec import (
     Regex,
     Stored,
     Structure,
+    TokenPrompt,
     Tool,
     ToolUse,
 )
@@ -57,6 +59,9 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
     if isinstance(request.prompt, str):
         with encodable("prompt"):
             message.text = request.prompt
+    elif isinstance(request.prompt, TokenPrompt):
+        with encodable("prompt"):
+            message.tokens.tokens.extend(request.prompt.tokens)
     else:
         for turn in request.prompt:
             write(turn, message.messages.messages.add(), "messages")
@@ -184,7 +189,9 @@ def decode_request(
     )
 
 
-def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:
+def _decode_prompt(message: pb.GenerateRequest) -> EnginePrompt:
+    if message.WhichOneof("prompt") == "tokens":
+        return TokenPrompt(message.tokens.tokens)
     if message.WhichOneof("prompt") == "messages":
         return tuple(_decode_turn(*turn) for turn in enumerate(message.messages.messages))
     return message.text

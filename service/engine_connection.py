@@ -359,7 +359,7 @@ async def _written(request: GenerationRequest, make: Callable[[], ToEngine]) -> 
 
 
 def _has_many_parts(request: GenerationRequest) -> bool:
-    count = 0 if isinstance(request.prompt, str) else len(request.prompt)
+    count = len(request.prompt) if isinstance(request.prompt, tuple) else 0
     level = [] if request.constraint is None else [request.constraint]
     while level and count <= _MANY_PARTS:
         count += len(level)

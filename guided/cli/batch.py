@@ -66,9 +66,9 @@ def batch(
 ) -> None:
     """Have a server answer a file of requests, and continue where an earlier run ended.
 
-    A request is a JSON object with prompt, messages or raw_prompt; schema, regex, choice or grammar
-    ({"lark": TEXT} or {"ebnf": TEXT}); optionally an id; and any option of the client, such as
-    max_tokens. All lines are checked before anything is sent. Results are written in the order in
+    A request is a JSON object with prompt, messages, raw_prompt or tokens; schema, regex, choice or
+    grammar ({"lark": TEXT} or {"ebnf": TEXT}); optionally an id; and any option of the client, such
+    as max_tokens. All lines are checked before anything is sent. Results are written in the order in
     which they finish, each with the line number and the id of its request. The exit status is 1 if
     any request failed; run the command again to retry those.
     """

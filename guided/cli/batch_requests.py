@@ -24,7 +24,7 @@ __all__ = ["BatchLine", "Key", "digests_of", "read_lines"]
 Key: TypeAlias = int | str
 """The key of a result: the ``id`` of its request, or the number of its line."""
 
-_PROMPTS: Final = ("prompt", "messages", "raw_prompt")
+_PROMPTS: Final = ("prompt", "messages", "raw_prompt", "tokens")
 _GRAMMARS: Final[Mapping[str, type[Lark] | type[Ebnf]]] = {"lark": Lark, "ebnf": Ebnf}
 
 
@@ -134,7 +134,7 @@ def _check_known(given: Mapping[str, Any]) -> None:
 
 
 def _prompt(given: dict[str, Any]) -> Any:
-    from guided.client import RawPrompt
+    from guided.client import RawPrompt, TokenPrompt
 
     named = [name for name in _PROMPTS if name in given]
     if len(named) != 1:
@@ -149,6 +149,8 @@ def _prompt(given: dict[str, Any]) -> Any:
         if not isinstance(value, list):
             raise RequestError(f"{value!r} is no list of messages", field=name)
         return value
+    if name == "tokens":
+        return TokenPrompt(value)
     if not isinstance(value, str):
         raise RequestError(f"{value!r} is no string", field=name)
     return RawPrompt(value) if name == "raw_prompt" else value

@@ -5,7 +5,7 @@ from guided.client.async_client import AsyncClient
 from guided.client.client import Client
 from guided.client.growing_json import ValueEvent
 from guided.client.incoming import AsyncStream, Stream
-from guided.client.prompt import RawPrompt
+from guided.client.prompt import RawPrompt, TokenPrompt
 from guided.client.readiness import wait_until_serving
 from guided.client.request import Request
 from guided.client.scores import Score
@@ -39,6 +39,7 @@ __all__ = [
     "TextGrown",
     "ThoughtsGrown",
     "Tls",
+    "TokenPrompt",
     "ValueEvent",
     "wait_until_serving",
 ]

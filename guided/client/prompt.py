@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from guided.errors import RequestError
-from guided.spec import Message
+from guided.spec import EnginePrompt, Message, TokenPrompt
 
-__all__ = ["Prompt", "RawPrompt", "spoken_prompt"]
+__all__ = ["Prompt", "RawPrompt", "TokenPrompt", "spoken_prompt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +19,20 @@ class RawPrompt:
     text: str
 
 
-Prompt: TypeAlias = str | Sequence[Message | Mapping[str, object]] | RawPrompt
+Prompt: TypeAlias = str | Sequence[Message | Mapping[str, object]] | RawPrompt | TokenPrompt
 """A string is one turn of the user in the model's chat template, the form that chat models are
 trained on; several turns are messages, or mappings of exactly ``role`` and ``content``, which is a
-text or a list of parts of type ``text``; a ``RawPrompt`` is text to be continued."""
+text or a list of parts of type ``text``; a ``RawPrompt`` is text to be continued,
+and a ``TokenPrompt`` has tokens, which are read as they are."""
 
 
-def spoken_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
-    """Return the prompt for the engine: plain text, or the turns of a conversation."""
+def spoken_prompt(prompt: Prompt) -> EnginePrompt:
+    """Return the prompt for the engine: plain text, tokens, or the turns of a conversation."""
     match prompt:
         case RawPrompt(str(text)):
             return text
+        case TokenPrompt():
+            return prompt
         case "":
             return ""
         case str():
@@ -97,5 +100,6 @@ def _no_prompt(prompt: object) -> RequestError:
     return RequestError(
         f"{prompt!r} is not a prompt",
         field="prompt",
-        hint="pass a string, a list of guided.Message, or a guided.RawPrompt of a string",
+        hint="pass a string, a list of guided.Message, a guided.RawPrompt of a string, or a "
+        "guided.TokenPrompt of tokens",
     )

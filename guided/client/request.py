@@ -43,6 +43,7 @@ from guided.spec import (
     SchemaReport,
     Stored,
     Structure,
+    TokenPrompt,
     Usage,
 )
 from guided.spec.constraints import with_json_options
@@ -151,7 +152,7 @@ class Request(Generic[T]):
     def _check_retries(self) -> None:
         if self.max_retries < 0:
             raise RequestError(f"max_retries {self.max_retries!r} is below 0", field="max_retries")
-        if self.max_retries and isinstance(self.prompt, RawPrompt):
+        if self.max_retries and isinstance(self.prompt, RawPrompt | TokenPrompt):
             raise RequestError(
                 "max_retries needs a conversation, in which the model is told what was wrong",
                 field="max_retries",

@@ -60,7 +60,7 @@ class Tries(Generic[T]):
 def _after(request: Request[T], plain: Answer[str], refusal: AnswerValidationError) -> Request[T]:
     """Return the request again, with the refused answer and the reason."""
     asked = request.specification.prompt
-    assert not isinstance(asked, str), "a request that may be tried again has messages"
+    assert isinstance(asked, tuple), "a request that may be tried again has messages"
     again = _told(plain, refusal)
     # The refused answer has the whole of a message that was continued, which is begun once more.
     is_begun = bool(request.specification.begun)

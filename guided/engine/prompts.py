@@ -15,9 +15,9 @@ from guided.masks.vocabulary import Vocabulary
 from guided.spec import (
     Choice,
     Constraint,
+    EnginePrompt,
     GenerationRequest,
     JsonSchema,
-    Message,
     Regex,
     TokenId,
     Tool,
@@ -34,14 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PreparedPrompt", "Prompts", "Render"]
 
-RenderArgs: TypeAlias = tuple[
-    str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...], bool
-]
+RenderArgs: TypeAlias = tuple[EnginePrompt, str | None, bool | None, tuple[Tool, ...], bool]
 """A prompt, the schema to show if any, ``allow_special_tokens``, the tools to describe, and whether
 the last message is continued."""
 
 Render: TypeAlias = Callable[
-    [str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...], bool],
+    [EnginePrompt, str | None, bool | None, tuple[Tool, ...], bool],
     tuple[TokenId, ...],
 ]
 """Turns ``RenderArgs`` into tokens."""
@@ -122,7 +120,7 @@ class Prompts:
         else:
             tokens = self._render(*render_args)
         if reasoning is None or (reasoning.is_off and thinking.answers_at_once(tokens)):
-            if not (constraint_begins_answer or isinstance(request.prompt, str)):
+            if isinstance(request.prompt, tuple) and not constraint_begins_answer:
                 tokens = thinking.begin_answer(tokens)
             return PreparedPrompt(tokens, constraint, clock)
         tokens, end = thinking.begin_thoughts(
@@ -166,7 +164,7 @@ def _leaves_no_room_for_thoughts(request: GenerationRequest) -> bool:
 
     Grammars and compositions may have a place for thoughts, as text and calls of tools do.
     """
-    if isinstance(request.prompt, str):
+    if not isinstance(request.prompt, tuple):
         return False
     if request.tools is not None and request.tools.choice not in ("auto", "none"):
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from guided.decoding.logprobs import mean_logprob
 from guided.errors import RequestError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import GenerationRequest, Message, Rank
+from guided.spec import EnginePrompt, GenerationRequest, Rank
 
 if TYPE_CHECKING:
     from guided.engine.answer_state import AnswerState
@@ -22,11 +22,11 @@ Scorer: TypeAlias = Callable[[Sequence["AnswerState"]], list[float]]
 class Judge(Protocol):
     """Another model that scores answers."""
 
-    def check(self, prompt: str | tuple[Message, ...]) -> None:
+    def check(self, prompt: EnginePrompt) -> None:
         """Raise ``RequestError`` if answers to such a prompt cannot be scored."""
         ...
 
-    def scores(self, prompt: str | tuple[Message, ...], answers: Sequence[str]) -> list[float]:
+    def scores(self, prompt: EnginePrompt, answers: Sequence[str]) -> list[float]:
         """Return the score of each answer, higher is better."""
         ...
 
@@ -43,7 +43,10 @@ def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Voca
         )
     # Before the answers are made, so that an unreadable prompt costs nothing.
     begun = request.begun
-    prompt = request.prompt[:-1] if begun else request.prompt
+    prompt = request.prompt
+    if begun:
+        assert isinstance(prompt, tuple), "only a message is continued"
+        prompt = prompt[:-1]
     judge.check(prompt)
     # For the type checker: within the closure ``judge`` could be ``None`` again.
     chosen = judge

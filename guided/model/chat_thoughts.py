@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from guided.errors import RequestError
 from guided.model.prompt import encoder_of, render_prompt
-from guided.spec import Message, Reasoning, TokenId, Tool
+from guided.spec import EnginePrompt, Reasoning, TokenId, Tool
 from guided.spec.composition import Text
 from guided.spec.special_token import SpecialToken
 from guided.spec.thoughts import FORMATS, split_at_tokens
@@ -30,7 +30,7 @@ class ChatThoughts:
 
     def render(
         self,
-        prompt: str | tuple[Message, ...],
+        prompt: EnginePrompt,
         schema: str | None,
         allow_special_tokens: bool | None,
         tools: tuple[Tool, ...],

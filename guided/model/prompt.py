@@ -11,7 +11,7 @@ from guided.errors import RequestError
 from guided.model.chat_encoder import ChatEncoder
 from guided.model.turns import Ending
 from guided.model.untemplated_tools import without_tools
-from guided.spec import Message, TokenId, Tool
+from guided.spec import EnginePrompt, Message, TokenId, TokenPrompt, Tool
 from guided.spec.tool_format import HERMES, ToolFormat
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["encoder_of", "render_prompt", "tool_format"]
 
 def render_prompt(
     model: ModelTexts,
-    prompt: str | tuple[Message, ...],
+    prompt: EnginePrompt,
     schema: str | None = None,
     allow_special_tokens: bool | None = None,
     tools: tuple[Tool, ...] = (),
@@ -34,7 +34,8 @@ def render_prompt(
     thinks: bool | None = None,
     bound: PromptBound | None = None,
 ) -> tuple[TokenId, ...]:
-    """Return the tokens of a plain text, or of messages in the model's chat template.
+    """Return the tokens of a plain text, or of messages in the model's chat template; tokens as
+    they are.
 
     Plain text gets the tokenizer's usual prefix, such as a beginning-of-sequence token. A schema is
     shown in the system message, or in the first user message if the template has no system role.
@@ -45,6 +46,8 @@ def render_prompt(
     refuses messages that are too long before they are tokenised, as rendered with calls, tools and
     a schema. May be called from any thread.
     """
+    if isinstance(prompt, TokenPrompt):
+        return prompt.read_by(len(model.vocabulary))
     encoder, longest = encoder_of(model, thinks=thinks), model.context_window
     if isinstance(prompt, str):
         if schema is not None:

@@ -16,14 +16,12 @@ from guided.model.device import CPU
 from guided.model.load import native_dtype
 from guided.model.transformers_calls import quiet_transformers, reading
 from guided.model.turns import Ending
-from guided.spec import Message
+from guided.spec import EnginePrompt, Message, TokenPrompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["RewardModel", "load_reward_model"]
-
-Prompt = str | tuple[Message, ...]
 
 
 class RewardModel:
@@ -50,12 +48,12 @@ class RewardModel:
                 hint="name a model such as LlamaForSequenceClassification",
             )
 
-    def check(self, prompt: Prompt) -> None:
+    def check(self, prompt: EnginePrompt) -> None:
         """Raise ``RequestError`` if the prompt cannot be read."""
         self._tokens(prompt, "")
 
     @torch.inference_mode()
-    def scores(self, prompt: Prompt, answers: Sequence[str]) -> list[float]:
+    def scores(self, prompt: EnginePrompt, answers: Sequence[str]) -> list[float]:
         """Return the score of each answer to the prompt."""
         texts = [self._tokens(prompt, answer) for answer in answers]
         # Each text keeps at least one token, after which the score is read.
@@ -75,8 +73,14 @@ class RewardModel:
     def _row(self, tokens: list[int]) -> torch.Tensor:
         return torch.tensor([tokens], device=self._device)  # [1, tokens]
 
-    def _tokens(self, prompt: Prompt, answer: str) -> list[int]:
+    def _tokens(self, prompt: EnginePrompt, answer: str) -> list[int]:
         """Return prompt and answer as the reward model reads them, by its own chat template."""
+        if isinstance(prompt, TokenPrompt):
+            raise RequestError(
+                "a reward model reads texts, and the prompt is tokens of another model",
+                field="rank",
+                hint="pass the prompt as a text or as messages, or rank by likelihood",
+            )
         if isinstance(prompt, str):
             tokens = self._texts.encode_text(prompt + answer, allow_special_tokens=True)
         else:

@@ -13,6 +13,7 @@ from guided.spec.json_options import (
 )
 from guided.spec.message import Message
 from guided.spec.option import named_pairs, word_of
+from guided.spec.prompt import EnginePrompt, TokenPrompt
 from guided.spec.prompt_tokens import PromptTokens
 from guided.spec.reasoning import Reasoning
 from guided.spec.report import (
@@ -81,6 +82,7 @@ __all__ = [
     "DrafterUsage",
     "Ebnf",
     "Enforcement",
+    "EnginePrompt",
     "FinishReason",
     "Forcing",
     "FormatMode",
@@ -109,6 +111,7 @@ __all__ = [
     "Timing",
     "TokenId",
     "TokenLogprobs",
+    "TokenPrompt",
     "Tool",
     "ToolCall",
     "ToolUse",

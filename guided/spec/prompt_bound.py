@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.errors import LimitExceededError
-from guided.spec.message import Message
+from guided.spec.prompt import EnginePrompt, TokenPrompt
 
 __all__ = ["PromptBound"]
 
@@ -28,12 +28,14 @@ class PromptBound:
     lost: bytes = b""
     """Bytes that do not count, because the tokenizer may drop them."""
 
-    def check(self, prompt: str | tuple[Message, ...]) -> None:
+    def check(self, prompt: EnginePrompt) -> None:
         """Raise LimitExceededError for a prompt that leaves no room for an answer.
 
         Of messages only contents count: the template may leave out thoughts. What it writes is to
         be checked as a text.
         """
+        if isinstance(prompt, TokenPrompt):
+            return  # its length is known where the room for an answer is
         texts = (prompt,) if isinstance(prompt, str) else [turn.content for turn in prompt]
         most_bytes = (self.context_window - 1) * self.bytes_per_token
         # Nearly all prompts are so short that their bytes need not be counted.

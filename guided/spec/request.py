@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.draft_options import check_draft_widths, check_drafters
-from guided.spec.message import Message
 from guided.spec.option import (
     Option,
     above,
@@ -19,6 +18,7 @@ from guided.spec.option import (
     check_kind,
     check_rules,
 )
+from guided.spec.prompt import EnginePrompt
 from guided.spec.reasoning import Reasoning
 from guided.spec.request_checks import (
     check_beams,
@@ -134,8 +134,9 @@ class Beams:
 class GenerationRequest:
     """A request for an answer."""
 
-    prompt: str | tuple[Message, ...]
-    """Plain text is passed to the model unchanged; messages go through its chat template."""
+    prompt: EnginePrompt
+    """Plain text and tokens are passed to the model unchanged; messages go through its chat
+    template."""
     constraint: Constraint = None
     max_tokens: Annotated[
         int | None,
@@ -310,8 +311,10 @@ class GenerationRequest:
     @property
     def begun(self) -> str:
         """The message that the answer continues; empty where it is a turn of its own."""
-        last = self.prompt[-1] if self.continue_final_message else ""
-        return last if isinstance(last, str) else last.content
+        if not self.continue_final_message:
+            return ""
+        assert isinstance(self.prompt, tuple), "only a message is continued"
+        return self.prompt[-1].content
 
     @property
     def has_candidates(self) -> bool:
@@ -329,7 +332,7 @@ class GenerationRequest:
     def __post_init__(self) -> None:
         if not self.prompt:
             raise RequestError("the prompt is empty", field="prompt")
-        if not isinstance(self.prompt, str) and len(self.prompt) > MAX_MESSAGES:
+        if isinstance(self.prompt, tuple) and len(self.prompt) > MAX_MESSAGES:
             raise LimitExceededError(
                 f"the conversation has {len(self.prompt)} messages, above the limit of "
                 f"{MAX_MESSAGES}",
@@ -341,7 +344,7 @@ class GenerationRequest:
         if self.show_schema:
             check_shown(self)
         check_continued(self)
-        if self.tools is not None and isinstance(self.prompt, str):
+        if self.tools is not None and not isinstance(self.prompt, tuple):
             raise RequestError(
                 "tools need messages, in which the model is told of them",
                 field="tools",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from guided.errors import RequestError
 from guided.spec.constraints import JsonSchema
+from guided.spec.prompt import TokenPrompt
 from guided.spec.sampling import Sampling
 from guided.spec.stored import Stored
 
@@ -18,7 +19,7 @@ __all__ = ["check_beams", "check_continued", "check_drawing", "check_shown"]
 
 def check_shown(request: GenerationRequest) -> None:
     """Raise RequestError if there is no schema to show, or no message to show it in."""
-    if isinstance(request.prompt, str):
+    if not isinstance(request.prompt, tuple):
         raise RequestError(
             "show_schema needs messages",
             field="show_schema",
@@ -49,6 +50,12 @@ def check_continued(request: GenerationRequest) -> None:
                 hint="leave it out; thoughts before the message are its reasoning",
             )
     elif request.heal:
+        if isinstance(request.prompt, TokenPrompt):
+            raise RequestError(
+                "heal writes the end of a text in other tokens, and these are given",
+                field="heal",
+                hint="leave it out, or pass the prompt as a text",
+            )
         if not isinstance(request.prompt, str):
             raise RequestError(
                 "heal is for texts that are continued, and this conversation is answered",
@@ -64,7 +71,7 @@ def check_continued(request: GenerationRequest) -> None:
 
 
 def _check_last_message(request: GenerationRequest) -> None:
-    if isinstance(request.prompt, str):
+    if not isinstance(request.prompt, tuple):
         raise RequestError(
             "continue_final_message needs messages; a plain text is continued in any case",
             field="continue_final_message",

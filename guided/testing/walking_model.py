@@ -30,6 +30,7 @@ from guided.spec import (
     PromptTokens,
     TextFit,
     TokenId,
+    TokenPrompt,
     Usage,
 )
 from guided.spec.continued import Continued
@@ -367,6 +368,8 @@ def _deltas(result: GenerationResult) -> Iterator[Delta]:
 
 def _prompt_tokens(request: GenerationRequest) -> tuple[TokenId, ...]:
     prompt = request.prompt
+    if isinstance(prompt, TokenPrompt):
+        return prompt.read_by(_MODEL.vocabulary_size)
     return _tokens(prompt if isinstance(prompt, str) else "".join(turn.content for turn in prompt))
 
 

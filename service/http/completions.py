@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from guided.spec import (
     GenerationRequest,
     GenerationResult,
     TokenLogprobs,
+    TokenPrompt,
     Usage,
 )
 from guided_service.config import ServerConfig
@@ -24,11 +25,11 @@ from guided_service.http.chat_answer import ChunkForm, One, answers_of, finish_o
 from guided_service.http.chat_request import StreamOptions
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
-from guided_service.http.fields import Body, Budget, GenerationFields, Listed, given
+from guided_service.http.fields import Body, Budget, GenerationFields, Listed, TokenIdField, given
 from guided_service.http.hints import answer_hints
 from guided_service.http.logprobs import completion_logprobs
 from guided_service.http.sent_names import CameFrom, named_as_sent
-from guided_service.http.unions import OneOfKinds
+from guided_service.http.unions import OneOfPrompts
 
 __all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
 
@@ -51,8 +52,11 @@ _OF_CHATS: Final = (
 )
 """Fields that mean nothing without a chat template."""
 
+_Tokens: TypeAlias = Annotated[Listed[TokenIdField], Field(min_length=1)]
 Prompts: TypeAlias = Annotated[Listed[str], Field(min_length=1)]
 """Several prompts, each of which is answered by itself."""
+TokenPrompts: TypeAlias = Annotated[Listed[_Tokens], Field(min_length=1)]
+"""The same of tokens."""
 
 
 class CompletionRequest(ConstraintFields, GenerationFields):
@@ -64,11 +68,11 @@ class CompletionRequest(ConstraintFields, GenerationFields):
         **answer_hints(budgets=("max_tokens",), top_logprobs="logprobs", several="n"),
         **dict.fromkeys(_OF_CHATS, "send messages to /v1/chat/completions"),
         "messages": "send them to /v1/chat/completions",
-        **dict.fromkeys(("prompt", "prompt[0]"), "send texts; token ids are not taken"),
+        **dict.fromkeys(("prompt", "prompt[0]"), "send a text, token ids, or several of them"),
         "suffix": "leave it out; texts are only continued",
     }
 
-    prompt: Annotated[str | Prompts, OneOfKinds()]
+    prompt: Annotated[str | Prompts | _Tokens | TokenPrompts, OneOfPrompts()]
     max_tokens: Budget | None = None
     best_of: Annotated[int, Field(ge=1)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
@@ -80,18 +84,21 @@ class CompletionRequest(ConstraintFields, GenerationFields):
     heal: bool | None = None
     """Let the answer replace the last tokens of the prompt."""
 
-    def prompts(self, config: ServerConfig) -> list[str]:
+    def prompts(self, config: ServerConfig) -> list[str | TokenPrompt]:
         """Return the prompts; raises LimitExceededError for more than one call may have."""
-        if isinstance(self.prompt, str):
-            return [self.prompt]
-        if len(self.prompt) > config.max_batch_size:
+        given: Any = self.prompt
+        if isinstance(given, str):
+            return [given]
+        if isinstance(given[0], int):
+            return [TokenPrompt(given)]
+        if len(given) > config.max_batch_size:
             raise LimitExceededError(
-                f"prompt has {len(self.prompt)} texts, above the limit of {config.max_batch_size}",
+                f"prompt has {len(given)} prompts, above the limit of {config.max_batch_size}",
                 limit=config.max_batch_size,
                 field="prompt",
                 hint="split them over several calls",
             )
-        return self.prompt
+        return [each if isinstance(each, str) else TokenPrompt(each) for each in given]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +106,10 @@ class _Style:
     is_structured: bool
     tells_usage: bool
     tells_logprobs: bool
-    prompts: tuple[str, ...]
+    echoed: tuple[str, ...]
+    """What the answers to each prompt begin with."""
     num_answers: int
     """To each prompt."""
-    echoes: bool
 
 
 def read_completion(body: Body, config: ServerConfig) -> Asked:
@@ -130,6 +137,12 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
             hint="write it into the prompt, or use /v1/chat/completions",
         )
     prompts = asked.prompts(config)
+    if asked.echo and isinstance(prompts[0], TokenPrompt):
+        raise RequestError(
+            "a prompt of token ids is not echoed as a text",
+            field="echo",
+            hint="leave it out, and read the text of tokens from /detokenize",
+        )
     field = None if wanted is None else wanted.field
     came_from: CameFrom = {
         **asked.came_from(prompt="prompt", constraint=field),
@@ -150,9 +163,8 @@ def read_completion(body: Body, config: ServerConfig) -> Asked:
         is_structured=wanted is not None,
         tells_usage=asked.stream_options is not None and asked.stream_options.include_usage,
         tells_logprobs=asked.logprobs is not None,
-        prompts=tuple(prompts),
+        echoed=tuple([str(each) if asked.echo else "" for each in prompts]),
         num_answers=asked.n,
-        echoes=asked.echo,
     )
     form = partial(CompletionForm, style)
     return Asked(
@@ -177,7 +189,7 @@ class CompletionForm(ChunkForm):
         self._style = style
         self._first = number * style.num_answers
         """The index of the first of its choices."""
-        self._prompt = style.prompts[number] if style.echoes else ""
+        self._prompt = style.echoed[number]
         self._begun: set[int] = set()
         """The answers whose first chunk was formed."""
         self._closed: set[int] = set()

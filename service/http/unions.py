@@ -12,13 +12,14 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-__all__ = ["NO_MEMBER", "OneOf", "OneOfKinds"]
+__all__ = ["NO_MEMBER", "OneOf", "OneOfKinds", "OneOfPrompts"]
 
 NO_MEMBER: Final = "no_member"
 """The fault of a value that matches no member; its context has the ``members``, and the ``field``
 if one distinguishes them."""
 
 _OBJECT: Final = "an object"
+_PROMPTS: Final = "a text or a list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,20 @@ class OneOfKinds:
     ) -> CoreSchema:
         members = {_kind_of_type(each): handler.generate_schema(each) for each in get_args(source)}
         return _union(members, kind_of, {"members": " or ".join(members)})
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfPrompts:
+    """Selects among a text, texts, token ids and lists of token ids: a list by its first value."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        kinds = ("a text", "a list", "token ids", "lists of token ids")
+        schemas = map(handler.generate_schema, get_args(source))
+        return _union(
+            dict(zip(kinds, schemas, strict=True)), _kind_of_prompt, {"members": _PROMPTS}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +95,16 @@ def kind_of(value: object) -> str | None:
         case dict():
             return _OBJECT
     return None
+
+
+def _kind_of_prompt(value: object) -> str | None:
+    match value:
+        case [int(), *_]:
+            return "token ids"
+        case [list(), *_]:
+            return "lists of token ids"
+    kind = kind_of(value)
+    return None if kind == _OBJECT else kind
 
 
 def _union(

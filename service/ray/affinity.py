@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,11 +54,13 @@ def affinity_of(message: pb.GenerateRequest) -> Affinity:
     constraint = None
     if message.HasField("constraint"):
         constraint = _digest(message.constraint.SerializeToString(deterministic=True)).digest()
-    prompt = (
-        b"".join(map(_turn_bytes, message.messages.messages))
-        if message.WhichOneof("prompt") == "messages"
-        else message.text.encode()
-    )
+    match message.WhichOneof("prompt"):
+        case "messages":
+            prompt = b"".join(map(_turn_bytes, message.messages.messages))
+        case "tokens":
+            prompt = array("I", message.tokens.tokens).tobytes()
+        case _:
+            prompt = message.text.encode()
     return Affinity(_beginnings(message, prompt), constraint, len(prompt))
 
 

@@ -52,6 +52,7 @@ def test_a_byte_order_mark_before_the_first_request_says_nothing(tmp_path: Path)
     [
         ({"prompt": "x"}, Request("x")),
         ({"raw_prompt": "x"}, Request(RawPrompt("x"))),
+        ({"tokens": [1, 2]}, Request(TokenPrompt([TokenId(1), TokenId(2)]))),
         (
             {"messages": [{"role": "user", "content": "x"}]},
             Request([{"role": "user", "content": "x"}]),
@@ -103,10 +104,10 @@ def test_blank_lines_count_and_are_no_requests(tmp_path: Path) -> None:
     [
         ("{", "this is not JSON that can be read: "),
         ("[1]", 'this is no object; write {"prompt": ...}'),
-        ("{}", "prompt: nothing is asked; write one of prompt, messages, raw_prompt"),
+        ("{}", "prompt: nothing is asked; write one of prompt, messages, raw_prompt, tokens"),
         (
             '{"prompt": "x", "raw_prompt": "y"}',
-            "prompt: prompt and raw_prompt are given; write one of prompt, messages, raw_prompt",
+            "prompt: prompt and raw_prompt are given; write one of prompt, messages, raw_prompt, tokens",
         ),
         ('{"prompt": 5}', "prompt: 5 is no string"),
         ('{"messages": "x"}', "messages: 'x' is no list of messages"),
