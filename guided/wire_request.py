@@ -60,8 +60,7 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         with encodable("prompt"):
             message.text = request.prompt
     elif isinstance(request.prompt, TokenPrompt):
-        with encodable("prompt"):
-            message.tokens.tokens.extend(request.prompt.tokens)
+        message.tokens.tokens.extend(request.prompt.tokens)
     else:
         for turn in request.prompt:
             write(turn, message.messages.messages.add(), "messages")

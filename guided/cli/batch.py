@@ -68,9 +68,9 @@ def batch(
 
     A request is a JSON object with prompt, messages, raw_prompt or tokens; schema, regex, choice or
     grammar ({"lark": TEXT} or {"ebnf": TEXT}); optionally an id; and any option of the client, such
-    as max_tokens. All lines are checked before anything is sent. Results are written in the order in
-    which they finish, each with the line number and the id of its request. The exit status is 1 if
-    any request failed; run the command again to retry those.
+    as max_tokens. All lines are checked before anything is sent. Results are written in the order
+    in which they finish, each with the line number and the id of its request. The exit status is 1
+    if any request failed; run the command again to retry those.
     """
     from guided.client import Client
 

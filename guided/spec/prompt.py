@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.errors import RequestError
 from guided.spec.message import Message
 from guided.spec.result import TokenId
 
 __all__ = ["EnginePrompt", "TokenPrompt"]
+
+_MOST: Final = 2**31 - 1
+"""The largest number of a token on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,11 @@ class TokenPrompt:
                 f"the prompt is {given!r:.80}, which is no list of tokens", field="prompt"
             )
         for index, token in enumerate(given):
-            if type(token) is not int or token < 0:
+            if type(token) is not int or not 0 <= token <= _MOST:
                 raise RequestError(
                     f"token {index} of the prompt is {token!r:.80}, which is no token",
                     field="prompt",
-                    hint="tokens are whole numbers from 0 on",
+                    hint=f"tokens are whole numbers from 0 to {_MOST}",
                 )
         object.__setattr__(self, "tokens", tuple(given))
 

@@ -24,6 +24,7 @@ from guided.spec.request_checks import (
     check_beams,
     check_continued,
     check_drawing,
+    check_read_as_given,
     check_shown,
 )
 from guided.spec.result import TokenId, Verification
@@ -343,6 +344,7 @@ class GenerationRequest:
         check_rules(self)
         if self.show_schema:
             check_shown(self)
+        check_read_as_given(self)
         check_continued(self)
         if self.tools is not None and not isinstance(self.prompt, tuple):
             raise RequestError(

@@ -14,7 +14,7 @@ from guided.spec.stored import Stored
 if TYPE_CHECKING:
     from guided.spec.request import GenerationRequest
 
-__all__ = ["check_beams", "check_continued", "check_drawing", "check_shown"]
+__all__ = ["check_beams", "check_continued", "check_drawing", "check_read_as_given", "check_shown"]
 
 
 def check_shown(request: GenerationRequest) -> None:
@@ -30,6 +30,24 @@ def check_shown(request: GenerationRequest) -> None:
     # What a stored constraint is, only the server knows; it checks again.
     if not isinstance(request.constraint, JsonSchema | Stored):
         raise RequestError("show_schema needs a JSON Schema", field="show_schema")
+
+
+def check_read_as_given(request: GenerationRequest) -> None:
+    """Raise RequestError for options on how a text becomes tokens, beside tokens."""
+    if not isinstance(request.prompt, TokenPrompt):
+        return
+    if request.heal:
+        raise RequestError(
+            "heal writes the end of a text in other tokens, and the prompt is tokens",
+            field="heal",
+            hint="leave it out, or pass the prompt as a text",
+        )
+    if request.allow_special_tokens is not None:
+        raise RequestError(
+            "allow_special_tokens is for texts, and the prompt is tokens, which are read as given",
+            field="allow_special_tokens",
+            hint="leave it out, or pass the prompt as a text",
+        )
 
 
 def check_continued(request: GenerationRequest) -> None:
@@ -50,12 +68,6 @@ def check_continued(request: GenerationRequest) -> None:
                 hint="leave it out; thoughts before the message are its reasoning",
             )
     elif request.heal:
-        if isinstance(request.prompt, TokenPrompt):
-            raise RequestError(
-                "heal writes the end of a text in other tokens, and these are given",
-                field="heal",
-                hint="leave it out, or pass the prompt as a text",
-            )
         if not isinstance(request.prompt, str):
             raise RequestError(
                 "heal is for texts that are continued, and this conversation is answered",

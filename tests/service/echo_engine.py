@@ -32,6 +32,7 @@ from guided.spec import (
     GenerationResult,
     OnIncomplete,
     TokenId,
+    TokenPrompt,
     Usage,
 )
 from guided.spec.delta import Delta
@@ -105,6 +106,8 @@ class EchoEngine:
         return bool(self.running)
 
     def prepare(self, request: GenerationRequest, *, received: float) -> EchoPrompt:
+        if isinstance(request.prompt, TokenPrompt):
+            return EchoPrompt(request.prompt.read_by(256), received)
         return EchoPrompt(tuple(map(TokenId, str(request.prompt).encode())), received)
 
     def submit(
@@ -121,6 +124,8 @@ class EchoEngine:
         assert trace is None, "there is nothing to watch"
         assert 0 <= time.monotonic() - received < 60
         assert prompt is None or prompt == EchoEngine.prepare(self, request, received=received)
+        if isinstance(request.prompt, TokenPrompt):
+            request.prompt.read_by(256)
         match request.prompt:
             case "refuse":
                 raise InvalidConstraintError(
@@ -263,6 +268,8 @@ def _echo(request: GenerationRequest) -> str:
         return str(os.getpid())
     if isinstance(request.prompt, str):
         return request.prompt
+    if isinstance(request.prompt, TokenPrompt):
+        return bytes(request.prompt.tokens).decode()
     return request.prompt[-1].content
 
 

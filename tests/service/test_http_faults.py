@@ -23,7 +23,7 @@ ITEMS = (
     "'custom_tool_call_output', 'reasoning'"
 )
 WORDS = "should be 'none', 'auto' or 'required'"
-PROMPTS = "send texts; token ids are not taken"
+PROMPTS = "send a text, token ids, or several of them"
 CALL = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
 
 
@@ -141,7 +141,7 @@ def test_an_item_of_input_is_told_what_its_own_type_lacks(
         ("chat", {"stop": [5]}, "stop[0]: should be a valid string"),
         ("chat", {"stop": ["a"] * 65}, "stop has more than 64 parts"),
         ("chat", {"guided_json": [1]}, "guided_json: should be an object or a text"),
-        ("completions", {"prompt": [1, 2]}, f"prompt[0]: should be a valid string; {PROMPTS}"),
+        ("completions", {"prompt": [{}]}, f"prompt[0]: should be a valid string; {PROMPTS}"),
         ("completions", {"prompt": []}, f"prompt has fewer than 1 part; {PROMPTS}"),
         ("responses", {"input": []}, "input has fewer than 1 part"),
         ("responses", {"input": {}}, "input: should be a text or a list"),

@@ -106,12 +106,12 @@ def test_too_many_prompts_are_refused(echo: HttpServer) -> None:
     response = echo.post(PATH, body(["x"] * 6))
     error = error_of(response)
     assert (response.status_code, error["param"]) == (400, "prompt")
-    assert "prompt has 6 texts, above the limit of 5" in error["message"]
+    assert "prompt has 6 prompts, above the limit of 5" in error["message"]
     with pytest.raises(LimitExceededError):
         read_completion(body(["x"] * 3), ServerConfig(max_batch_size=2))
 
 
-@pytest.mark.parametrize("prompt", [[], [""], ["x", ""], [1], [[1, 2]], ["x", 1], [["x"]]])
+@pytest.mark.parametrize("prompt", [[], [""], ["x", ""], [-1], [[1, -2]], ["x", 1], [["x"]]])
 def test_other_lists_are_refused(echo: HttpServer, prompt: Any) -> None:
     response = echo.post(PATH, body(prompt))
     assert (response.status_code, error_of(response)["param"].partition("[")[0]) == (400, "prompt")

@@ -13,7 +13,7 @@ import pytest
 
 from guided.cli.batch_requests import digests_of, read_lines
 from guided.cli.batch_results import opened_results
-from guided.client import Answer, Candidate, RawPrompt, Request
+from guided.client import Answer, Candidate, RawPrompt, Request, TokenPrompt
 from guided.errors import RequestError
 from guided.spec import (
     Alternative,
@@ -107,7 +107,8 @@ def test_blank_lines_count_and_are_no_requests(tmp_path: Path) -> None:
         ("{}", "prompt: nothing is asked; write one of prompt, messages, raw_prompt, tokens"),
         (
             '{"prompt": "x", "raw_prompt": "y"}',
-            "prompt: prompt and raw_prompt are given; write one of prompt, messages, raw_prompt, tokens",
+            "prompt: prompt and raw_prompt are given; write one of prompt, messages, raw_prompt,"
+            " tokens",
         ),
         ('{"prompt": 5}', "prompt: 5 is no string"),
         ('{"messages": "x"}', "messages: 'x' is no list of messages"),
