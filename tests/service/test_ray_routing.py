@@ -65,7 +65,12 @@ def of_parts(text: str) -> pb.GenerateRequest:
     return of_turns(pb.Message(role="user", parts=[pb.ContentPart(text=text)]))
 
 
-@pytest.mark.parametrize("request_of", [of_text, of_one_turn, of_two_turns, of_parts])
+def of_tokens(text: str) -> pb.GenerateRequest:
+    """A token for each four characters."""
+    return pb.GenerateRequest(tokens=pb.Tokens(tokens=map(ord, text[::4])))
+
+
+@pytest.mark.parametrize("request_of", [of_text, of_one_turn, of_two_turns, of_parts, of_tokens])
 def test_prompts_of_any_form_that_begin_alike_have_the_same_beginnings(request_of: Any) -> None:
     shared = "x" * 2200
     one, other = (affinity_of(request_of(shared + end)) for end in ("?", "y" * 900))

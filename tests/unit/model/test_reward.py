@@ -18,7 +18,7 @@ from transformers import (
 
 from guided.errors import LimitExceededError, ModelError, RequestError
 from guided.model.reward import RewardModel, load_reward_model
-from guided.spec import Message
+from guided.spec import Message, TokenId, TokenPrompt
 from tests.kit.tokenizers import real_tokenizer
 
 QUESTION = (Message("system", "Be brief."), Message("user", "What is the capital of France?"))
@@ -135,6 +135,8 @@ def test_a_prompt_that_cannot_be_read_is_refused(folder: Path, reward: RewardMod
     vars(plain)["_tokenizer"].chat_template = None
     with pytest.raises(RequestError, match="has no chat template, so it cannot score answers"):
         plain.check(QUESTION)
+    with pytest.raises(RequestError, match="a reward model reads texts, and the prompt is tokens"):
+        reward.check(TokenPrompt([TokenId(1)]))
 
 
 def test_a_score_that_is_not_a_number_is_refused(folder: Path) -> None:
