@@ -31,6 +31,7 @@ from guided.spec import (
     Regex,
     Stored,
     Structure,
+    TokenId,
     TokenPrompt,
     Tool,
     ToolUse,
@@ -190,7 +191,7 @@ def decode_request(
 
 def _decode_prompt(message: pb.GenerateRequest) -> EnginePrompt:
     if message.WhichOneof("prompt") == "tokens":
-        return TokenPrompt(message.tokens.tokens)
+        return TokenPrompt([*map(TokenId, message.tokens.tokens)])
     if message.WhichOneof("prompt") == "messages":
         return tuple(_decode_turn(*turn) for turn in enumerate(message.messages.messages))
     return message.text

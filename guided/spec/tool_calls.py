@@ -65,12 +65,13 @@ def arguments_constraint(tool: Tool, form: ToolFormat) -> Structure:
     """Return the constraint of a tool's arguments as the format writes them."""
     if tool.input is not None:
         return _input_constraint(tool.input, input_field(tool.name), form)
-    arguments: Structure = arguments_of(tool)
+    schema = arguments_of(tool)
+    arguments: Structure = schema
     with naming((f"the tool {tool.name}",)):
         if form.members is not None:
-            arguments = members_of(tool, arguments, form.members)
+            arguments = members_of(tool, schema, form.members)
         elif form.quote:
-            arguments = literals_of(tool, arguments, strip_marks(form.quote), MARK)
+            arguments = literals_of(tool, schema, strip_marks(form.quote), MARK)
     return CallArguments(arguments, parameters_field(tool.name))
 
 

@@ -224,7 +224,8 @@ class Answers:
         message = encode_request(asked.request)
         size = memory_of(asked.request) + message.ByteSize()
         # The prompts share the rest of the request here, but not on the way to the engine.
-        shared = message.ByteSize() - len(message.text.encode())
+        of_first = len(message.text.encode()) or message.tokens.ByteSize()
+        shared = message.ByteSize() - of_first
         size += sum([2 * memory_of(each.prompt) + shared for each in asked.others])
         return asked, pb.GenerateBatchRequest() if asked.others else message, size
 

@@ -33,7 +33,7 @@ def _tokens(model: str | None, way: str, ranks: int) -> dict[str, tuple[TokenId,
 
 def _as_plain_text(request: GenerationRequest) -> GenerationRequest:
     """A request for models without a chat template as well."""
-    assert not isinstance(request.prompt, str)
+    assert isinstance(request.prompt, tuple)
     prompt = "\n".join(message.content for message in request.prompt)
     return replace(request, prompt=prompt, show_schema=False, forcing=Forcing.STRICT)
 

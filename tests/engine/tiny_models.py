@@ -15,7 +15,7 @@ from guided.engine.results import Finished
 from guided.model.attention import AttentionKernel
 from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
-from guided.spec import Constraint, GenerationResult, JsonSchema, Message, TokenId
+from guided.spec import Constraint, EnginePrompt, GenerationResult, JsonSchema, TokenId
 from tests.engine.architectures import CONFIGS, OTHER_CONFIGS
 from tests.engine.finite_language import (
     TOKEN_BYTES,
@@ -63,7 +63,7 @@ def start(constraint: Constraint) -> Any:
     return WordMatcher.of(texts)
 
 
-def render(prompt: str | tuple[Message, ...], shown: str | None, *_: object) -> tuple[TokenId, ...]:
+def render(prompt: EnginePrompt, shown: str | None, *_: object) -> tuple[TokenId, ...]:
     assert isinstance(prompt, str)
     return spell_bytes((prompt + (shown or "")).encode())
 

@@ -161,6 +161,7 @@ def test_every_answer_of_the_workload_is_valid(url: str) -> None:
 
     def served(name: str) -> bool:
         request = requests[name]
+        assert isinstance(request.prompt, tuple)
         constraint, message = request.constraint, request.prompt[0]
         assert isinstance(message, Message)
         if constraint is None:

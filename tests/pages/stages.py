@@ -161,8 +161,9 @@ def _using_ends(names: Names, server: testing.Server) -> None:
     told = [
         message.content
         for request in server.requests
+        if isinstance(request.prompt, tuple)
         for message in request.prompt
-        if isinstance(message, guided.Message) and message.role == "tool"
+        if message.role == "tool"
     ]
     assert told == ["Oslo: wet"]
     assert len(names["answer"].candidates) == 2

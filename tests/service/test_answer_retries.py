@@ -45,6 +45,7 @@ def test_the_model_is_told_its_answer_and_the_reason(
     assert first == (Message("user", "How old?"),)
     told = f"This answer is refused: {REASON}\nAnswer again, with that put right."
     assert second == (*first, Message("assistant", FIRST), Message("user", told))
+    assert isinstance(third, tuple)
     assert third[2:4] == (second[2], Message("assistant", SECOND))
     assert len({request.constraint for request in model_free.requests}) == 1
 
@@ -95,7 +96,7 @@ def test_the_model_is_told_of_refused_calls_as_their_results(
     (call,) = answer.tool_calls
     assert (answer.tries, call.value()) == (2, "7 years")
     told = model_free.requests[1].prompt
-    assert not isinstance(told, str)
+    assert isinstance(told, tuple)
     asked, said, *results = told
     assert asked == Message("user", "How old?")
     assert isinstance(said, Message)

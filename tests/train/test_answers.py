@@ -161,10 +161,8 @@ def test_prompts_are_read_from_a_folder(tmp_path: Path) -> None:
     first, second = read_prompts(tmp_path).values()
     assert (first.constraint, first.max_tokens) == (JsonSchema('{"type": "object"}'), 9)
     assert isinstance(second.constraint, Lark)
-    assert [message.role for message in second.prompt if not isinstance(message, str)] == [
-        "system",
-        "user",
-    ]
+    assert isinstance(second.prompt, tuple)
+    assert [message.role for message in second.prompt] == ["system", "user"]
 
 
 def test_ids_are_those_of_all_files_and_lines_without_one_never_meet(tmp_path: Path) -> None:
