@@ -176,8 +176,12 @@ class _Builder:
             for field, body in composition.arguments.items():
                 with naming((field,), field=field):
                     for hole in required_holes(body):
-                        if (cause := self._empty.get(hole.number)) is not None:
-                            raise no_arguments(pointer=cause.pointer) from None
+                        cause = self._empty.get(hole.number)
+                        if cause is None:
+                            continue
+                        if isinstance(composition.holes[hole.number].filling, BareString):
+                            raise cause from None  # it tells what cannot be written there
+                        raise no_arguments(pointer=cause.pointer) from None
                     if isinstance(body, cf.Hole):
                         continue  # it has a text
                     grammar = drop_empty_holes(composition.grammar_of(body), self._empty)
