@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from guided.bench import read_workload
-from guided.spec import GenerationRequest, JsonSchema
+from guided.spec import GenerationRequest, JsonSchema, TokenPrompt
 from guided.train.prompts import made_prompts, read_prompts
 
 _RUN: Final = 8
@@ -67,6 +67,7 @@ def overlap(first: Iterable[GenerationRequest], second: Iterable[GenerationReque
 
 def _words(request: GenerationRequest) -> list[str]:
     prompt = request.prompt
+    assert not isinstance(prompt, TokenPrompt), "workloads and answers to train on are texts"
     text = prompt if isinstance(prompt, str) else " ".join(each.content for each in prompt)
     return re.findall(r"\w+", text.lower())
 
