@@ -25,7 +25,10 @@ from guided.spec import (
 )
 from guided.wire_request import encode_request
 
-NO_PROMPT = "pass a string, a list of guided.Message, or a guided.RawPrompt of a string"
+NO_PROMPT = (
+    "pass a string, a list of guided.Message, a guided.RawPrompt of a string, or a "
+    "guided.TokenPrompt of tokens"
+)
 NO_MESSAGE = "write guided.Message(role, content), or a mapping of just these two"
 PART: dict[str, Any] = {"type": "text", "text": "hel"}
 NO_PART = 'write {"type": "text", "text": ...} and nothing else'
