@@ -36,7 +36,8 @@ ENDLESS = {
         }
     },
 }
-FINE = Tool("fine", parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
+FINE_PARAMETERS = {"type": "object", "properties": {"x": {"type": "integer"}}}
+FINE = Tool("fine", parameters=FINE_PARAMETERS)
 WAY_OUT = (
     "no arguments fit, so the tool cannot be called; correct its parameters, or leave the tool"
 )
@@ -121,3 +122,13 @@ def test_parameters_of_another_type_are_refused_alike(face: str, place: str) -> 
         f"in {place}: no arguments fit, so the tool cannot be called: they are of type 'string', "
         "no object; correct its parameters, or leave the tool out"
     )
+
+
+@pytest.mark.parametrize("kinds", [["object"], ["null", "object"]])
+@pytest.mark.parametrize("form", FORMATS)
+def test_of_several_types_arguments_are_objects(form: str, kinds: list[str]) -> None:
+    def constraint(type_: str | list[str]) -> str:
+        tool = Tool("t", parameters=FINE_PARAMETERS | {"type": type_})
+        return with_calls(ToolUse((tool,), "t"), None, FORMATS[form]).digest()
+
+    assert constraint(kinds) == constraint("object")
