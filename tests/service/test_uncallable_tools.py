@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from guided.constraint import ConstraintCompiler
+from guided.constraint.machine import build_machine
 from guided.errors import UnsatisfiableError
+from guided.runtime.work_budget import PauseHooks, limited_work, use_pause_hooks
 from guided.spec import Tool, ToolUse
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import FORMATS
@@ -89,6 +91,28 @@ def test_an_argument_that_no_value_fits_is_left_out_where_it_may_be(form: str) -
     optional = FORECAST | {"required": []}
     use = ToolUse((FINE, Tool("b.x", parameters=optional)), "required")
     COMPILER.start(with_calls(use, None, FORMATS[form]))
+
+
+def work_for(count: int, days: dict[str, Any]) -> int:
+    """Units of work for so many functions, each with some rules of its own."""
+
+    def parameters(number: int) -> dict[str, Any]:
+        others = {f"k{other}": {"type": "integer"} for other in range(6)}
+        return {"properties": {"days": days, **others, f"x{number}": {"type": "boolean"}}}
+
+    use = ToolUse(tuple(Tool(f"t{at}", parameters=parameters(at)) for at in range(count)))
+    spent: list[int] = []
+    with (
+        use_pause_hooks(PauseHooks(1, spent.append, lambda _: None, lambda: None)),
+        limited_work(10**9, "the functions"),
+    ):
+        build_machine(with_calls(use, None, FORMATS["gemma"]))
+    return sum(spent)
+
+
+def test_an_argument_that_no_value_fits_costs_no_more_than_another() -> None:
+    """Every function is looked at by itself, without a pass over the rules of all."""
+    assert work_for(64, DAYS) < work_for(64, {"type": "integer", "minimum": 3, "maximum": 9})
 
 
 @pytest.mark.parametrize(
