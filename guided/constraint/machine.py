@@ -186,7 +186,7 @@ class _Builder:
                             continue
                         if isinstance(composition.holes[hole.number].filling, BareString):
                             raise cause from None  # it tells what cannot be written there
-                        raise no_arguments(pointer=cause.pointer) from None
+                        raise no_arguments(pointer=cause.pointer, advice=cause.hint) from None
                     if isinstance(body, cf.Hole):
                         continue  # it has a text
                     grammar = cf.ContextFreeGrammar(filled, field)

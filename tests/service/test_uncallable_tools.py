@@ -93,6 +93,27 @@ def test_an_argument_that_no_value_fits_is_left_out_where_it_may_be(form: str) -
     COMPILER.start(with_calls(use, None, FORMATS[form]))
 
 
+@pytest.mark.parametrize(
+    ("parameters", "advice"),
+    [
+        (
+            {"properties": {}, "required": ["z"], "additionalProperties": False},
+            "the member 'z' is required, but may not be there",
+        ),
+        (
+            FORECAST,
+            "look for bounds that cross, for required members that may not be there, and for "
+            "values that must contain another of their own schema",
+        ),
+    ],
+)
+def test_what_to_correct_is_told(parameters: dict[str, Any], advice: str) -> None:
+    use = ToolUse((FINE, Tool("b.x", parameters=parameters)), "auto")
+    with pytest.raises(UnsatisfiableError) as caught:
+        COMPILER.start(with_calls(use, None, FORMATS["hermes"]))
+    assert str(caught.value).endswith(f"{WAY_OUT} out: {advice}")
+
+
 def work_for(count: int, days: dict[str, Any]) -> int:
     """Units of work for so many functions, each with some rules of its own."""
 
