@@ -172,7 +172,12 @@ class _Builder:
         For holes that ``grammar_machine`` has filled. Where the answer may do without that
         function, the composition as a whole has texts.
         """
+        # A field is the name of a rule here, and no rule of a grammar has such a name. Empty holes
+        # are dropped from all rules at once: there may be many functions, each with many rules.
+        rules = {**composition.grammar.rules, **composition.arguments}
         with renewed_work():
+            every = cf.ContextFreeGrammar(rules, composition.grammar.start)
+            filled = drop_empty_holes(every, self._empty).rules
             for field, body in composition.arguments.items():
                 with naming((field,), field=field):
                     for hole in required_holes(body):
@@ -181,10 +186,10 @@ class _Builder:
                             continue
                         if isinstance(composition.holes[hole.number].filling, BareString):
                             raise cause from None  # it tells what cannot be written there
-                        raise no_arguments(pointer=cause.pointer) from None
+                        raise no_arguments(pointer=cause.pointer, advice=cause.hint) from None
                     if isinstance(body, cf.Hole):
                         continue  # it has a text
-                    grammar = drop_empty_holes(composition.grammar_of(body), self._empty)
+                    grammar = cf.ContextFreeGrammar(filled, field)
                     try:
                         check_has_text(grammar, self._unavailable_bytes, self._texts)
                     except UnsatisfiableError:

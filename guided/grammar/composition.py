@@ -85,7 +85,7 @@ class Composition:
     """The arguments of each function that may be called, by the field of its parameters."""
 
     def grammar_of(self, body: cf.Body) -> cf.ContextFreeGrammar:
-        """Return the grammar of an input or of arguments on their own, by one of their bodies."""
+        """Return the grammar of an input of a custom tool on its own, by one of its bodies."""
         return cf.ContextFreeGrammar({**self.grammar.rules, _WHOLE: body}, _WHOLE)
 
     @property

@@ -10,12 +10,17 @@ from guided.spec.structure import Structure, digest_of
 __all__ = ["CallArguments", "no_arguments"]
 
 
-def no_arguments(why: str | None = None, pointer: str | None = None) -> UnsatisfiableError:
-    """Return the error of parameters that no arguments fit, at a place of them if one is known."""
+def no_arguments(
+    why: str | None = None, *, pointer: str | None = None, advice: str | None = None
+) -> UnsatisfiableError:
+    """Return the error of parameters that no arguments fit, at a place of them if one is known.
+
+    ``advice`` says what to correct there.
+    """
     return UnsatisfiableError(
         "no arguments fit, so the tool cannot be called" + (f": {why}" if why else ""),
         pointer=pointer,
-        hint="correct its parameters, or leave the tool out",
+        hint="correct its parameters, or leave the tool out" + (f": {advice}" if advice else ""),
     )
 
 

@@ -113,9 +113,12 @@ def arguments_of(tool: Tool) -> JsonSchema:
     field = parameters_field(tool.name)
     with naming((f"the tool {tool.name}",)):
         schema = {"type": "object"} | read_exact(tool.schema)
+    kinds = schema["type"]
+    if isinstance(kinds, list) and "object" in kinds:
+        schema["type"] = kinds = "object"  # what else they may be, arguments are not
     with naming((field,), field=field):
-        if schema["type"] != "object":
-            raise no_arguments(f"they are of type {schema['type']!r}, no object")
+        if kinds != "object":
+            raise no_arguments(f"they are of type {kinds!r}, no object")
     with naming((f"the tool {tool.name}",)):
         enforced = close_objects(schema) if tool.strict else schema
         # A file or a patch is a long string; the budget of tokens bounds it.

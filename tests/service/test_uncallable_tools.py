@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from guided.constraint import ConstraintCompiler
+from guided.constraint.machine import build_machine
 from guided.errors import UnsatisfiableError
+from guided.runtime.work_budget import PauseHooks, limited_work, use_pause_hooks
 from guided.spec import Tool, ToolUse
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import FORMATS
@@ -36,7 +38,8 @@ ENDLESS = {
         }
     },
 }
-FINE = Tool("fine", parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
+FINE_PARAMETERS = {"type": "object", "properties": {"x": {"type": "integer"}}}
+FINE = Tool("fine", parameters=FINE_PARAMETERS)
 WAY_OUT = (
     "no arguments fit, so the tool cannot be called; correct its parameters, or leave the tool"
 )
@@ -91,6 +94,49 @@ def test_an_argument_that_no_value_fits_is_left_out_where_it_may_be(form: str) -
 
 
 @pytest.mark.parametrize(
+    ("parameters", "advice"),
+    [
+        (
+            {"properties": {}, "required": ["z"], "additionalProperties": False},
+            "the member 'z' is required, but may not be there",
+        ),
+        (
+            FORECAST,
+            "look for bounds that cross, for required members that may not be there, and for "
+            "values that must contain another of their own schema",
+        ),
+    ],
+)
+def test_what_to_correct_is_told(parameters: dict[str, Any], advice: str) -> None:
+    use = ToolUse((FINE, Tool("b.x", parameters=parameters)), "auto")
+    with pytest.raises(UnsatisfiableError) as caught:
+        COMPILER.start(with_calls(use, None, FORMATS["hermes"]))
+    assert str(caught.value).endswith(f"{WAY_OUT} out: {advice}")
+
+
+def work_for(count: int, days: dict[str, Any]) -> int:
+    """Units of work for so many functions, each with some rules of its own."""
+
+    def parameters(number: int) -> dict[str, Any]:
+        others = {f"k{other}": {"type": "integer"} for other in range(6)}
+        return {"properties": {"days": days, **others, f"x{number}": {"type": "boolean"}}}
+
+    use = ToolUse(tuple(Tool(f"t{at}", parameters=parameters(at)) for at in range(count)))
+    spent: list[int] = []
+    with (
+        use_pause_hooks(PauseHooks(1, spent.append, lambda _: None, lambda: None)),
+        limited_work(10**9, "the functions"),
+    ):
+        build_machine(with_calls(use, None, FORMATS["gemma"]))
+    return sum(spent)
+
+
+def test_an_argument_that_no_value_fits_costs_no_more_than_another() -> None:
+    """Every function is looked at by itself, without a pass over the rules of all."""
+    assert work_for(64, DAYS) < work_for(64, {"type": "integer", "minimum": 3, "maximum": 9})
+
+
+@pytest.mark.parametrize(
     ("face", "place"),
     [
         ("chat", "tools[1].function.parameters"),
@@ -121,3 +167,13 @@ def test_parameters_of_another_type_are_refused_alike(face: str, place: str) -> 
         f"in {place}: no arguments fit, so the tool cannot be called: they are of type 'string', "
         "no object; correct its parameters, or leave the tool out"
     )
+
+
+@pytest.mark.parametrize("kinds", [["object"], ["null", "object"]])
+@pytest.mark.parametrize("form", FORMATS)
+def test_of_several_types_arguments_are_objects(form: str, kinds: list[str]) -> None:
+    def constraint(type_: str | list[str]) -> str:
+        tool = Tool("t", parameters=FINE_PARAMETERS | {"type": type_})
+        return with_calls(ToolUse((tool,), "t"), None, FORMATS[form]).digest()
+
+    assert constraint(kinds) == constraint("object")
