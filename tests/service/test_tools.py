@@ -310,7 +310,7 @@ def text_of(form: ToolFormat, *calls: tuple[str, str]) -> str:
 
 _SPECIAL = sorted({name for form in FORMATS.values() for name in form.special_tokens})
 _TOKENS = tiny_vocabulary(special=_SPECIAL)
-_COMPILER = ConstraintCompiler(_TOKENS)
+COMPILER = ConstraintCompiler(_TOKENS)
 
 
 def takes(start: Matcher, text: str) -> bool:
@@ -349,7 +349,7 @@ def test_the_grammar_takes_calls_that_are_allowed(
     is_taken: bool | str,
 ) -> None:
     form = FORMATS[name]
-    start = _COMPILER.start(with_calls(use, beside, form))
+    start = COMPILER.start(with_calls(use, beside, form))
     expected = form.separator is not None if is_taken == "parallel" else is_taken
     is_text_taken = use.choice in ("auto", "none") and beside is None
     assert takes(start, text_of(form, *calls)) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from guided.errors import UnsatisfiableError
 from guided.runtime.work_budget import PauseHooks, limited_work, use_pause_hooks
 from guided.spec import Tool, ToolUse
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import FORMATS
+from guided.spec.tool_format import FORMATS, ToolFormat
 from guided_service.http.errors import refusal_of
 from guided_service.http.sent_names import field_sent
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 from tests.service.test_anthropic_requests import asked as asked_messages
 from tests.service.test_http_fields import asked, refusal
+from tests.service.test_tools import COMPILER as SPELLING
+from tests.service.test_tools import takes
 
 SIGNS = sorted({name for form in FORMATS.values() for name in form.special_tokens})
 COMPILER = ConstraintCompiler(tiny_vocabulary(JSON_PIECES, special=SIGNS))
@@ -79,18 +82,22 @@ def test_parameters_that_no_arguments_fit_are_named(
     assert str(caught.value).startswith(f"in tools.b.x.parameters: {place}{WAY_OUT}")
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_of_tools_that_may_not_be_called_nothing_is_asked(form: str) -> None:
-    tools = (FINE, Tool("b.x", parameters=FORECAST))
-    for choice in ("none", "fine"):
-        COMPILER.start(with_calls(ToolUse(tools, choice), None, FORMATS[form]))
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_of_tools_that_may_not_be_called_nothing_is_asked(form: ToolFormat) -> None:
+    use = ToolUse((FINE, Tool("b.x", parameters=FORECAST)), "fine")
+    start = SPELLING.start(with_calls(use, None, form))
+    assert takes(start, form.call("fine", '{"x":1}'))
+    assert not takes(start, form.call("b.x", '{"days":3}'))
+    SPELLING.start(with_calls(replace(use, choice="none"), None, form))
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_an_argument_that_no_value_fits_is_left_out_where_it_may_be(form: str) -> None:
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_an_argument_that_no_value_fits_is_left_out_where_it_may_be(form: ToolFormat) -> None:
     optional = FORECAST | {"required": []}
     use = ToolUse((FINE, Tool("b.x", parameters=optional)), "required")
-    COMPILER.start(with_calls(use, None, FORMATS[form]))
+    start = SPELLING.start(with_calls(use, None, form))
+    assert takes(start, form.call("b.x", "{}"))
+    assert not takes(start, form.call("b.x", '{"days":3}'))
 
 
 @pytest.mark.parametrize(
